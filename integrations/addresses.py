@@ -1,13 +1,31 @@
-"""What requests to other people's servers have in common, whatever they are about."""
+"""What requests to other people's servers have in common, whatever they are about.
+
+Credentials: tokens, and user names with passwords, that requests may carry.
+
+They are compared in constant time, as digests, so that neither their text nor their length can be found out by
+measuring; they are never logged.
+
+Which certificates clients of HTTPS trust: read once for all of them, because it takes 20 ms and a megabyte.
+"""
 
 from __future__ import annotations
 
+import base64
+import hmac
 import os
+from collections.abc import Iterable, Mapping
+from functools import cache
+from hashlib import sha256
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
+
+if TYPE_CHECKING:
+    import ssl
+
 
 _SHOWN = 200
 
@@ -36,3 +54,38 @@ def is_local(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class Credentials:
+    """``tokens`` are bearer tokens, ``users`` user names with their passwords (basic authentication)."""
+
+    def __init__(self, *, tokens: Iterable[str] = (), users: Mapping[str, str] | None = None) -> None:
+        allowed = [f"bearer {token}".encode() for token in tokens]
+        for name, password in (users or {}).items():
+            allowed.append(b"basic " + base64.b64encode(f"{name}:{password}".encode()))
+        self._allowed = [sha256(each).digest() for each in allowed]
+
+    def __bool__(self) -> bool:
+        return bool(self._allowed)
+
+    def known(self, authorization: bytes) -> bytes | None:
+        """The digest of an ``Authorization`` header's credential; ``None`` for one that is not known here."""
+        scheme, _, credential = authorization.partition(b" ")
+        given = sha256(scheme.lower() + b" " + credential.strip()).digest()
+        found = False
+        for allowed in self._allowed:  # all of them, whichever fits
+            found |= hmac.compare_digest(given, allowed)
+        return given if found else None
+
+
+def trusted(*, trust_env: bool = True) -> ssl.SSLContext:
+    """What httpx trusts by default; ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` count where ``trust_env`` lets them."""
+    named = (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")) if trust_env else (None, None)
+    return _read(*named, trust_env=any(named))
+
+
+@cache
+def _read(_file: str | None, _folder: str | None, *, trust_env: bool) -> ssl.SSLContext:
+    import httpx  # noqa: PLC0415  # only where something is sent
+
+    return httpx.create_ssl_context(trust_env=trust_env)

@@ -20,7 +20,7 @@ import orjson
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
 from sidejudge.scoring.trace.span import Json, ToolCall
 

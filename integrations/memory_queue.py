@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sidejudge.scoring.status.export_snapshot import QueueStatus
+from sidejudge.scoring.status.snapshots import QueueStatus
 
 T = TypeVar("T")
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from .addresses import port_of
-from .trust import trusted
+from .addresses import port_of, trusted
 
 if TYPE_CHECKING:
     import httpx

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.span import Json
 
 CALL_S: Final = 30.0

@@ -13,12 +13,11 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
 
-from .addresses import is_local, why_not
+from .addresses import is_local, trusted, why_not
 from .delivery_errors import DestinationUnreachableError, RefusedError
-from .trust import trusted
 
 if TYPE_CHECKING:
     import httpx

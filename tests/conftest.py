@@ -18,7 +18,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-from sidejudge.integrations.trust import trusted
+from sidejudge.integrations.addresses import trusted
 from tests import passed
 from tests.needs import POSTGRES, PSYCOPG, SENTENCE_TRANSFORMERS, print_table
 from tests.postgres_server import PostgresServer

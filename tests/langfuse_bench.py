@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from sidejudge.integrations.backoff import Backoff
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.langfuse.scores import Declared, score_id
 from sidejudge.integrations.store.outbox import ScoreRow

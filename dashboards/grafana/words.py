@@ -6,7 +6,7 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.rules.recordings import STATUS_CODES
 from sidejudge.integrations.prometheus.families import Family
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.notices.runbook_link import runbook_link
+from sidejudge.scoring.notices.notice import runbook_link
 
 from .board import GREEN, GREY, RED, YELLOW, DashboardVariable, Steps
 

@@ -8,16 +8,15 @@ from typing import Literal, TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.amount import amount
-from sidejudge.scoring.lexical.label import MAX_REASON, label
+from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.unread import unread_counts
 from sidejudge.scoring.verdict.escalation import escalation_text
 
 from .evidence import Evidence, Marker, evidence_of
 from .failing_metrics import fails, scores_of
-from .regression_test_text import regression_test_text
 from .rendering import render
-from .scenario_text import scenario_text
+from .scenario_text import regression_test_text, scenario_text
 from .span_tree import signs_of, span_tree
 from .transcript import transcript
 from .workflow_diff import WorkflowDiff, workflow_diff

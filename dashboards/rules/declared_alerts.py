@@ -14,7 +14,7 @@ from sidejudge.scoring.alerts.condition import Condition, Severity
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
-from sidejudge.scoring.status.slice_status import RELEASED
+from sidejudge.scoring.status.service_status import RELEASED
 
 from .limited import limited_beyond
 from .looks import breaching, interval, is_reported

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.status.metric_limit import Level
+from sidejudge.scoring.status.metric_status import Level
 from sidejudge.scoring.status.status import Status
 
 from .promql import PLACE, SITE, bound, configured, fleet

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sidejudge.scoring.alerts.condition import Severity
-from sidejudge.scoring.notices.runbook_link import runbook_link
+from sidejudge.scoring.notices.notice import runbook_link
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _NS = 10**9

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sidejudge.scoring.lexical.label import label
-from sidejudge.scoring.runs.cells import Cell
-from sidejudge.scoring.runs.scorecard import Scorecard
+from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.runs.scorecard import Cell, Scorecard
 from sidejudge.scoring.runs.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown

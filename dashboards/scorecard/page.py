@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from sidejudge.dashboards.pages.rendering import digest, render, stylesheet
-from sidejudge.scoring.runs.cells import Cell
-from sidejudge.scoring.runs.scorecard import Scorecard
+from sidejudge.scoring.runs.scorecard import Cell, Scorecard
 from sidejudge.scoring.runs.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sidejudge.scoring.runs.cells import Cell, criterion_of
-from sidejudge.scoring.runs.scorecard import Scorecard
+from sidejudge.scoring.runs.scorecard import Cell, Scorecard, criterion_of
 from sidejudge.scoring.runs.template import RowKind, ScorecardRow, Unit
 from sidejudge.scoring.verdict.verdict import State
 

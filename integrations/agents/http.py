@@ -16,10 +16,9 @@ from typing import Self
 
 import httpx
 
-from sidejudge.integrations.addresses import is_local, why_not
-from sidejudge.integrations.trust import trusted
-from sidejudge.scoring.lexical.label import label
+from sidejudge.integrations.addresses import is_local, trusted, why_not
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
 
 from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 

@@ -20,9 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Self
 
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.lexical.nearest import nearest
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
 
 from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 

@@ -12,9 +12,9 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, unwrap
+from .model_call import usage
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
-from .usage import usage
 
 NAME = "claude_code"
 SWITCH = "OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1"

@@ -10,9 +10,9 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, Usage
 
 from . import haystack_shapes, messages, unwrap
+from .model_call import from_details
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
-from .usage import from_details
 
 NAME = "haystack"
 SWITCH = "HAYSTACK_CONTENT_TRACING_ENABLED=true"

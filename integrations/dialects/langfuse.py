@@ -11,9 +11,9 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
+from .model_call import from_details, real
 from .reading import Dialect, SpanReading, as_text, failure
 from .span_fields import SpanFields
-from .usage import from_details, real
 
 NAME = "langfuse"
 SWITCH = "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true, or capture_input and capture_output of @observe"

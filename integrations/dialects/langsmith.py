@@ -13,9 +13,9 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
+from .model_call import usage, whole
 from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
-from .usage import usage, whole
 
 NAME = "langsmith"
 SWITCH = "LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"

@@ -17,9 +17,9 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, unwrap
 from .by_names import by_names
+from .model_call import from_details, usage
 from .reading import Dialect, SpanReading, as_text
 from .span_fields import SpanFields
-from .usage import from_details, usage
 
 NAME = "litellm"
 SWITCH = "litellm.turn_off_message_logging = False"

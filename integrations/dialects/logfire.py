@@ -12,9 +12,9 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
+from .model_call import from_details
 from .reading import Dialect, SpanReading, as_text, failure
 from .span_fields import SpanFields
-from .usage import from_details
 
 NAME = "logfire"
 SWITCH = "logfire.configure(scrubbing=False), or a scrubbing callback that keeps contents"

@@ -17,9 +17,9 @@ from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import messages, unwrap
 from .labels import tags_of
+from .model_call import usage, whole
 from .shapes import kinds, values
 from .span_fields import SpanFields
-from .usage import usage, whole
 
 _TEXTS: Final = ("system_prompt", "agent", "model", "requested_model", "session_id", "user_id")
 _EVENT: Final = "event "

@@ -10,9 +10,9 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap
+from .model_call import from_details, real, usage, whole
 from .reading import Dialect, SpanReading, as_text, failure
 from .span_fields import SpanFields
-from .usage import from_details, real, usage, whole
 
 NAME = "mlflow"
 SWITCH = "MLFLOW_ENABLE_OTEL_GENAI_SEMCONV=false"

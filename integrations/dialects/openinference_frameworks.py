@@ -23,9 +23,9 @@ from . import (
     openinference_teams,
     unwrap,
 )
+from .model_call import usage, whole
 from .reading import SpanReading
 from .span_fields import CONTENTS, SpanFields
-from .usage import usage, whole
 
 _JAVASCRIPT = "@arizeai/openinference-instrumentation-"
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")

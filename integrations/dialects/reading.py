@@ -11,8 +11,8 @@ from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import labels, model_call, unwrap
+from .model_call import real, usage, whole
 from .span_fields import SpanFields
-from .usage import real, usage, whole
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"

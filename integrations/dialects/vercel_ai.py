@@ -11,9 +11,9 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, message_parts, messages, unwrap
+from .model_call import usage
 from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
-from .usage import usage
 
 NAME = "vercel_ai"
 SWITCH = "recordInputs: true and recordOutputs: true in the call's telemetry settings"

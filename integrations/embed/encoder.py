@@ -1,10 +1,14 @@
-"""The part of an encoder that is used: texts come in, a matrix with a row a text goes out."""
+"""The part of an encoder that is used: texts come in, a matrix with a row a text goes out.
+
+Errors of an embedding model in this process, in words for an operator.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol, Self
 
-from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.evaluators.embedding import Vector
 
 
 class Matrix(Protocol):
@@ -18,3 +22,19 @@ class Encoder(Protocol):
     """A model of sentence-transformers, or one that is called as they are."""
 
     def encode(self, texts: list[str], /, **options: object) -> Matrix: ...
+
+
+INSTALL = "pip install 'sidejudge[embeddings]'"
+
+
+class EmbeddingError(SidejudgeError):
+    """No vectors came of it. ``remedy`` is what to do about it, empty where it may pass by itself.
+
+    ``of_texts``: other texts may fare better, so those that were given together may be tried one by one.
+    """
+
+    def __init__(self, cause: str, remedy: str = "", *, of_texts: bool = False) -> None:
+        super().__init__(f"{cause}; {remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy
+        self.of_texts = of_texts

@@ -16,13 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
-from sidejudge.scoring.evaluators.vector import Vector
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.evaluators.embedding import Vector
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
 
 from . import muse
-from .encoder import Encoder
-from .errors import INSTALL, EmbeddingError
+from .encoder import INSTALL, EmbeddingError, Encoder
 
 REST_S: Final = 600.0
 """How long a model that could not be loaded is not tried again: without a network the hub takes a minute to give up."""

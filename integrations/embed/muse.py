@@ -10,8 +10,7 @@ import os
 from importlib import import_module
 from typing import Final
 
-from .encoder import Encoder, Matrix
-from .errors import EmbeddingError
+from .encoder import EmbeddingError, Encoder, Matrix
 
 NAME: Final = "muse"
 """The name of the model in a configuration."""

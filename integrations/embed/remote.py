@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from sidejudge.integrations.provider.library import LiteLLM
-from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.evaluators.embedding import Vector
 
 
 class _Response(Protocol):

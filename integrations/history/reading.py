@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Literal, cast, overload
 
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.verdict.trace_document import TraceDocument
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 
 class HistoryError(SidejudgeError):

@@ -5,6 +5,11 @@ person's only where an author is named: a program may write the same source, to 
 
 A score's time is that of its first version, neither endpoint filters by when it was changed, and an edit in the
 interface leaves ``updatedAt`` as it is. So a reader that needs changed scores reads the same time again, and compares.
+
+Queues: annotation queues, where people are asked to look at something.
+
+A queue takes the same object twice, and its list has no filter for it: whoever puts something in looks first, where
+it is not known whether it is in already.
 """
 
 from __future__ import annotations
@@ -13,12 +18,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from sidejudge.integrations.langfuse.client import Langfuse, Query
-from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
-from sidejudge.integrations.langfuse.observations import instant_ns
-from sidejudge.integrations.langfuse.pages import PAGE, Row, by_cursor, by_number
-from sidejudge.integrations.langfuse.scores import timestamp
 from sidejudge.scoring.trace.span import Json
+
+from .client import Langfuse, Query
+from .existing_scores import MOST_IDS, read_back
+from .observations import instant_ns
+from .pages import PAGE, Row, by_cursor, by_number
+from .scores import timestamp
 
 _FIELDS: Final = "details,subject,annotation"
 SubjectKind: TypeAlias = Literal["trace", "session"]
@@ -155,3 +161,23 @@ async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3:
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     observation=of[2] or "",
                 )  # fmt: skip
+
+
+ObjectType: TypeAlias = Literal["TRACE", "SESSION"]
+
+
+async def queues_named(langfuse: Langfuse, name: str) -> list[str]:
+    """The ids of the queues of this name; their names are not unique. Raises ``LangfuseError``."""
+    pages = by_number(langfuse, "annotation-queues")
+    return [str(row["id"]) async for rows in pages for row in rows if row.get("name") == name]
+
+
+async def holds(langfuse: Langfuse, queue_id: str, object_id: str) -> bool:
+    """Whether an object is in a queue, whatever has become of it there. Raises ``LangfuseError``."""
+    pages = by_number(langfuse, f"annotation-queues/{queue_id}/items")
+    return any([row.get("objectId") == object_id async for rows in pages for row in rows])
+
+
+async def put(langfuse: Langfuse, queue_id: str, object_id: str, kind: ObjectType) -> None:
+    """Ask people to look at an object. Raises ``LangfuseError``."""
+    await langfuse.post(f"annotation-queues/{queue_id}/items", {"objectId": object_id, "objectType": kind})

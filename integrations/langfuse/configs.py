@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.verdict.verdict import State
 
 from .client import Langfuse

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Final
 
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.span import Json
 
 _LONGEST_MESSAGE: Final = 300

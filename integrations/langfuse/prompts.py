@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from sidejudge.integrations.trust import trusted
+from sidejudge.integrations.addresses import trusted
 from sidejudge.scoring.errors import SidejudgeError
 
 from .client import Access

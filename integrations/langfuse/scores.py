@@ -19,14 +19,13 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import Bands
-from sidejudge.scoring.result.result import Failed, Judgement, Scored, Unavailable
-from sidejudge.scoring.result.steps import MATCHING, lowest_steps
+from sidejudge.scoring.result.result import MATCHING, Failed, Judgement, Scored, Unavailable, lowest_steps
 from sidejudge.scoring.trace.loop_guard import own_trace_id
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]

@@ -11,7 +11,7 @@ from html import escape
 from typing import Final
 
 from sidejudge.integrations.post import Poster
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.notice import Notice
 from sidejudge.scoring.notices.text import NoticeText, TextLine, Wording
 from sidejudge.scoring.notices.wording import report

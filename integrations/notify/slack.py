@@ -13,7 +13,7 @@ from typing import Final
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import NoticeText, TextLine, Wording
 from sidejudge.scoring.notices.wording import report

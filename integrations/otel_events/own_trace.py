@@ -17,10 +17,10 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
 
 from sidejudge.integrations.consumed import Consumed
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.loop_guard import OWN_TAG
 
-from .judged import EvaluationSubject
+from .evaluation import EvaluationSubject
 from .providers import Telemetry
 
 OPERATION: Final = "chat"

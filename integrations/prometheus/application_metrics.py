@@ -1,14 +1,19 @@
-"""Counters of the application itself: its traces by version, their latency, and tokens and cost by model."""
+"""Counters of the application itself: its traces by version, their latency, and tokens and cost by model.
+
+Run health: counters of runs, what was found in them and the calls of their tools; gauges of groups of failures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
-from .collect import MetricValues
+from .collect import MetricValues, Series
 from .labels import LabelCap
 from .version_metrics import VersionMetrics
 
@@ -64,3 +69,65 @@ class ApplicationMetrics:
                 return OTHER
             self._places.add(place)
         return model
+
+
+_PAIRS_PER_CAP: Final = 4
+"""Combinations of service and tool that are kept apart, per value that a label may have."""
+
+
+class RunMetrics:
+    """Counts runs and their tool calls. Names of tools come from traces, so they are cleaned and capped."""
+
+    def __init__(self, counted: MetricValues, *, service: Callable[[str | None], str], label_cap: int) -> None:
+        self._counter, self._service = counted.counter, service
+        self._tools = LabelCap("tool", label_cap)
+        self._pairs: set[tuple[str, str]] = set()
+        self._most_pairs = _PAIRS_PER_CAP * label_cap
+
+    def run(self, service: str | None, metrics: Mapping[str, bool], tools: Mapping[str, Sequence[int]]) -> None:
+        """Count a run.
+
+        Args:
+            service: Where it ran.
+            metrics: Every metric of run_health, and whether it found trouble.
+            tools: By tool, how many calls there were and how many of them failed.
+        """
+        where = self._service(service)
+        self._counter(f.RUNS, where).inc()
+        for metric, found in metrics.items():
+            signs = self._counter(f.RUN_SIGNS, where, metric)  # exported as 0 before it is first found
+            if found:
+                signs.inc()
+        for tool, (calls, failed) in tools.items():
+            pair = self._pair(where, tool)
+            self._counter(f.TOOL_CALLS, *pair).inc(calls)
+            self._counter(f.TOOL_ERRORS, *pair).inc(failed)
+
+    def _pair(self, service: str, tool: str) -> tuple[str, str]:
+        pair = service, self._tools.bound(tool, "unknown")
+        if pair in self._pairs:
+            return pair
+        if len(self._pairs) >= self._most_pairs:
+            return service, OTHER
+        self._pairs.add(pair)
+        return pair
+
+
+MOST: Final = 20
+"""Groups that have a series of their own; the others share one for each rubric."""
+
+
+def failure_gauges(groups: Sequence[FailureGroup], label: Callable[[str, str], str]) -> Iterator[Series]:
+    """The gauges of the last day's groups, the largest first; ``label`` makes a value of a label fit to be one."""
+    current = [group for group in groups if group.count]
+    for group in current[:MOST]:
+        yield f.FAILURE_GROUP_VERDICTS, _labels(group, label), float(group.count)
+    others = Counter[str]()
+    for group in current[MOST:]:
+        others[label("rubric", group.rubric)] += group.count
+    for rubric, count in others.items():
+        yield f.FAILURE_GROUP_VERDICTS, (rubric, OTHER, OTHER), float(count)
+
+
+def _labels(group: FailureGroup, label: Callable[[str, str], str]) -> tuple[str, str, str]:
+    return label("rubric", group.rubric), label("metric", group.metric), group.group

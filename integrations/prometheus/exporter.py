@@ -21,20 +21,15 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from . import families as f
-from .agreement_metrics import agreement_gauges
-from .application_metrics import ApplicationMetrics
-from .collect import Families, MetricValues, Sampled, Series
-from .detail import COARSE, LEFT_OUT, Detail, added_up
-from .exposition import expose
+from .application_metrics import ApplicationMetrics, RunMetrics, failure_gauges
+from .collect import CONNECTION_STATES, Families, MetricValues, Sampled, Series, Snapshot
+from .exposition import COARSE, LEFT_OUT, Detail, added_up, expose
 from .judge_metrics import EmbeddingMetrics, JudgeMetrics, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
-from .limit_metrics import LimitMetrics, limit_gauges
-from .run_metrics import RunMetrics, failure_gauges
-from .snapshot import CONNECTION_STATES, Snapshot
 from .source_metrics import fleet_gauges, late_reference_gauges, pull_gauges
 from .version_metrics import VersionMetrics
-from .window_metrics import alert_gauges, window_gauges
+from .window_metrics import LimitMetrics, agreement_gauges, alert_gauges, limit_gauges, window_gauges
 
 _ASKED = {Method.EMBEDDING, Method.JUDGE}
 _PAIRS_PER_CAP = 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sidejudge.integrations.consumed import Consumed
-from sidejudge.scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
+from sidejudge.scoring.status.snapshots import CIRCUITS, JudgeSnapshot
 
 from . import families as f
 from .collect import MetricValues, Series

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sidejudge.scoring.alerts.condition import Condition
-from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Thresholds
 from sidejudge.scoring.verdict.rubric import Rubric
 

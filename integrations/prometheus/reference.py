@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .detail import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST, ONLY
+from .exposition import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST, ONLY
 from .families import FAMILIES, LABELS, TRACES, Family
 
 PAGE = Path(__file__).resolve().with_name("FAMILIES.md")

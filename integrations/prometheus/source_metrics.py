@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.snapshots import FleetSnapshot, LateReferenceSnapshot, PullSnapshot
 
 from . import families as f
 from .collect import Series

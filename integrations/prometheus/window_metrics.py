@@ -1,22 +1,140 @@
-"""The gauges of one window: its estimate, status, watch, corrected share and cascade; and those of alerts."""
+"""The gauges of one window: its estimate, status, watch, corrected share and cascade; and those of alerts.
+
+Continuous metrics with limits: counters that PromQL makes the same shares of, and the gauges of the last look.
+
+Agreement metrics: how far verdicts agree with people's, and the pass ratio that people would have found.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.lifecycle import Stage
-from sidejudge.scoring.status.service_status import ServiceStatus
-from sidejudge.scoring.status.slice_status import SliceStatus
+from sidejudge.scoring.runs.calibrated import Calibrated, ErrorRate
+from sidejudge.scoring.statistics.agreement import Kappa
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
+from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, SliceStatus
 from sidejudge.scoring.status.status import Status
 
 from . import families as f
-from .agreement_metrics import corrected_gauges
-from .collect import Series
+from .collect import MetricValues, Series
 from .labels import clean
+
+
+class LimitMetrics:
+    """Counts, for each limit, how far the values of all traffic keep to it."""
+
+    def __init__(
+        self, counted: MetricValues, limits: Sequence[MetricLimit],
+        bounded: Callable[[str | None, str | None], tuple[str, str]],
+    ) -> None:  # fmt: skip
+        self._counter, self._limits, self._bounded = counted.counter, limits, bounded
+
+    def zeros(self, service: str, environment: str) -> None:
+        """Let the counters of a place that is new begin at 0."""
+        for limit in self._limits:
+            if limit.concerns(service):
+                who = (service, environment, limit.rubric, limit.name)
+                self._counter(f.LIMITED_WEIGHT, *who)
+                self._counter(f.LIMITED_WEIGHT_SQUARED, *who)
+                for level, _ in limit.levels:
+                    self._counter(f.LIMITED_KEPT_WEIGHT, *who, level)
+
+    def values(
+        self, service: str | None, environment: str | None, rubric: str, values: Mapping[str, float], weight: float
+    ) -> None:
+        """Count the values of a first verdict, or of a trace's figures (``rubric`` is then empty)."""
+        for limit in self._limits:
+            value = values.get(limit.measure)
+            if value is None or limit.rubric != rubric or not limit.concerns(service or ""):
+                continue
+            who = (*self._bounded(service, environment), rubric, limit.name)
+            self._counter(f.LIMITED_WEIGHT, *who).inc(weight)
+            self._counter(f.LIMITED_WEIGHT_SQUARED, *who).inc(weight * weight)
+            for level, bound in limit.levels:
+                self._counter(f.LIMITED_KEPT_WEIGHT, *who, level).inc(weight * limit.kept(value, bound))
+
+
+def limit_gauges(
+    statuses: Iterable[MetricStatus], limits: Iterable[MetricLimit],
+    bounded: Callable[[str | None, str | None], tuple[str, str]],
+) -> Iterator[Series]:  # fmt: skip
+    """The statuses of the last look, and the limits in force."""
+    for limit in limits:
+        for level, bound in limit.levels:
+            yield f.LIMITED_LIMIT, (limit.rubric, limit.name, level), bound
+            yield f.LIMITED_THRESHOLD, (limit.rubric, limit.name, level), limit.threshold(bound)
+    shown: set[tuple[str, ...]] = set()
+    for each in statuses:
+        where = bounded(each.service, each.environment)
+        who = (*where, each.limit.rubric, each.limit.name)
+        if who in shown or (OTHER in where and OTHER not in (each.service, each.environment)):
+            continue  # of several that share the label values of the rest, no one's value is that of the rest
+        shown.add(who)
+        for status in (each for each in Status if each is not Status.NO_DATA):
+            yield f.LIMITED_STATUS, (*who, status.value), float(status is each.appraisal.status)
+        if each.estimate is not None:
+            yield f.LIMITED_VALUE, who, each.estimate.value
+            yield f.LIMITED_EFFECTIVE, who, each.estimate.effective_n
+            if each.estimate.lower is not None:
+                yield f.LIMITED_LOWER, who, each.estimate.lower
+            if each.estimate.upper is not None:
+                yield f.LIMITED_UPPER, who, each.estimate.upper
+
+
+_RATES = {
+    "raw_agreement": f.AGREEMENT_RAW,
+    "true_positive_rate": f.AGREEMENT_TRUE_POSITIVE,
+    "true_negative_rate": f.AGREEMENT_TRUE_NEGATIVE,
+}
+
+
+def agreement_gauges(agreement: AgreementSnapshot) -> Iterator[Series]:
+    """The figures that labels give; what is not defined has no series. Rubrics and metrics are the configuration's."""
+    for found in agreement.measured:
+        yield from _figures(found)
+    for reason, count in agreement.passed_over.items():
+        yield f.LABELS_PASSED_OVER, (reason,), count
+    for rubric, count in agreement.corrections.items():
+        yield f.LABELS_CORRECTIONS, (rubric,), count
+    for rubric, count in agreement.corrected_passes.items():
+        yield f.LABELS_CORRECTED_PASSES, (rubric,), count
+    if agreement.read_s is not None:
+        yield f.LABELS_READ, (), agreement.read_s
+
+
+def corrected_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
+    """The corrected pass ratio of one window, where labels determine it."""
+    if service.corrected is not None:
+        yield f.PASS_CORRECTED_RATIO, who, service.corrected.rate
+        yield f.PASS_CORRECTED_LOWER_RATIO, who, service.corrected.lower
+        yield f.PASS_CORRECTED_UPPER_RATIO, who, service.corrected.upper
+    if service.rectified is not None:
+        yield f.PASS_RECTIFIED_RATIO, who, service.rectified.rate
+        yield f.PASS_RECTIFIED_LOWER_RATIO, who, service.rectified.lower
+        yield f.PASS_RECTIFIED_UPPER_RATIO, who, service.rectified.upper
+
+
+def _figures(found: Calibrated) -> Iterator[Series]:
+    of = (found.rubric, found.metric)
+    yield f.AGREEMENT_PAIRS, of, found.n
+    for name, family in _RATES.items():
+        rate = found.figures.get(name)
+        if isinstance(rate, ErrorRate):
+            yield family, of, rate.value
+    kappa, ac1 = found.figures["kappa"], found.figures["ac1"]
+    if isinstance(kappa, Kappa):
+        yield f.AGREEMENT_KAPPA, of, kappa.value
+        yield f.AGREEMENT_KAPPA_LOWER, of, kappa.lower
+        yield f.AGREEMENT_KAPPA_UPPER, of, kappa.upper
+    if isinstance(ac1, float):
+        yield f.AGREEMENT_AC1, of, ac1
+
 
 _WORSE = (Status.WARNING, Status.CRITICAL)
 

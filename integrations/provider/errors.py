@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import label
 
 _LONGEST_MESSAGE: Final = 300
 _NO_QUOTA: Final = ("insufficient_quota", "credit balance is too low", "insufficient balance")

@@ -3,6 +3,11 @@
 Its import takes seconds and 150 MB, its first call half a second more, and each call some milliseconds of computing:
 none of that may hold up the loop that takes traces in. What it leaves behind (a logging task, open connections) lives
 in the thread's loop and ends with it. One object serves the judge and remote embeddings alike.
+
+The executor of litellm's loop: a coroutine that was made in a thread and that nobody comes for is closed.
+
+litellm makes the coroutine of a call in a thread of its loop and awaits it when the thread is done. A call that is
+given up in between leaves it behind, and Python warns that it was never awaited, on whatever terminal there is.
 """
 
 from __future__ import annotations
@@ -12,15 +17,50 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from .errors import ProviderError, ProviderErrorKind
-from .executor import Executor
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Executor(ThreadPoolExecutor):
+    """Threads for a loop; coroutines that they return are closed when they are let go unstarted."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        def work() -> T:
+            made = fn(*args, **kwargs)
+            return cast("T", _Kept(made)) if asyncio.iscoroutine(made) else made  # it is awaited as the coroutine is
+
+        return super().submit(work)
+
+
+class _Kept(Coroutine[object, object, object]):
+    """A coroutine that is closed when nobody holds it any more."""
+
+    def __init__(self, made: Coroutine[object, object, object]) -> None:
+        self._made = made
+
+    def __await__(self) -> Generator[object, object, object]:
+        return self._made.__await__()
+
+    def send(self, value: object) -> object:
+        return self._made.send(value)
+
+    def throw(self, *what: Any) -> object:  # one to three arguments, in forms that Python gives up
+        return self._made.throw(*what)
+
+    def close(self) -> None:
+        self._made.close()
+
+    def __del__(self) -> None:
+        self._made.close()
+
 
 _ENVIRONMENT: Final = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else its import asks the network for prices

@@ -20,7 +20,7 @@ from types import GeneratorType
 from typing import Any, TypeAlias
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.questions.question import Question, Reply
 from sidejudge.scoring.trace.span import Json

@@ -14,13 +14,12 @@ from typing import Any
 
 from sidejudge.integrations.store.judge_calls import JudgeCallDocument
 from sidejudge.scoring.trace.span import JsonRecord
-from sidejudge.scoring.verdict.trace_document import TraceDocument
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
+from .connection import queries
 from .errors import StoreUnavailable
 from .judge_calls import unpacked
 from .outbox import Dead, dead_rows, replay, unarrived_rows
-from .statements import queries
 
 
 def read_details(path: Path, trace_id: str) -> TraceDocument | None:

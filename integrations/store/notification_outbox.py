@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sidejudge.scoring.status.export_snapshot import QueueStatus
+from sidejudge.scoring.status.snapshots import QueueStatus
 
+from .connection import queries
 from .part import Part
-from .statements import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

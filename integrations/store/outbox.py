@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from .connection import queries
 from .part import Part
-from .statements import queries
 
 SETTLES_NS: Final = 60 * 10**9
 """How long a destination may take to store what it took: not before is a score deleted there."""

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from .statements import queries
+from .connection import queries
 
 Write: TypeAlias = Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
 """Does work in a transaction; returns what it returned once that is committed."""

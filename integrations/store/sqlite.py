@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sidejudge.scoring.trace.span import JsonRecord
-from sidejudge.scoring.verdict.trace_document import TraceDocument
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
-from .capacity import SLICE, Capacity, give_back, purge_some
-from .compared import ComparedFilter, ComparedVerdict, read_compared
-from .connection import connect, identity, migrate
+from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
+from .connection import connect, identity, migrate, queries
 from .contents import ContentsTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .finishing import finish
-from .health import StoreHealth
+from .health import SLICE, Capacity, StoreHealth, give_back, purge_some
 from .judge_calls import JudgeCallTable
 from .late_references import LateReferenceTable
 from .lock import Lock
@@ -39,7 +37,6 @@ from .memory import KeyValueTable
 from .notification_outbox import NotificationOutbox
 from .outbox import Outbox
 from .pulled import Pulled
-from .statements import queries
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, id_bytes, json_text
 from .untaken import Untaken, mark
 from .writer import Writer

@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from .connection import queries
 from .part import Part, Read, Write
-from .statements import queries
 
 ASK_AFTER_NS: Final = 60 * 10**9
 """After how long a destination is first asked whether it has the trace all the same."""

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 from .archive import stored_verdict
-from .connection import bounded_read
-from .statements import queries
+from .connection import bounded_read, queries
 
 MOST = 20_000
 """Verdicts that are searched and counted at most, the latest that the indexed filters leave."""

@@ -1,14 +1,19 @@
-"""Declared: the configuration's alerts as the declaration that drives everything else."""
+"""Declared: the configuration's alerts as the declaration that drives everything else.
+
+Explained: what is watched under a configuration, as rows of a table for people.
+"""
 
 from __future__ import annotations
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.metric_limits import metric_limits
 from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.config.units import Duration
 from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
 from sidejudge.scoring.status.hysteresis import Hysteresis
-from sidejudge.scoring.status.metric_limit import APPLICATION
+from sidejudge.scoring.status.metric_status import APPLICATION
 from sidejudge.scoring.status.status import Policy, Thresholds
 
 from .windows import MOST_VERDICTS, Windows
@@ -85,3 +90,31 @@ def figure_windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> Windo
     needed = (limit.needed(declared.policy.min_samples) for limit in declared.metrics if limit.rubric == APPLICATION)
     enough = max(needed, default=declared.policy.min_samples)
     return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough, max_verdicts=most)
+
+
+WATCHED = ("alert", "severity", "raised when", "for", "of each")
+
+
+def watched(config: Config) -> list[tuple[str, str, str, str, str]]:
+    """One row for each condition, and one for each rubric with thresholds of its own."""
+    declared = declaration(config)
+    rule, look = declared.rule, Duration(declared.look_ns)
+    lasting = f"{rule.needed} of {rule.looks} looks" if rule.looks > 1 else "-"
+    rows = []
+    for condition in conditions(declared):
+        by_status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
+        for_text = lasting if by_status else str(Duration(condition.for_ns)) if condition.for_ns else "-"
+        rows.append(
+            (condition.id, condition.severity.value, condition.when, for_text, ", ".join(condition.scope) or "monitor")
+        )
+    for name in declared.thresholds:
+        bounds = declared.policy_of(name).thresholds
+        rows.append(
+            (f"  {name}", "", f"its own thresholds: {bounds.warning:g} and {bounds.critical:g}", "", f"rubric {name}")
+        )
+    window = Duration(declared.window_ns)
+    better = (
+        "" if rule.looks == 1 else f"; better only by {rule.recovery_margin:g} more, after {Duration(rule.hold_ns)}"
+    )
+    rows.append(("", "", f"verdicts of the last {window}, looked at every {look}{better}", "", ""))
+    return rows

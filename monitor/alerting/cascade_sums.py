@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sidejudge.scoring.statistics.estimate import Estimate
-from sidejudge.scoring.statistics.exact_sum import ExactSum
-from sidejudge.scoring.statistics.exact_sums import ExactSums
+from sidejudge.scoring.statistics.exact_sums import ExactSum, ExactSums
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corrected
-from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from sidejudge.integrations.store.compared import ComparedVerdict
+from sidejudge.integrations.store.bounded_read import ComparedVerdict
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Compared, Difference, difference
 from sidejudge.scoring.statistics.design_effect import LARGEST
-from sidejudge.scoring.statistics.quantile_difference import quantile_difference
+from sidejudge.scoring.statistics.quantile import quantile_difference
 
 from .observation import Key
 

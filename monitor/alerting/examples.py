@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict
+from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
 from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Rights, outline, shown_name
 from sidejudge.scoring.status.failure_groups import failure_groups
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 MOST = 3
 _LOOKED_AT = 200

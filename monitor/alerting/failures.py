@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT
-from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT, Vector
 from sidejudge.scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 log = logging.getLogger("sidejudge.failures")
 

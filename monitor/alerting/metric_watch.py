@@ -18,10 +18,12 @@ from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.quantile import Measured
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
-from sidejudge.scoring.status.metric_limit import APPLICATION, Level, MetricLimit
 from sidejudge.scoring.status.metric_status import (
+    APPLICATION,
+    Level,
     MetricEstimate,
     MetricEvidence,
+    MetricLimit,
     MetricStatus,
     appraise_metric,
     metric_estimate,

@@ -17,10 +17,10 @@ from typing import Protocol, TypeAlias
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed
+from sidejudge.scoring.statistics.descriptive import p95
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
-from sidejudge.scoring.statistics.percentile import p95
 from sidejudge.scoring.statistics.ppi import LabelSums
-from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.status.snapshots import JudgeSnapshot
 
 from .details import WatchedWindow, details
 from .examples import Failures, illustrated

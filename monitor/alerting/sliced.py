@@ -19,9 +19,9 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.baseline import Baseline
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.estimate import Estimate, from_sums
-from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.two_streams import TwoStreams
-from sidejudge.scoring.status.slice_status import OTHERS, RELEASED, SliceStatus
+from sidejudge.scoring.status.service_status import OTHERS, RELEASED, SliceStatus
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .observation import SliceFirst

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.statistics.anchor import Anchor
 from sidejudge.scoring.statistics.arrivals import Arrivals
-from sidejudge.scoring.statistics.baseline import RECENT, Baseline
+from sidejudge.scoring.statistics.baseline import RECENT, Anchor, Baseline
 from sidejudge.scoring.statistics.cusum import Chart, Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
-from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.serial_dependence import SerialDependence
 from sidejudge.scoring.status.hysteresis import HysteresisState
 from sidejudge.scoring.status.service_status import StatusChange

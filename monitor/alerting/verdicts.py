@@ -10,9 +10,8 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.verdict.rubric import Rubric
 
-from .figures import observe_figures, observe_stored_figures
 from .fleet.publish import SlicePublisher
-from .observation import Key, Observation, observe, observe_stored
+from .observation import Key, Observation, observe, observe_figures, observe_stored, observe_stored_figures
 from .schedule import EvaluationSchedule
 from .watch import Watch
 from .windows import Windows

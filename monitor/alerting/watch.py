@@ -12,11 +12,10 @@ from typing import Final, Protocol
 
 from sidejudge.monitor.config.units import Duration
 from sidejudge.scoring.alerts.board import Posted
-from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Labels
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
-from sidejudge.scoring.alerts.finding import AlertFinding, Labels
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 from sidejudge.scoring.alerts.observed import Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS

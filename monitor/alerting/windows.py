@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.statistics.estimate import Estimate, check_weight, from_sums
-from sidejudge.scoring.statistics.exact_sum import ExactSum
-from sidejudge.scoring.statistics.missing import missing_band
+from sidejudge.scoring.statistics.exact_sums import ExactSum
+from sidejudge.scoring.statistics.interval import missing_band
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
-from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
+from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.status.status import Drops, Policy, appraise
 from sidejudge.scoring.verdict.escalation import Escalation
 

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sidejudge.dashboards.pages.problem_page import problem_page
+from sidejudge.dashboards.pages.plain_pages import problem_page
 from sidejudge.dashboards.pages.rendering import security_policy
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.errors import SidejudgeError

@@ -11,9 +11,8 @@ from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
 from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.escalation import escalation_text
-from sidejudge.scoring.verdict.trace_document import LateReferenceDocument, SamplingDocument, TraceDocument
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 _REASONS = {
     "scored": "a rubric reached a verdict",

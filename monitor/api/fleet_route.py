@@ -10,7 +10,7 @@ from typing import Annotated, Protocol
 from fastapi import Depends, FastAPI
 from pydantic import BeforeValidator, Field
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.status.fleet_report import FleetReport, MonitorState
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST

@@ -15,16 +15,21 @@ from typing import Annotated, Protocol
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from sidejudge.dashboards.pages.api_page import api_page
-from sidejudge.dashboards.pages.configuration_page import ConfigurationPage, configuration_page
-from sidejudge.dashboards.pages.help_page import help_page, search_page
-from sidejudge.dashboards.pages.problem_page import problem_page
+from sidejudge.dashboards.pages.plain_pages import (
+    ConfigurationPage,
+    TracesPage,
+    api_page,
+    configuration_page,
+    help_page,
+    problem_page,
+    search_page,
+    traces_page,
+)
 from sidejudge.dashboards.pages.rendering import undated
 from sidejudge.dashboards.pages.service_page import ServicePage
 from sidejudge.dashboards.pages.status_page import SORTS, ShownAnomaly, StatusChoice, StatusPage, status_page
 from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
-from sidejudge.dashboards.pages.traces_page import TracesPage, traces_page
-from sidejudge.integrations.store.compared import ComparedFilter
+from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.ingest.outcomes import EndReason
@@ -38,8 +43,7 @@ from .compression import compressed
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
 from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
-from .rubric_page import add_rubric_page
-from .service_page import ServiceChoice, add_service_page
+from .service_page import ServiceChoice, add_rubric_page, add_service_page
 from .shared_result import SharedResults
 from .verdict_pages import add_verdict_pages, html, refused
 

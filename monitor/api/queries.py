@@ -9,25 +9,23 @@ from itertools import islice
 from typing import Protocol
 
 import sidejudge.integrations.prometheus.families as f
-from sidejudge.dashboards.pages.configuration_page import ConfigurationPage, Setting
+from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
 from sidejudge.dashboards.pages.service_page import ServicePage
 from sidejudge.dashboards.pages.trace_page import TracePage
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
-from sidejudge.integrations.prometheus.collect import Series
+from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
-from sidejudge.integrations.prometheus.snapshot import QueueSize, Snapshot
 from sidejudge.integrations.prometheus.source_metrics import fleet_totals, late_reference_totals, pull_totals
-from sidejudge.integrations.store.compared import ComparedFilter
+from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.late_references import PendingRevisions
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.integrations.store.verdict_search import search_verdicts
-from sidejudge.monitor.alerting.archived_trends import ArchivedTrends
 from sidejudge.monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
 from sidejudge.monitor.alerting.comparisons import ComparisonQuery, compare
 from sidejudge.monitor.alerting.failures import FailureGroups
 from sidejudge.monitor.alerting.observation import Key
-from sidejudge.monitor.alerting.trends import Trends
+from sidejudge.monitor.alerting.trends import ArchivedTrends, Trends
 from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.config import Config
@@ -46,19 +44,21 @@ from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.board import in_order
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, corrected
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
 from sidejudge.scoring.status.fleet_report import FleetReport
-from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
-from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot
 from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.snapshots import (
+    ExportSnapshot,
+    FleetSnapshot,
+    JudgeSnapshot,
+    LateReferenceSnapshot,
+    PromptSnapshot,
+    PullSnapshot,
+)
 from sidejudge.scoring.status.status import WORST_FIRST, Policy
 from sidejudge.scoring.status.trend import Trend
+from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import JUDGE_CALLS_OFF
 from .report import (

@@ -14,15 +14,17 @@ from sidejudge.monitor.ingest.anomaly import Anomaly
 from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 from sidejudge.scoring.status.fleet_report import FleetReport
-from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
-from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from sidejudge.scoring.status.metric_status import MetricStatus
-from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot
 from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.snapshots import (
+    ExportSnapshot,
+    FleetSnapshot,
+    JudgeSnapshot,
+    LateReferenceSnapshot,
+    PromptSnapshot,
+    PullSnapshot,
+)
 from sidejudge.scoring.status.status import WORST_FIRST, Policy, Status
 from sidejudge.scoring.verdict.verdict import State
 

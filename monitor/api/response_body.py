@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 LONGEST_TEXT = 300
 """Characters of a name or a reason that may come from elsewhere."""

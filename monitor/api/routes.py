@@ -20,7 +20,7 @@ from sidejudge.scoring.metrics.judge_metrics import available_metrics
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, Guard, add_sessions, asked_by_a_page
-from .compare_route import ComparedView, add_comparisons
+from .compare_page import ComparedView, add_comparisons
 from .compression import accepts_gzip, compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
 from .fleet_route import FleetQueries, add_fleet

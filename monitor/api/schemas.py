@@ -10,13 +10,9 @@ from pydantic import Field
 from sidejudge.monitor.ingest.anomaly import AnomalyKind
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.metrics.judge_metrics import Tier
-from sidejudge.scoring.status.export_snapshot import ExportState
-from sidejudge.scoring.status.fleet_snapshot import FleetState
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceState
-from sidejudge.scoring.status.pull_snapshot import PullState
-from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.service_status import ServiceStatus, SliceStatus
 from sidejudge.scoring.status.silence import SilenceCause
-from sidejudge.scoring.status.slice_status import SliceStatus
+from sidejudge.scoring.status.snapshots import ExportState, FleetState, LateReferenceState, PullState
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from .report import MonitorReport

@@ -21,8 +21,7 @@ from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.result.reason import GAP, outline
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from sidejudge.scoring.trace.instant import written
-from sidejudge.scoring.verdict.trace_document import LateReferenceDocument, SamplingDocument, TraceDocument
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 
 from .explain import happened, why
 from .inspect import Inspected, inspect_spans

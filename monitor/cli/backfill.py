@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.backfill.lent_embedding import LentEmbedding
     from sidejudge.monitor.offline.backfill.listing import Listing
     from sidejudge.monitor.offline.backfill.run import Progress
-    from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+    from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 
 @click.command()
@@ -95,7 +95,7 @@ def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool
         if dry_run or not choice.elsewhere:
             yield None
             return
-        from sidejudge.integrations.embed.errors import EmbeddingError
+        from sidejudge.integrations.embed.encoder import EmbeddingError
         from sidejudge.monitor.offline.backfill.lent_embedding import is_lent, lent_embedding
         from sidejudge.monitor.offline.score.request import OtherConfigError
 

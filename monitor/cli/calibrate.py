@@ -162,7 +162,7 @@ def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisp
 
 
 def _show(found: Calibrated) -> None:
-    from sidejudge.scoring.lexical.label import label
+    from sidejudge.scoring.lexical.shown_text import label
     from sidejudge.scoring.statistics.agreement import Confusion
 
     from .table import table, visible

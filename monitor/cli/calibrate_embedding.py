@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
     """Fit the thresholds of the configured model to pairs, show them, and write them where that is wanted."""
-    from sidejudge.integrations.embed.errors import EmbeddingError
-    from sidejudge.monitor.offline.calibrate_embedding.pair_file import PairFileError, read_pairs
-    from sidejudge.monitor.offline.calibrate_embedding.run import fit_thresholds
+    from sidejudge.integrations.embed.encoder import EmbeddingError
+    from sidejudge.monitor.offline.calibrate_embedding.run import PairFileError, fit_thresholds, read_pairs
 
     section = runnable(config).config.evaluators.embedding
     if section is None:
@@ -91,7 +90,7 @@ def _json(each: FittedThreshold) -> dict[str, object]:
 
 def _write(config: Path | None, fitted: dict[str, float]) -> None:
     from sidejudge.monitor.config import ConfigError, resolve
-    from sidejudge.monitor.offline.calibrate_embedding.write import NotWrittenError, write_thresholds
+    from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, write_thresholds
 
     if config is None:
         raise CommandError("--write: there is no configuration file", "name it with --config")

@@ -37,7 +37,7 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
     part; JSON holds all of it. With --probe everything outside that it names is asked whether it is there, as 'doctor'
     does; the exit code is 1 unless all of it is. Without FILE the embedded defaults and the environment are checked.
     """
-    from sidejudge.monitor.alerting.thin_traffic import thin_traffic
+    from sidejudge.monitor.alerting.plan import thin_traffic
     from sidejudge.monitor.config.warnings import cautions
     from sidejudge.monitor.runtime.memory_bound import memory_bound
 
@@ -88,7 +88,7 @@ def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
 
 
 def _show_all(resolved: Loaded) -> None:
-    from sidejudge.monitor.alerting.condition_table import WATCHED, watched
+    from sidejudge.monitor.alerting.build import WATCHED, watched
     from sidejudge.monitor.config.summary import summary
     from sidejudge.monitor.deliver.langfuse.probe import allowed_rates
     from sidejudge.monitor.runtime.memory_bound import memory_bound
@@ -122,8 +122,8 @@ def _silent(resolved: Loaded) -> Iterator[tuple[str, str]]:
 
 
 def _show_json(resolved: Loaded, *, probe: bool) -> int:
-    from sidejudge.monitor.alerting.condition_table import WATCHED, watched
-    from sidejudge.monitor.alerting.thin_traffic import thin_traffic
+    from sidejudge.monitor.alerting.build import WATCHED, watched
+    from sidejudge.monitor.alerting.plan import thin_traffic
     from sidejudge.monitor.config.summary import summary
     from sidejudge.monitor.config.warnings import cautions
     from sidejudge.monitor.runtime.memory_bound import memory_bound

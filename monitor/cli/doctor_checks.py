@@ -20,7 +20,7 @@ from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 from sidejudge.integrations.addresses import port_of
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.kept_requests import beside, kept_in
-from sidejudge.monitor.alerting.thin_traffic import thin_traffic
+from sidejudge.monitor.alerting.plan import thin_traffic
 from sidejudge.monitor.config import Config, ConfigError, Loaded
 from sidejudge.monitor.config.evaluators import EmbeddingSection
 from sidejudge.monitor.config.extras import EXTRAS, FLEET, JUDGE, extra_of, installed, needed
@@ -342,8 +342,8 @@ def _judges(config: Config) -> Iterator[CheckResult]:
 
 def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
-    from sidejudge.integrations.embed.errors import EmbeddingError
-    from sidejudge.monitor.evaluate.embedding.probe import try_embedding
+    from sidejudge.integrations.embed.encoder import EmbeddingError
+    from sidejudge.monitor.evaluate.embedding.build import try_embedding
 
     if not installed(extra_of(section)):
         return
@@ -427,7 +427,7 @@ def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
         yield CheckResult("fleet.database", "fail", "psycopg is not installed", FLEET.remedy)
         return
     from sidejudge.monitor.alerting.build import declaration
-    from sidejudge.monitor.alerting.fleet.settings import REMEDY, leader_of_other_settings, settings_digest
+    from sidejudge.monitor.alerting.fleet.document import REMEDY, leader_of_other_settings, settings_digest
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.fleet.probe import try_database
 
@@ -450,7 +450,7 @@ def _not_notified(config: Config) -> Iterator[CheckResult]:
 
 def _notified(config: Config) -> Iterator[CheckResult]:
     """Whether each receiver of alerts accepts a test notice."""
-    from sidejudge.monitor.alerting.notify.probe import try_receivers
+    from sidejudge.monitor.alerting.notify.build import try_receivers
 
     if not config.alerts.notify:
         yield CheckResult("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")

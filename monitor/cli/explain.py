@@ -16,8 +16,8 @@ from .settings import config_option, format_option, loaded, own_name, show_json
 if TYPE_CHECKING:
     from sidejudge.monitor.config.rubrics import Card
     from sidejudge.scoring.runs.scores import RunScore
+    from sidejudge.scoring.verdict.documents import TraceDocument
     from sidejudge.scoring.verdict.rubric import Rubric
-    from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 

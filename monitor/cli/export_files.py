@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sidejudge.scoring.notices.runbook_link import check_runbooks
+from sidejudge.scoring.notices.notice import check_runbooks
 
 from .errors import CALL, CommandError
 from .settings import config_option, loaded

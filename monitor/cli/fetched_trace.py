@@ -10,7 +10,7 @@ from .errors import CommandError
 
 if TYPE_CHECKING:
     from sidejudge.scoring.trace.span import Json
-    from sidejudge.scoring.verdict.trace_document import TraceDocument
+    from sidejudge.scoring.verdict.documents import TraceDocument
 
 TRACE_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
 

@@ -16,9 +16,9 @@ from .settings import format_option, show_json
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.score.runs import Runs
     from sidejudge.scoring.result.result import Unavailable
+    from sidejudge.scoring.runs.gates import Release, RunReport
     from sidejudge.scoring.runs.metadata import MetadataReport
-    from sidejudge.scoring.runs.release import Release, RunReport
-    from sidejudge.scoring.statistics.spread import MeanAndDeviation
+    from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
 
 _COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out")
 _MOST_COLUMNS = 5
@@ -60,8 +60,7 @@ def gate(
     input is unusable.
     """
     from sidejudge.monitor.offline.score.runs import RUBRIC, Runs
-    from sidejudge.scoring.runs.gates import GATES, PASS_RATE, gates_of_any
-    from sidejudge.scoring.runs.release import decide
+    from sidejudge.scoring.runs.gates import GATES, PASS_RATE, decide, gates_of_any
 
     if rubric == RUBRIC and pass_rate is not None:
         raise CommandError(f"--pass-rate: the gates of {RUBRIC!r} are fixed", "leave it out, or name another --rubric")
@@ -88,7 +87,7 @@ def gate(
 
 
 def _read(runs: Runs, files: tuple[Path, ...]) -> None:
-    from sidejudge.monitor.offline.score.lines import lines
+    from sidejudge.monitor.offline.score.case_lines import lines
     from sidejudge.monitor.offline.score.runs import UnusableError
 
     known: set[Path] = set()
@@ -104,7 +103,7 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
 
 
 def _metadata(path: Path) -> MetadataReport:
-    from sidejudge.monitor.offline.score.run_metadata import MetadataError, read_metadata
+    from sidejudge.monitor.offline.score.runs import MetadataError, read_metadata
     from sidejudge.scoring.runs.metadata import check_metadata
 
     remedy = "write a YAML or JSON object; --metadata-template prints one"

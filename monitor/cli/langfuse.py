@@ -42,8 +42,7 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     from sidejudge.integrations.langfuse.errors import LangfuseError
     from sidejudge.integrations.langfuse.probe import probe
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.prune.asked import AskedDeletions
-    from sidejudge.monitor.offline.prune.excess import DAY_NS, ExcessScores, delete, still_there
+    from sidejudge.monitor.offline.prune.excess import DAY_NS, AskedDeletions, ExcessScores, delete, still_there
 
     settings = loaded(config).config
     sink = settings.sinks.langfuse

@@ -173,7 +173,7 @@ def _labels(path: Path) -> dict[str, bool]:
     """Whether a case is good, by its id: of the labels on whether a case passes."""
     import orjson
 
-    from sidejudge.monitor.offline.score.lines import lines
+    from sidejudge.monitor.offline.score.case_lines import lines
     from sidejudge.scoring.runs.label_line import PASS, LabelLineError, read_label
 
     found: dict[str, bool] = {}

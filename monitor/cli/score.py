@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.score.case_lines import Format
     from sidejudge.monitor.offline.score.case_sources import CaseSources
     from sidejudge.monitor.offline.score.tally import ScoreTally
-    from sidejudge.monitor.offline.score.verdict_output import ShardForm
+    from sidejudge.monitor.offline.score.verdict_file import ShardForm
 
 
 @click.command()
@@ -81,13 +81,12 @@ def score(
     long file is judged by one process a processor, unless a judge or embeddings are asked. On Ray one actor asks the
     judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
-    from sidejudge.monitor.offline.score.chunk_judge import batch_of
-    from sidejudge.monitor.offline.score.elsewhere import actors, expense_of, judged_by
-    from sidejudge.monitor.offline.score.expense import Expense
+    from sidejudge.monitor.offline.score.chunk_judge import actors, batch_of, expense_of, judged_by
     from sidejudge.monitor.offline.score.remarks import ReportedRemarks
     from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
     from sidejudge.monitor.offline.score.run_memory import memory_of
-    from sidejudge.monitor.offline.score.verdict_output import verdict_output
+    from sidejudge.monitor.offline.score.tally import Expense
+    from sidejudge.monitor.offline.score.verdict_file import verdict_output
 
     if logging.lastResort is not None:  # what is logged comes out of it, for no other handler is set up here
         logging.lastResort.setFormatter(CausesShown())
@@ -145,13 +144,13 @@ class CausesShown(logging.Formatter):
 @contextlib.contextmanager
 def _refusals(engine: EngineChoice) -> Iterator[None]:
     """What ends a run becomes ``CommandError``."""
-    from sidejudge.integrations.embed.errors import EmbeddingError
+    from sidejudge.integrations.embed.encoder import EmbeddingError
     from sidejudge.integrations.store.errors import StoreError
     from sidejudge.monitor.offline.score.append_file import AnotherRunError
     from sidejudge.monitor.offline.score.case_lines import TableError
-    from sidejudge.monitor.offline.score.in_flight import JudgeOutError
+    from sidejudge.monitor.offline.score.chunks import JudgeOutError
     from sidejudge.monitor.offline.score.request import OtherConfigError
-    from sidejudge.monitor.offline.score.verdict_output import OutputError
+    from sidejudge.monitor.offline.score.verdict_file import OutputError
 
     try:
         yield

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.simulate.cost import Judging
     from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast, Past, StoredPast
     from sidejudge.monitor.offline.simulate.replay import Replayed
-    from sidejudge.scoring.alerts.incident import Incident
+    from sidejudge.scoring.alerts.event import Incident
 
 
 @click.command()

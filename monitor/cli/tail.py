@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import click
 
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .ask import ask, url_option
 from .errors import CommandError

@@ -73,13 +73,13 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     """
     import asyncio  # not for --help
 
-    from sidejudge.integrations.embed.errors import EmbeddingError
+    from sidejudge.integrations.embed.encoder import EmbeddingError
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.evaluate.build import build_backends
     from sidejudge.monitor.offline.score.append_file import AnotherRunError
-    from sidejudge.monitor.offline.score.expense import Expense
-    from sidejudge.monitor.offline.score.in_flight import JudgeOutError
-    from sidejudge.monitor.offline.score.transient import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.score.chunks import JudgeOutError
+    from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.score.tally import Expense
     from sidejudge.monitor.offline.test.judge import RunJudge
     from sidejudge.monitor.offline.test.run import AgentUnreachableError, Runner
     from sidejudge.scoring.runs.summary import repeats, summarize
@@ -165,8 +165,7 @@ def _refuse(options: Mapping[str, object]) -> None:
 
 
 def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
-    from sidejudge.monitor.offline.test.select import SelectionError, selected
-    from sidejudge.monitor.offline.test.test_file import TestSetError, read_test_set
+    from sidejudge.monitor.offline.test.test_file import SelectionError, TestSetError, read_test_set, selected
 
     pairs = []
     for text in where:

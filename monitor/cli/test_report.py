@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sidejudge.monitor.offline.score.gaps import Gaps
+from sidejudge.monitor.offline.score.remarks import Gaps
 from sidejudge.monitor.offline.score.tally import Count, ScoreTally
 from sidejudge.monitor.offline.test.run import FinishedTest
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.runs.test_set import TestSet, complexity_of, tags_of
 
 from .table import number, paragraph, share, table, visible

@@ -39,7 +39,7 @@ def testcase(
     alone. 'sidejudge test' puts the tests of a file to an agent.
     """
     from sidejudge.scoring.lexical.amount import amount
-    from sidejudge.scoring.runs.case_as_test import case_as_test, failing_metrics_of
+    from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
 
     if (into is None) == (dataset is None):
         raise CommandError("name either --into FILE or --dataset NAME", "see 'sidejudge testcase --help'")
@@ -75,8 +75,7 @@ def _outcome(expected: str) -> Json:
 
 
 def _append(into: Path, test: dict[str, Json], settings: Config) -> int:
-    from sidejudge.monitor.offline.test.append import append_test
-    from sidejudge.monitor.offline.test.test_file import TestSetError
+    from sidejudge.monitor.offline.test.test_file import TestSetError, append_test
 
     with ending(TestSetError, remedy="mend the file, or give the test another --id; nothing was written"):
         return append_test(into, test, settings.scenarios)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sidejudge.scoring.verdict.trace_document import TraceDocument
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .table import table, visible
 

@@ -67,8 +67,7 @@ def try_judge(
     sent.
     """
     from sidejudge.monitor.evaluate.build import judge_settings
-    from sidejudge.monitor.offline.try_judge.golden_set import golden_set
-    from sidejudge.monitor.offline.try_judge.run import judges
+    from sidejudge.monitor.offline.try_judge.run import golden_set, judges
 
     given = runnable(config).config
     if given.evaluators.judge is None:
@@ -112,7 +111,7 @@ def labelled(config: Config, names: Sequence[str]) -> Sequence[GoldenCase]:
     """The labelled examples of these ready rubrics as questions, in the wording that the configuration has of them."""
     from sidejudge.monitor.config.library import library
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.try_judge.golden_set import labelled_cases
+    from sidejudge.monitor.offline.try_judge.run import labelled_cases
     from sidejudge.scoring.declared.metric import Sources
     from sidejudge.scoring.declared.rubric import declared_rubric
 
@@ -156,7 +155,7 @@ async def _run(
     from sidejudge.integrations.judge.client import JudgeClient
     from sidejudge.integrations.provider.errors import ProviderError
     from sidejudge.integrations.provider.library import LiteLLM
-    from sidejudge.monitor.offline.score.transient import Transient
+    from sidejudge.monitor.offline.score.request import Transient
     from sidejudge.monitor.offline.try_judge.run import try_judge as one_judge
 
     library, memory, done = LiteLLM(), Transient(forgetful=True), 0
@@ -240,7 +239,7 @@ def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
 
 
 def _directions(report: JudgeReport) -> list[tuple[str, str, str, str]]:
-    from sidejudge.scoring.statistics.scale_error import ScaleError
+    from sidejudge.scoring.statistics.agreement import ScaleError
 
     leaning = report.leaning
     rates = [(name, _n(rate), _share(rate), _interval(rate)) for name, rate in leaning.rates().items()]

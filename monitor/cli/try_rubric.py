@@ -39,7 +39,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
     """
     from sidejudge.monitor.evaluate.build import build_backends
-    from sidejudge.monitor.offline.score.transient import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient
     from sidejudge.monitor.offline.try_rubric import RawAnswers
     from sidejudge.monitor.offline.try_rubric import try_rubric as judged
     from sidejudge.monitor.route.router import Router
@@ -79,8 +79,8 @@ def _rubric(name: str, settings: Config) -> Rubric:
         near = nearest(name, [*known, *ready])
         meant = f"did you mean {near!r}?" if near else f"choose from {', '.join((*known, *ready))}"
         raise CommandError(f"there is no rubric {name!r}", meant)
-    from sidejudge.scoring.declared.errors import DeclarationError
     from sidejudge.scoring.declared.metric import Sources
+    from sidejudge.scoring.declared.reading import DeclarationError
     from sidejudge.scoring.declared.rubric import declared_rubric
 
     remedy = "install what it needs, or add it to your folder and change it"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.integrations.embed.local import look
 from sidejudge.integrations.embed.muse import NAME as MUSE_MODEL
 

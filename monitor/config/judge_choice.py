@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidejudge.scoring.metrics.judge_config import parse_judge_config
+from sidejudge.scoring.metrics.judge_metrics import parse_judge_config
 
 from . import Config
 from .evaluators import CascadeSection, JudgeSection, NamedJudgeSection

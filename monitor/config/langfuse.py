@@ -1,18 +1,102 @@
-"""The sections of the configuration that name a Langfuse."""
+"""The sections of the configuration that name a Langfuse.
+
+The sections of the configuration on people's labels in Langfuse, and on what is queued for people to label.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, FiniteFloat, SecretStr, ValidationInfo, model_validator
 
 from sidejudge.integrations.langfuse.client import Access
 from sidejudge.integrations.langfuse.scores import ScoreSelection
 
-from .annotations import AnnotationQueueSection, AnnotationsSection, FailureDatasetSection
-from .section import Section
+from .section import GIVEN_AS_LIST, RubricName, Section
 from .units import PositiveDuration, parse_duration
+
+
+class PeopleScore(Section):
+    """A score that people give under a name of their own, and what it is about."""
+
+    name: str = Field(min_length=1, description="name of the score in Langfuse")
+    rubric: RubricName = Field(description="rubric whose verdicts it is compared with")
+    metric: str | None = Field(default=None, description="metric that it is about (default: whether the case passes)")
+    passes: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="its categories that mean a pass; the others mean a failure. A truth value and 0 or 1 need none",
+    )
+    pass_at: FiniteFloat | None = Field(
+        default=None, description="its least number that means a pass (4 of 1 to 5); less means a failure"
+    )
+
+    @model_validator(mode="after")
+    def _is_about_something(self, info: ValidationInfo) -> PeopleScore:
+        from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only where a score is named
+
+        rubric = RUBRICS.get(self.rubric) or (info.context or {}).get("declared", {}).get(self.rubric)
+        known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)] if rubric is not None else []
+        if rubric is not None and self.metric is not None and self.metric not in known:
+            raise ValueError(f"metric: {self.rubric} has no metric {self.metric!r}\x00{','.join(known)}")
+        for field, stated in (("passes", self.passes), ("pass_at", self.pass_at is not None)):
+            if self.metric is not None and stated:
+                raise ValueError(
+                    f"{field}: a score of a metric passes nothing, it is compared with the metric; leave it out"
+                )
+        if self.passes and self.pass_at is not None:
+            raise ValueError("pass_at: passes names categories, and a score is one or the other; leave one of them out")
+        return self
+
+
+class AnnotationsSection(Section):
+    """Labels of people in Langfuse are read, and compared with our verdicts on the same traces.
+
+    Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
+    """
+
+    every: PositiveDuration = Field(default=parse_duration("5m"), description="how often they are read")
+    scores: Annotated[tuple[PeopleScore, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="scores that people give under other names"
+    )
+    corrections_fail: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="rubrics for which an answer that a person corrected counts as one that they failed. People correct"
+        " what they find wrong, so such labels alone make no sample; corrections are counted by themselves either way",
+    )
+
+
+class AnnotationQueueSection(Section):
+    """Verdicts in doubt are put into a queue for people to label; these labels do not count for agreement.
+
+    In doubt is where judges of a panel disagree, where an answer contradicts what can be decided without a judge, and
+    where a composite that was not decided exactly lies within 5 % of its scale from the pass mark.
+    """
+
+    name: str = Field(min_length=1, description="name of the annotation queue; it must exist, and bear it alone")
+    per_hour: int = Field(
+        default=10, ge=1, le=1000, description="most traces an hour; what is in doubt beyond is left out"
+    )
+
+
+class FailureDatasetSection(Section):
+    """Traces that fail are written into a dataset, each once, with its input, the answer and why it failed.
+
+    An item is linked to its trace. What would have been right is left to people, but where the trace states it. What
+    `evaluators.judge.redact` and `redact_patterns` name is replaced in it, and keys always are.
+    """
+
+    name: str = Field(min_length=1, description="name of the dataset")
+    per_day: int = Field(
+        default=20, ge=1, le=1000, description="most traces in 24 hours; what fails beyond that is left out"
+    )
+    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="rubrics whose failures are written (default: all)"
+    )
+    create: bool = Field(
+        default=True,
+        description="make the dataset where there is none; `false`: a missing one is reported and stops this",
+    )
 
 
 def _is_web_address(url: str) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from sidejudge.scoring.case.run_figures import UNITS
-from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
+from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .errors import nearest

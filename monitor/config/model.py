@@ -27,19 +27,17 @@ from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks he
 from .alerts import AlertsSection
 from .budgets import BudgetSection
 from .evaluators import EvaluatorsSection, Priority
-from .fleet import FleetSection
+from .fleet import DrainSection, FleetSection, PeersSection
 from .forward import ForwardSection
 from .langfuse import LangfuseProject
 from .match import MatchSection
 from .metric_limits import metric_limits
 from .notify import names
-from .peers import DrainSection, PeersSection
-from .references import ReferenceSection
 from .rubric_section import RubricSection
 from .sampling import SamplingSection
 from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, FilePath, JsonMap, Rate, RubricName, Section, Share
 from .sinks import SinksSection
-from .sources import AuthSection, SourcesSection, TlsSection
+from .sources import AuthSection, ReferenceSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
 if TYPE_CHECKING:

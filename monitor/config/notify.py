@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from sidejudge.integrations.notify.webhook import body_template
-from sidejudge.scoring.notices.runbook_link import check_runbooks
+from sidejudge.scoring.notices.notice import check_runbooks
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Section

@@ -17,8 +17,8 @@ from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
 
 if TYPE_CHECKING:
-    from sidejudge.scoring.declared.errors import Fault
     from sidejudge.scoring.declared.metric import Sources
+    from sidejudge.scoring.declared.reading import Fault
     from sidejudge.scoring.verdict.rubric import Rubric
 
 log = logging.getLogger("sidejudge.plugins")
@@ -177,7 +177,7 @@ def _read_file(file: Path, environ: Mapping[str, str], found: Declarations) -> N
 
 def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources: Sources) -> None:
     """Compile what is declared, what is extended before what extends it."""
-    from sidejudge.scoring.declared.errors import Fault  # noqa: PLC0415  # only where rubrics are declared
+    from sidejudge.scoring.declared.reading import Fault  # noqa: PLC0415  # only where rubrics are declared
     from sidejudge.scoring.declared.rubric import shared_names  # noqa: PLC0415  # only where rubrics are declared
     from sidejudge.scoring.rubrics import RUBRICS as SHIPPED  # noqa: PLC0415  # only where rubrics are declared
 
@@ -208,7 +208,7 @@ def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources:
 def _compile_one(
     name: str, section: Json, found: Declarations, sources: Sources, complain: Callable[[Fault], None]
 ) -> None:  # fmt: skip
-    from sidejudge.scoring.declared.errors import DeclarationError  # noqa: PLC0415  # as above
+    from sidejudge.scoring.declared.reading import DeclarationError  # noqa: PLC0415  # as above
     from sidejudge.scoring.declared.rubric import declared_rubric  # noqa: PLC0415  # only where rubrics are declared
 
     found.sections[name] = section = _with_files(section, found, found.folders[name], complain)
@@ -227,7 +227,7 @@ def _extends(section: Json) -> str | None:
 
 def _with_files(section: Json, found: Declarations, folder: Path, complain: Callable[[Fault], None]) -> Json:
     """A section with the schemas themselves in place of the paths of their files."""
-    from sidejudge.scoring.declared.errors import Fault  # noqa: PLC0415  # as above
+    from sidejudge.scoring.declared.reading import Fault  # noqa: PLC0415  # as above
 
     def read(path: str, *at: str | int) -> Json:
         file = folder / path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
+from sidejudge.scoring.status.snapshots import PromptSnapshot
 
 from .langfuse import LangfuseSink, LangfuseSource
 from .model import StoreSection

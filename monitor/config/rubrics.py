@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from sidejudge.scoring.metrics.judge_config import parse_judge_config
+from sidejudge.scoring.metrics.judge_metrics import parse_judge_config
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.agent import agent_rubric
 from sidejudge.scoring.rubrics.trajectory import trajectory_rubric
 from sidejudge.scoring.runs.scores import FINAL, RunScore
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
-from sidejudge.scoring.verdict.score_name import score_name
+from sidejudge.scoring.verdict.score import score_name
 
 from . import Config
 from .match import MatchSection

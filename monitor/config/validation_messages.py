@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from sidejudge.scoring.lexical.ratio import ratio_meant
+from sidejudge.scoring.lexical.nearest import ratio_meant
 
 from .errors import Problem, nearest, path_of
 from .match import MatchSection

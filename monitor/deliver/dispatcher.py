@@ -18,7 +18,7 @@ from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot, QueueStatus
+from sidejudge.scoring.status.snapshots import ExportSnapshot, QueueStatus
 
 log = logging.getLogger("sidejudge.deliver")
 

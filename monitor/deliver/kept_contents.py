@@ -20,8 +20,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.decode import UndecodableError
-from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
 from sidejudge.integrations.otlp.wire.kept import decode_chunk, decode_kept, joined
 from sidejudge.integrations.packed_spans import PackedPart, Part, pack, unpack
 from sidejudge.integrations.raw import AttributeValue, RawLogRecord, RawSpan

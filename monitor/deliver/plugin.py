@@ -16,7 +16,7 @@ from sidejudge.monitor.config.plugins import SINKS, factory
 from sidejudge.monitor.config.sinks import PluginSink
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
 from sidejudge.monitor.deliver.sink import SinkParts, VerdictSink
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 _LIMIT = 300
 

@@ -16,7 +16,7 @@ from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher, Stor
 from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
 

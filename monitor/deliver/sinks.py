@@ -15,7 +15,7 @@ from sidejudge.monitor.deliver.parquet import NOT_WRITTEN as NOT_IN_HISTORY
 from sidejudge.monitor.deliver.parquet import PARQUET, parquet_sink
 from sidejudge.monitor.deliver.plugin import plugin_sinks
 from sidejudge.monitor.evaluate.result import TraceResult
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .dispatcher import NOT_DELIVERED
 from .langfuse.delivery import LANGFUSE

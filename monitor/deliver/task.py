@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.scoring.status.export_snapshot import ExportState
+from sidejudge.scoring.status.snapshots import ExportState
 
 log = logging.getLogger("sidejudge.deliver")
 

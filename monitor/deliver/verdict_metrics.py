@@ -9,8 +9,8 @@ from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import FIGURES, TOOLS
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import run_health
-from sidejudge.scoring.status.metric_limit import APPLICATION
-from sidejudge.scoring.verdict.trace_document import FiguresDocument
+from sidejudge.scoring.status.metric_status import APPLICATION
+from sidejudge.scoring.verdict.documents import FiguresDocument
 from sidejudge.scoring.verdict.verdict import Verdict
 
 

@@ -2,6 +2,8 @@
 
 The first answer wins. A backend that omits a question, or replies with a ``NoAnswer`` that is neither failed nor final,
 passes it to the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge.
+
+Addressed: a question for a judge other than the default one. Whoever else answers is asked the question itself.
 """
 
 from __future__ import annotations
@@ -17,7 +19,22 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
 
-from .addressed import plain
+
+@dataclass(frozen=True, slots=True)
+class Addressed(Question):
+    """A question for the judge of this name. It is answered as ``question`` is.
+
+    ``permuted``: it stands in a prompt with the material and the questions in another order.
+    """
+
+    question: Question
+    judge: str
+    permuted: bool = False
+
+
+def plain(question: Question) -> Question:
+    """The question itself, whoever is to answer it."""
+    return question.question if isinstance(question, Addressed) else question
 
 
 class Backend(Protocol):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from sidejudge.scoring.case.case import Usual
 from sidejudge.scoring.metrics.run_effort import UNITS
-from sidejudge.scoring.statistics.outer_fence import outer_fence
+from sidejudge.scoring.statistics.descriptive import outer_fence
 
 if TYPE_CHECKING:
     from .result import TraceResult

@@ -15,7 +15,7 @@ from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.questions.question import Question, Reply
-from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 from .backends import Backend, Backends, JudgeBackendProtocol, Synchronous
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from sidejudge.integrations.judge.batch import BatchJudgeClient, BatchNotes
     from sidejudge.integrations.judge.client import JudgeModel
     from sidejudge.integrations.provider.library import LiteLLM
+    from sidejudge.monitor.evaluate.embedding.embedder import VectorCacheStorage
     from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
     from sidejudge.monitor.evaluate.embedding.observer import EmbeddingObserver
-    from sidejudge.monitor.evaluate.embedding.vector_cache import VectorCacheStorage
     from sidejudge.monitor.evaluate.judge.call_record import CallStorage, KeptCalls
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
     from sidejudge.monitor.evaluate.judge.observer import JudgeObserver

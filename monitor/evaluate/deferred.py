@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 
 from .evaluation import JudgementsByMetric
 

@@ -26,8 +26,7 @@ from sidejudge.scoring.verdict.outcome import OutcomeMemo, outcome
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
-from .addressed import Addressed, plain
-from .backends import OVER_BUDGET
+from .backends import OVER_BUDGET, Addressed, plain
 from .cascade import climbs
 
 T = TypeVar("T")

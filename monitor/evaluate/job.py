@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidejudge.monitor.config.evaluators import Priority
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
 from sidejudge.monitor.sessions.turns import SessionTurn
-from sidejudge.scoring.verdict.trace_document import SamplingDocument, TraceDocument
+from sidejudge.scoring.verdict.documents import SamplingDocument, TraceDocument
 
 from .evaluation import Evaluation
 

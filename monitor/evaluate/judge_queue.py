@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.scoring.questions.question import NoAnswer
 from sidejudge.scoring.result.reason import Reason, own
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .interrupted import InterruptedTraces

@@ -13,7 +13,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Completion
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")

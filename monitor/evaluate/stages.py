@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.monitor.route.router import Excluded, NotARun, Router
@@ -24,14 +24,14 @@ from sidejudge.scoring.case.conversation import question_of
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.case.grounds import written as as_text
 from sidejudge.scoring.case.run_figures import run_figures
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.trace.trace import Trace
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines

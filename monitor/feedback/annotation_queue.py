@@ -14,15 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.langfuse.annotations import Annotation
+from sidejudge.integrations.langfuse.annotations import Annotation, ObjectType, holds, put, queues_named
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.queues import ObjectType, holds, put, queues_named
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
+from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 log = logging.getLogger("sidejudge.langfuse")
 

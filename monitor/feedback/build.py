@@ -18,7 +18,7 @@ from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .annotation_queue import AnnotationQueueFeeder

@@ -14,11 +14,11 @@ from sidejudge.integrations.langfuse.annotations import Annotation, value_of
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import metric_of, score_id
-from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.runs.label_line import PASS, Said
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.score_name import pass_name, score_name, state_name
+from sidejudge.scoring.verdict.score import pass_name, score_name, state_name
 
 UNMET: Final = "unmet"
 """There is no verdict of ours on it, as yet."""

@@ -24,16 +24,16 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.deliver.kept_contents import held_spans
 from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryStatus
-from sidejudge.monitor.ingest.langfuse.rows import UnreadError, spans_of
+from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.checks.redaction import Redaction
-from sidejudge.scoring.lexical.label import label
-from sidejudge.scoring.runs.case_as_test import failing_metrics_of
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.runs.test_set import failing_metrics_of
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.trace import Trace
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 log = logging.getLogger("sidejudge.langfuse")
 

@@ -22,7 +22,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.observed import Agreement

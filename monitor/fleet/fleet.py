@@ -28,7 +28,7 @@ from sidejudge.integrations.postgres.schema import SchemaVersion
 from sidejudge.integrations.postgres.shared import MonitorRow
 from sidejudge.integrations.store.memory import KeyValueRoom
 from sidejudge.monitor.config.fleet import FleetSection
-from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot, FleetState
+from sidejudge.scoring.status.snapshots import FleetSnapshot, FleetState
 
 from . import identity
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .anomaly import Anomaly, AnomalyKind
-from .closing import Closing
+from .assembled_trace import Closing
 from .sampling_skew import SamplingSkew
 from .upstream_trust import UpstreamTrust
 

@@ -36,8 +36,7 @@ from sidejudge.integrations.otlp.wire.request import Chunk
 from sidejudge.scoring.trace.span import Completion
 
 from .adaptive_idle import AdaptiveIdle
-from .assembled_trace import AssembledTrace
-from .closing import Closing
+from .assembled_trace import AssembledTrace, Closing
 from .expected_roots import ExpectedRoots
 from .load_shedding import LoadShedding
 from .outcomes import RecentIds

@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.bounds import OverBudget, WorkBudget
+from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys, drawn_at
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passage, Receipt, Undecodable
 from sidejudge.integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from sidejudge.integrations.otlp.wire.request_json import split_json
 from sidejudge.integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
-from sidejudge.integrations.otlp.wire.work import OverBudget, WorkBudget
 from sidejudge.integrations.store.sqlite import StoredChunk, StoreError
 
-from .adaptive_rate import AdaptiveRate
 from .assembler import PASSED_OVER, Arrival, Assembler
-from .load_shedding import LoadShedding
+from .load_shedding import AdaptiveRate, LoadShedding
 from .outcomes import EndReason, TraceOutcomes
 from .sampler import Sampler, incoming_threshold, random_bits
 from .sampling_skew import SamplingSkew

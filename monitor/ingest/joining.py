@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
+from .assembled_trace import Closing
 from .assembler import Assembler
-from .closing import Closing
 from .peers import Peer, Peers
 
 _log = logging.getLogger("sidejudge.joining")

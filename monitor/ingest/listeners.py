@@ -15,10 +15,9 @@ from sidejudge.integrations.otlp.proxy.web_pages import WebPages
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.admission import Admission
 from sidejudge.integrations.otlp.server.body import Receive
-from sidejudge.integrations.otlp.server.cors import Cors
 from sidejudge.integrations.otlp.server.grpc_receiver import Certificates, GrpcReceiver
 from sidejudge.integrations.otlp.server.paths import signal_of
-from sidejudge.integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope
+from sidejudge.integrations.otlp.server.receiver import AsgiApp, Cors, OtlpReceiver, Scope
 from sidejudge.integrations.otlp.server.response import Message, Refusal, Send
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.layout import Place, last, pack, row, scopes
 from sidejudge.integrations.otlp.wire.request import Chunk
 

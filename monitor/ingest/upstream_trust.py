@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
 from sidejudge.integrations.otlp.wire.tracestate import NEVER, incoming_threshold, probability, randomness, threshold
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 

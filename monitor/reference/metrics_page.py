@@ -7,7 +7,7 @@ from sidejudge.monitor.config.which_rubric import citation
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES, RunScore
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name
 
 _WEIGHTS = {name: parts for score in RUN_SCORES for name, parts in score.weights.items()}
 _METRICS_HEAD = """\

@@ -18,7 +18,7 @@ from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.monitor.api.json_schemas import SCHEMAS
 from sidejudge.monitor.cli import COMMANDS, main
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 
 from .api_page import openapi
 from .config_page import SchemaField, schema_fields

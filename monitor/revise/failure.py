@@ -9,9 +9,8 @@ from typing import Final
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.result.result import Failed
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.verdict import Verdict
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 
 class RevisionFailure(StrEnum):

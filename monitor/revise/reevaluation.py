@@ -28,14 +28,14 @@ from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
-from sidejudge.monitor.ingest.closing import Closing
-from sidejudge.monitor.ingest.langfuse.rows import UnreadError, spans_of
+from sidejudge.monitor.ingest.assembled_trace import Closing
+from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.monitor.ingest.sampler import NEVER, Decision, random_bits
 from sidejudge.monitor.revise.failure import RevisionFailure, worse
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import JsonRecord
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 _REACHES_ALL: Final = NEVER - 1
 _AROUND_NS: Final = 30 * 60 * 10**9

@@ -19,10 +19,10 @@ from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
-from sidejudge.monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
+from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, introduced
 from sidejudge.monitor.revise.reevaluation import read
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot, LateReferenceState
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, LateReferenceState
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .failure import FINAL, RevisionFailure
 from .reevaluation import MOST_HELD, Reevaluation, ReevaluationOutcome

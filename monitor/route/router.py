@@ -17,7 +17,7 @@ from sidejudge.scoring.scenario.scenario import Scenario, parse_scenario
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json
-from sidejudge.scoring.verdict.trace_document import UnmetRoute
+from sidejudge.scoring.verdict.documents import UnmetRoute
 
 log = logging.getLogger("sidejudge.router")
 

@@ -16,7 +16,7 @@ from sidejudge.monitor.config import RouteSection
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 Identity: TypeAlias = tuple[str | None, str | None, str | None]
 """Name, service and environment of a trace."""

@@ -2,6 +2,8 @@
 
 Start: the store, what it still holds, the listeners; then the monitor is ready. End: stop listening, send the last
 responses, close the store. A trace that is not judged by then is in the store and is judged after the next start.
+
+Periodic work that a scheduler starts, and that can be stopped in order while it runs.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ from sidejudge.integrations.dialects import map_attributes
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
-from sidejudge.monitor.api.access import AccessRules
-from sidejudge.monitor.api.contents_token import ContentsToken
+from sidejudge.monitor.api.access import AccessRules, ContentsToken
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.config import Config, Loaded
 from sidejudge.monitor.config.judge_choice import judge_choice
@@ -38,8 +39,36 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from .drain import Drain, DrainResult
 from .handover import Handover, unjudged
 from .parts import DRIFT, MonitorParts
-from .periodic import Periodic
 from .reload import ReadConfig, Reload
+
+
+class Periodic:
+    """One round at a time. The scheduler's own cancellation would be logged as an error."""
+
+    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+        self._work = work
+        self._round: asyncio.Task[None] | None = None
+        self._ended = False
+
+    async def run(self) -> None:
+        """Run one round, unless one is running. Raises what the round raises."""
+        if self._ended or (self._round is not None and not self._round.done()):
+            return
+        begun = self._round = asyncio.create_task(self._once())
+        await asyncio.wait([begun])  # the next round may begin before this goes on
+        if not begun.cancelled():
+            begun.result()
+
+    async def stop(self) -> None:
+        """Cancel the running round; no other begins."""
+        self._ended = True
+        if self._round is not None:
+            self._round.cancel()
+            await asyncio.gather(self._round, return_exceptions=True)
+
+    async def _once(self) -> None:
+        await self._work()
+
 
 log = logging.getLogger("sidejudge")
 

@@ -91,7 +91,7 @@ def fleet_of(config: Config, store: Store) -> Fleet | None:
 
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.evaluate.judge.fleet_answers import SharedAnswers
+    from sidejudge.monitor.evaluate.judge.answer_cache import SharedAnswers
 
 
 def share_judging(fleet: Fleet | None, backends: EvaluationBackends, clock_ns: Callable[[], int]) -> None:
@@ -120,6 +120,6 @@ def shared_answers(
     """Where judged answers are kept: in the monitor's own store, and shared where there is a fleet and a judge."""
     if fleet is None or config.evaluators.judge is None:
         return own
-    from sidejudge.monitor.evaluate.judge.fleet_answers import SharedAnswers  # noqa: PLC0415  # only where both are configured
+    from sidejudge.monitor.evaluate.judge.answer_cache import SharedAnswers  # noqa: PLC0415  # only where both are configured
 
     return SharedAnswers(own, fleet, clock_ns, most=config.evaluators.judge.cache_entries)

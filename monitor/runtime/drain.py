@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from sidejudge.monitor.config.peers import DrainSection
+from sidejudge.monitor.config.fleet import DrainSection
 
 _STEP_S: Final = 0.05
 _HANDOVER_S: Final = 5.0

@@ -14,7 +14,7 @@ from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.handover import HEADER, HandoverKeys, logs_of, spans_of
 from sidejudge.integrations.post import Poster
 from sidejudge.integrations.store.sqlite import StoredChunk, StoreError
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 
 log = logging.getLogger("sidejudge")

@@ -11,8 +11,8 @@ from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
-from sidejudge.monitor.ingest.closing import Closing
 from sidejudge.monitor.ingest.joining import Joining
 from sidejudge.monitor.ingest.load_shedding import LoadShedding
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes

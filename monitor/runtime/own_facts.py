@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
-from sidejudge.integrations.prometheus.snapshot import Snapshot
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.scoring.alerts.observed import REFUSED_NS, MonitorFacts
 

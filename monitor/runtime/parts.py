@@ -48,13 +48,12 @@ from sidejudge.monitor.evaluate.references.build import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
 from sidejudge.monitor.fleet.fleet import Fleet
-from sidejudge.monitor.ingest.adaptive_rate import AdaptiveRate
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.langfuse.source import traces_in
 from sidejudge.monitor.ingest.listeners import CertificateError, Listeners
-from sidejudge.monitor.ingest.load_shedding import LoadShedding
+from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
@@ -65,7 +64,7 @@ from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .builders import (
     conversations,

@@ -14,14 +14,13 @@ from sidejudge.integrations.addresses import port_of, why_not
 from sidejudge.integrations.otlp.server.body import Disconnected, Receive, next_part
 from sidejudge.integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope, peer_of
 from sidejudge.integrations.otlp.server.response import JSON, Refusal, Send, answer, refuse
-from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
-from sidejudge.integrations.otlp.wire.earliest import earliest_start
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin, earliest_start
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
 from sidejudge.integrations.store.sqlite import Store, StoreError
-from sidejudge.monitor.config.peers import PeersSection
+from sidejudge.monitor.config.fleet import PeersSection
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
-from sidejudge.monitor.ingest.closing import Closing
 from sidejudge.monitor.ingest.joining import Holding, Joining
 from sidejudge.monitor.ingest.peers import Peer, Peers
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config import Config, ConfigError, Loaded
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
+from sidejudge.scoring.status.snapshots import PromptSnapshot
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Rubric
 

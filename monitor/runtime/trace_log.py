@@ -7,7 +7,7 @@ from typing import Final
 
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE

@@ -14,7 +14,7 @@ from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.case.session import Turn, conversation, turn_of
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic
 from sidejudge.scoring.trace.span import Completion, JsonRecord
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .windows import Identity, draw
 

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
 from sidejudge.scoring.trace.span import Completion
 

@@ -1,4 +1,7 @@
-"""Condition: one thing that is watched, as a value with one function."""
+"""Condition: one thing that is watched, as a value with one function.
+
+Finding: what one look at one instance of a condition found.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,33 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from .finding import AlertFinding
 from .observed import Observed
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""The labels that distinguish the instances of a condition: (name, value) in the condition's order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertFinding:
+    """``breached`` is ``None`` when there is too little data; that is neither a breach nor a recovery.
+
+    ``undecided``: there is data, which contradicts itself; an alert that stands goes on as it was.
+
+    ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
+    counts what the value was made of. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the change.
+    """
+
+    labels: Labels
+    breached: bool | None
+    stated: str
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    n: int | None = None
+    limit: float | None = None
+    changed_ns: int | None = None
+    undecided: bool = False
+
 
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
 """The unit of the value and the limit; ``metric``: that of the metric that the label names."""

@@ -12,8 +12,7 @@ from enum import StrEnum
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .condition import Condition
-from .finding import AlertFinding, Labels
+from .condition import AlertFinding, Condition, Labels
 
 FORGET_NS = 24 * 3_600 * 10**9
 """How long an alert outlasts the last news of it."""

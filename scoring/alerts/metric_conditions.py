@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sidejudge.scoring.status.metric_limit import Level
-from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.metric_status import Level, MetricStatus
 from sidejudge.scoring.status.status import Status
 
-from .condition import PLACE, Condition, Severity
+from .condition import PLACE, AlertFinding, Condition, Severity
 from .declaration import Declaration
-from .finding import AlertFinding
 from .observed import Observed
 from .quality import place_of
 

@@ -8,9 +8,8 @@ from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.status import Policy
 
-from .condition import PLACE, Condition, Severity
+from .condition import PLACE, AlertFinding, Condition, Severity
 from .declaration import Declaration
-from .finding import AlertFinding
 from .observed import Observed
 from .quality import place, share_found
 

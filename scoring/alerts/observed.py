@@ -9,9 +9,9 @@ from typing import Final
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
 from sidejudge.scoring.statistics.mean import MeanEstimate
-from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.snapshots import JudgeSnapshot
 
 REFUSED_NS: Final = 15 * 60 * 10**9
 """The time in which refused requests are counted."""

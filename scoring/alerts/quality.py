@@ -6,15 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from sidejudge.scoring.lexical.label import MAX_LABEL, label
+from sidejudge.scoring.lexical.shown_text import MAX_LABEL, label
 from sidejudge.scoring.statistics.estimate import Estimate
-from sidejudge.scoring.status.service_status import ServiceStatus, StatusChange
-from sidejudge.scoring.status.slice_status import RELEASED
+from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, StatusChange
 from sidejudge.scoring.status.status import UNKNOWN, Policy, Status
 
-from .condition import PLACE, Condition, Severity
+from .condition import PLACE, AlertFinding, Condition, Labels, Severity
 from .declaration import Declaration
-from .finding import AlertFinding, Labels
 from .observed import Observed
 
 PASS_RATES: Final = ("pass_rate_critical", "pass_rate_warning", "pass_rate_change")

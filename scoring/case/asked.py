@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.tool_spans import canonical
 
 from .case import Case
 

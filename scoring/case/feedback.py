@@ -1,7 +1,7 @@
 """Feedback: did a user complain of an answer, or praise it?
 
 It stands in the metadata under one of ``KEYS``; dialects put there what clients write elsewhere
-(``integrations/dialects/feedback.py``). Numbers are those of thumbs: 1 is up, 0 and below are down. A scale of stars
+(``integrations/dialects/reported.py``). Numbers are those of thumbs: 1 is up, 0 and below are down. A scale of stars
 does not define where complaint ends, so that only its zero and what is negative count as one; whoever uses stars
 matches on ``metadata.feedback``.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.scenario.scenario import Scenario, ScenarioError, parse_inline

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sidejudge.scoring.lexical.ratio import ratio_meant
+from sidejudge.scoring.lexical.nearest import ratio_meant
 from sidejudge.scoring.trace.span import Json
 
 from .check import CheckError

@@ -9,7 +9,7 @@ from typing import Final
 from xml.parsers import expat
 
 from sidejudge.scoring.case.case import parse_output
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted
 from sidejudge.scoring.result.result import Scored, Unavailable
 from sidejudge.scoring.trace.span import Json

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.questions.question import Begun, Steps
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable

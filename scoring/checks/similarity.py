@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.scoring.lexical.text import normalise, tokens
+from sidejudge.scoring.questions.kinds import SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, Steps
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json

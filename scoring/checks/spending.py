@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, part, together
 from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, SpanKind

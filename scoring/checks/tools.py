@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, ToolCall

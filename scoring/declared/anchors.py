@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from sidejudge.scoring.questions.declared import AnswerKind
+from sidejudge.scoring.questions.kinds import AnswerKind
 
 from .reading import MAX_TEXT, Reading, as_number, is_number, is_text, listed
 

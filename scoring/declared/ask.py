@@ -11,15 +11,14 @@ from typing import Final, Protocol
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.parts import METADATA, part
-from sidejudge.scoring.questions.declared import CANNOT_TELL, AnswerKind, AskDeclared
+from sidejudge.scoring.questions.kinds import CANNOT_TELL, AnswerKind, AskDeclared
 from sidejudge.scoring.questions.question import Answer, Begun, Steps
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .anchors import Anchors, read_anchors
-from .errors import DeclarationError, fault
-from .reading import MAX_TEXT, Reading, as_number, is_number, is_text, listed
+from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_number, is_text, listed
 
 VARIABLES: Final[Mapping[str, str]] = {
     "input": "input", "output": "model_output", "expected": "expected_outcome", "context": "context",

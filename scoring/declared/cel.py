@@ -19,7 +19,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.checks.check import library
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, Span, ToolCall

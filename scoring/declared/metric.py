@@ -19,8 +19,7 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 from .ask import Prompts, no_prompts, read_ask
 from .cel import CelError, compile_cel
-from .errors import DeclarationError
-from .reading import Reading, as_number, is_number, listed
+from .reading import DeclarationError, Reading, as_number, is_number, listed
 from .spans import SpanMatch, over_spans
 
 KINDS: Final = ("check", "cel", "ask", "python", "reported", "use")

@@ -1,17 +1,46 @@
-"""Reading a declaration strictly: every key is known, every value of its type. Mistakes are gathered."""
+"""Reading a declaration strictly: every key is known, every value of its type. Mistakes are gathered.
+
+What is wrong with a declaration: all of it at once, each with its place in the declaration.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from sidejudge.scoring.lexical.ratio import ratio_meant
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.nearest import ratio_meant
 from sidejudge.scoring.trace.span import Json
 
-from .errors import DeclarationError, Fault
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One mistake. ``path`` is its place below the rubric: keys and positions, such as ``("metrics", 2, "check")``."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+    def below(self, *above: str | int) -> Fault:
+        """The same mistake seen from further up."""
+        return Fault((*above, *self.path), self.message)
+
+
+class DeclarationError(SidejudgeError, ValueError):
+    """A declaration that cannot be used, with all its faults."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(f"{'.'.join(map(str, f.path))}: {f.message}".lstrip(": ") for f in self.faults))
+
+
+def fault(message: str, *path: str | int) -> DeclarationError:
+    """One mistake, to be raised."""
+    return DeclarationError([Fault(path, message)])
+
 
 MAX_TEXT: Final = 8000
 """Characters of one text of a declaration."""

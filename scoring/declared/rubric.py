@@ -12,11 +12,10 @@ from typing import Final, cast
 
 from sidejudge.scoring.trace.span import Json, SpanKind
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
-from sidejudge.scoring.verdict.score_name import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.verdict.score import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
 
-from .errors import DeclarationError, Fault
 from .metric import KINDS, Sources, changed, read_metric
-from .reading import Reading, listed
+from .reading import DeclarationError, Fault, Reading, listed
 from .spans import SpanMatch
 
 KEYS: Final = (

@@ -13,11 +13,10 @@ from sidejudge.scoring.judging.parts import part
 from sidejudge.scoring.judging.shown import NOT_GIVEN
 from sidejudge.scoring.metrics.metric import Measure
 from sidejudge.scoring.metrics.settle import carried, least_certain
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Begun, PendingMetrics, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, cut
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.result.steps import LOWEST, MATCHING
+from sidejudge.scoring.result.result import LOWEST, MATCHING, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 

@@ -29,8 +29,8 @@ from sidejudge.scoring.lexical.claims import Claim, claims
 from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, REPORTING, STOPWORDS
 from sidejudge.scoring.lexical.text import tokens
 from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
+from sidejudge.scoring.questions.kinds import KeepsFact
 from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
-from sidejudge.scoring.questions.translation import KeepsFact
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Method
 

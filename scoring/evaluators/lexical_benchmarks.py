@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.statement import read_statement
 from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT
-from sidejudge.scoring.metrics.pieces import Pieces, TooMuchError
+from sidejudge.scoring.metrics.context_use import Pieces, TooMuchError
 from sidejudge.scoring.metrics.stated import ECHOES, leaves, sentences
-from sidejudge.scoring.questions.benchmarks import PiecesNeeded, PiecesUsed, SameFact
+from sidejudge.scoring.questions.kinds import PiecesNeeded, PiecesUsed, SameFact, SameHighlight
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
-from sidejudge.scoring.questions.text import SameHighlight
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.trace.span import Json

@@ -31,8 +31,8 @@ from sidejudge.scoring.lexical.topics import read_topics
 from sidejudge.scoring.lexical.transcript_index import TranscriptIndex
 from sidejudge.scoring.metrics.stated import stated
 from sidejudge.scoring.metrics.summary import MAX_FACTS
+from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Method
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from sidejudge.scoring.lexical.critical_facts import CriticalFact, CriticalFacts
 from sidejudge.scoring.lexical.mention import Mentions
+from sidejudge.scoring.questions.kinds import KeepsFact
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply
-from sidejudge.scoring.questions.translation import KeepsFact
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Method
 

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sidejudge.scoring.metrics.judge_metrics import MAX_SCORE
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import PiecesNeeded, PiecesUsed
-from sidejudge.scoring.questions.declared import AskDeclared
-from sidejudge.scoring.questions.dimensions import VerifyClaims
+from sidejudge.scoring.questions.kinds import (
+    AskDeclared,
+    GradeAgent,
+    OutcomeDrift,
+    PiecesNeeded,
+    PiecesUsed,
+    VerifyClaims,
+)
 from sidejudge.scoring.questions.question import GradeAnswer, Question
-from sidejudge.scoring.questions.translation import OutcomeDrift
 from sidejudge.scoring.rubrics.dimensions import LEVELS
 
 from .golden import Facts, GoldenQuestion
@@ -56,7 +59,7 @@ Compared: TypeAlias = YesOrNo | GradeBeside | OptionChosen
 def compared(golden: GoldenQuestion, given: Facts) -> list[Compared]:
     """What an answer decides, grades or chooses, each beside what is right; a text that is listed says nothing here.
 
-    >>> from sidejudge.scoring.questions.benchmarks import SameFact
+    >>> from sidejudge.scoring.questions.kinds import SameFact
     >>> compared(GoldenQuestion(name="q", question=SameFact("a", "b"), right={"value": False}), {"value": True})
     [YesOrNo(right=False, given=True)]
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
+from sidejudge.scoring.questions.kinds import CANNOT_TELL, AskDeclared
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.rubrics.dimensions import LEVELS
 from sidejudge.scoring.statistics.judge_drift import Answered
@@ -17,7 +17,7 @@ _QUARTER = 0.25
 def measures(question: Question, value: object) -> dict[str, Answered]:
     """An answer by measure: levels and grades as numbers, yes as 1, how many of a list, a category by its name.
 
-    >>> from sidejudge.scoring.questions.benchmarks import PiecesUsed
+    >>> from sidejudge.scoring.questions.kinds import PiecesUsed
     >>> measures(PiecesUsed(("a", "b")), (True, False))
     {'pieces_used': 1.0}
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Question
 
 from .layout import form_for

@@ -1,6 +1,13 @@
 """Layout: where things stand in a prompt. What is fixed comes first and never changes with the material.
 
 Everything outside of the fences is ours: names of parts, ids, metrics, and how many questions there are.
+
+Fence: material of a case between two lines of marks that nothing in it can imitate.
+
+The code in the marks is derived from the SHA-256 of the very text between them: a text that carried its own closing
+line would have to contain its own hash. It needs no randomness, so equal material gives equal prompts, and the retry
+and the cache see the same request. Besides, whatever looks like a mark, like a control token of a model's chat format,
+or cannot be seen, is written so that it is neither. All in linear time.
 """
 
 from __future__ import annotations
@@ -9,15 +16,26 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
+from sidejudge.scoring.lexical.shown_text import plain
+from sidejudge.scoring.questions.kinds import EMPHASIS_HEADING, GradeAgent
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.trace.span import Json
 
-from .fence import fence
 from .form import STRING, Form, list_of, object_of, one_of
 from .forms import BY_METRIC, FORMS, form_of
 from .parts import PARTS, is_metadata
 from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, is_inline, prompt
+
+_FENCE_CODE = 16
+"""Hexadecimal digits of the code: 64 bits."""
+
+
+def fence(name: str, text: str) -> str:
+    """The text as data under a name; ``name`` is ours, never the case's."""
+    shown = plain(text)
+    code = hashlib.sha256(shown.encode()).hexdigest()[:_FENCE_CODE]
+    return f"<<<DATA {name} {code}>>>\n{shown}\n<<<END {code}>>>"
+
 
 _FORMS = (*FORMS.values(), *(form for forms in BY_METRIC.values() for form in forms.values()))
 _FILES = tuple(

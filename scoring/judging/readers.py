@@ -8,10 +8,17 @@ from sidejudge.scoring.metrics.judge_metrics import Definition
 from sidejudge.scoring.metrics.judged_benchmarks import SOUNDNESS
 from sidejudge.scoring.metrics.summary import MAX_FACTS
 from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
-from sidejudge.scoring.questions.declared import CANNOT_TELL
+from sidejudge.scoring.questions.kinds import (
+    CANNOT_TELL,
+    CATEGORIES,
+    IMPACTS,
+    MOST_CHOSEN,
+    MOST_FOUND,
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+)
 from sidejudge.scoring.questions.question import Question
-from sidejudge.scoring.questions.trajectory import CATEGORIES, IMPACTS, MOST_CHOSEN, MOST_FOUND
 from sidejudge.scoring.rubrics.agent import parse_agent_grade
 from sidejudge.scoring.rubrics.answer import parse_grade
 from sidejudge.scoring.rubrics.dimensions import parse_claims, parse_level

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.token_estimate import estimate
 
-from .fence import fence
+from .layout import fence
 from .parts import part
 
 NOT_GIVEN = "(not given)"

@@ -19,12 +19,11 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from sidejudge.scoring.statistics.binomial import least_trials, most_hits
+from sidejudge.scoring.statistics.interval import least_trials, most_hits
 from sidejudge.scoring.trace.span import Json
 
 from .lines import ENOUGH_RUNS, Line, propose
-from .observed_run import ObservedRun
-from .tasks import divide, task_of
+from .observed_run import ObservedRun, divide, task_of
 
 FOLDS: Final = 5
 """Parts of which each is held out once; few runs are held out one by one."""

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Final
 
-from sidejudge.scoring.metrics.value_origin import stands_in
+from sidejudge.scoring.metrics.result_use import stands_in
 from sidejudge.scoring.scenario.json_schema import json_equal
 from sidejudge.scoring.scenario.relations import PAIRED, Relations
 from sidejudge.scoring.trace.span import Json, JsonRecord

@@ -13,8 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from .facts import found_dates, numbers, timestamps
-from .measures import ORDINALS, RANGE_MARKS, SCALES, UNITS
-from .numerals import CURRENCIES, NUMBER_WORDS, currency_of, spoken_figures
+from .numerals import CURRENCIES, NUMBER_WORDS, ORDINALS, RANGE_MARKS, SCALES, UNITS, currency_of, spoken_figures
 from .text import normalise, tokens
 
 _TIME = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")

@@ -7,7 +7,7 @@ little is a call that fails. Only letters strung together at random need more th
 
 from __future__ import annotations
 
-from sidejudge.scoring.lexical.code_points import CodePoints
+from .text_memory import CodePoints
 
 _LETTER, _MARK, _DIGIT, _ALPHABET, _INDIC, _WIDE, _RARE = 35, 75, 100, 125, 150, 160, 300
 _BLOCKS = (

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text import normalise, pieces, tokens
-from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .structure import match_by_id, strict_key

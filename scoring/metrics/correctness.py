@@ -9,9 +9,8 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import question_of
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.lexical.text import same
-from sidejudge.scoring.questions.benchmarks import SameFact, StatedClaims
+from sidejudge.scoring.questions.kinds import SameFact, SentenceSimilarity, StatedClaims
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply, Steps
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
@@ -19,8 +18,7 @@ from sidejudge.scoring.trace.span import Json
 from .closed_form import FieldComparison, compare
 from .grounding import read_claims
 from .pairing import Pairing, pair_up
-from .settle import judgements_of, least_certain, methods_of, settle
-from .similarity import read_cosines
+from .settle import judgements_of, least_certain, methods_of, read_cosines, settle
 from .stated import ECHOES, sentences
 from .structure import shown
 from .summary import MAX_FACTS, SummaryField

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, quoted
 
 _MESSAGE: Final = 200

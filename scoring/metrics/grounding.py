@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.text import normalise
-from sidejudge.scoring.questions.benchmarks import StatedClaims
+from sidejudge.scoring.questions.kinds import StatedClaims, Supported
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply, Steps
-from sidejudge.scoring.questions.text import Supported
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.benchmarks import FollowsInstructions, SoundReasoning
+from sidejudge.scoring.questions.kinds import FollowsInstructions, SoundReasoning
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable

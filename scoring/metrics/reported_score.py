@@ -10,7 +10,7 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.feedback import negative
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
 from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
 from sidejudge.scoring.trace.reported import WRONG_VALUES, ReportedScore

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part, together

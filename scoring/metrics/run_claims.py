@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.lexical.lexicon import STOPWORDS
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import incomplete
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text_memory import TextMemory
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least, must_be_one
@@ -19,7 +19,7 @@ from sidejudge.scoring.trace.answer_tools import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
-from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 
 from .run_ending import SOURCE, no_run

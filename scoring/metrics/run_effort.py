@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sidejudge.scoring.case.case import Case, Usual
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, together

@@ -8,7 +8,7 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import shows_text
 from sidejudge.scoring.case.grounds import headless, incomplete
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.tool_spans import canonical
 
 from .run_ending import SOURCE
 from .run_steps import CallStep, Key, key_of, run_steps, signs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.result_use import LaterWords
 from sidejudge.scoring.result.bands import at_least

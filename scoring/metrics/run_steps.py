@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 
 from .tool_failure import failure_of

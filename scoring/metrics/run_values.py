@@ -12,14 +12,14 @@ from operator import itemgetter
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
-from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.tool_spans import canonical
 
 from .run_ending import SOURCE, no_run
 from .run_steps import CallStep, run_steps, signs

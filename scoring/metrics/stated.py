@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from sidejudge.scoring.lexical.text import tokens
-from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .closed_form import is_closed, is_id

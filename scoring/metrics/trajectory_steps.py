@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace

@@ -10,7 +10,7 @@ from sidejudge.scoring.lexical.mention import Mentions
 from sidejudge.scoring.lexical.text import normalise, same
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .structure import Matched, items, match_by_id, reference, shown, strict_key

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sidejudge.scoring.alerts.event import Example, MainFailure
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 from .daily_report import DailyReportText
-from .runbook_link import runbook_link
+from .notice import runbook_link
 
 _PLACE = re.compile(r"\{(service|environment|rubric|metric)\}")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400

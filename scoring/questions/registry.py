@@ -8,12 +8,12 @@ from typing import Final
 
 from sidejudge.scoring.trace.span import Json
 
-from . import agent, benchmarks, declared, dimensions, quality, question, text, trajectory, translation
+from . import kinds, question
 from .question import Question
 
 KINDS: Final[Mapping[str, type[Question]]] = {
     name: kind
-    for module in (agent, benchmarks, declared, dimensions, quality, question, text, trajectory, translation)
+    for module in (kinds, question)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, Question) and kind is not Question
 }

@@ -19,7 +19,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import Final, NamedTuple, Self, SupportsIndex, TypeAlias
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 GAP: Final = "…"
 """Stands for what is left out."""

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.case.conversation import turns
-from sidejudge.scoring.metrics.judge_config import FULL_SCORE, JudgeConfig
-from sidejudge.scoring.metrics.judge_metrics import ACCEPTABLE_SCORE, DEFINITIONS, MAX_SCORE, Definition
+from sidejudge.scoring.metrics.judge_metrics import (
+    ACCEPTABLE_SCORE,
+    DEFINITIONS,
+    FULL_SCORE,
+    MAX_SCORE,
+    Definition,
+    JudgeConfig,
+)
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.kinds import GradeAgent
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.bands import Bands, must_be_one
 from sidejudge.scoring.result.reason import Reason

@@ -16,12 +16,12 @@ from sidejudge.scoring.case.grounds import (
     stated_scenario,
     written,
 )
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
 from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.kinds import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.bands import Bands
 from sidejudge.scoring.result.reason import Reason, own, quoted, together

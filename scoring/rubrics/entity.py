@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeGuard
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import MAX_LABELS, label, labels
+from sidejudge.scoring.lexical.shown_text import MAX_LABELS, label, labels
 from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle, truth
 from sidejudge.scoring.metrics.structure import (
@@ -22,7 +22,7 @@ from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, Step
 from sidejudge.scoring.result.bands import Blocker, Effect, at_least, at_most
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 

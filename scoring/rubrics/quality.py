@@ -10,7 +10,7 @@ from sidejudge.scoring.case.grounds import criteria, has_no_sources, sources
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle_field
 from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import GradeQuality
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.bands import Bands
 from sidejudge.scoring.result.reason import Reason

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.metrics.emotion import dominant_emotion, expected_emotions
-from sidejudge.scoring.metrics.highlights import highlight_correctness, highlight_recall
-from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
+from sidejudge.scoring.metrics.metric import Metric, weighted
+from sidejudge.scoring.metrics.sentiment import (
+    accuracy,
+    dominant_emotion,
+    expected_emotions,
+    macro_f1,
+    missing,
+    over_labels,
+    read_labels,
+)
 from sidejudge.scoring.metrics.structure import structure_compliance
-from sidejudge.scoring.metrics.subscore import weighted
-from sidejudge.scoring.metrics.summary import call_intent, fabrication_free, required_fields, summaries
+from sidejudge.scoring.metrics.summary import (
+    call_intent,
+    fabrication_free,
+    highlight_correctness,
+    highlight_recall,
+    required_fields,
+    summaries,
+)
 from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, count, must_be_one
 from sidejudge.scoring.result.result import Method, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark

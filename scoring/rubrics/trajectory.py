@@ -9,8 +9,7 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
-from sidejudge.scoring.lexical.label import MAX_REASON, label
-from sidejudge.scoring.lexical.shown_text import plain
+from sidejudge.scoring.lexical.shown_text import MAX_REASON, label, plain
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.run_ending import no_run
@@ -18,19 +17,11 @@ from sidejudge.scoring.metrics.settle import bounded, judgements_of, settle
 from sidejudge.scoring.metrics.trajectory_selection import Budget, outline, requests_of, select
 from sidejudge.scoring.metrics.trajectory_steps import MOST_STEPS, Trajectory, TrajectoryStep
 from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.kinds import CATEGORIES, IMPACTS, MOST_CHOSEN, ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.question import Answer, Reply, Steps
-from sidejudge.scoring.questions.trajectory import (
-    CATEGORIES,
-    IMPACTS,
-    MOST_CHOSEN,
-    ChooseSteps,
-    FindErrors,
-    ReachedGoal,
-)
 from sidejudge.scoring.result.bands import Bands, at_least
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.result.steps import LOWEST, MATCHING
+from sidejudge.scoring.result.result import LOWEST, MATCHING, Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 from .trajectory_signs import trajectory

@@ -9,12 +9,11 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.critical_facts import Drift, drift
 from sidejudge.scoring.lexical.text import same
 from sidejudge.scoring.metrics.metric import Measure, Metric
-from sidejudge.scoring.metrics.settle import bounded, judgements_of, refuted, settle, truth
-from sidejudge.scoring.metrics.similarity import read_cosines, read_number
+from sidejudge.scoring.metrics.settle import bounded, judgements_of, read_cosines, read_number, refuted, settle, truth
 from sidejudge.scoring.metrics.structure import response_structure_compliance, shown
 from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
+from sidejudge.scoring.questions.kinds import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
-from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.result.bands import Blocker, Effect, at_least
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
 from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Result, Scored, Unavailable

@@ -10,12 +10,11 @@ from itertools import islice
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import called_tools, incomplete, stated_scenario
-from sidejudge.scoring.lexical.label import label, labels
+from sidejudge.scoring.lexical.shown_text import label, labels
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.result_use import unused_results
+from sidejudge.scoring.metrics.result_use import unfounded_values, unused_results
 from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
 from sidejudge.scoring.metrics.run_steps import run_steps, signs
-from sidejudge.scoring.metrics.value_origin import unfounded_values
 from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part, together
 from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable

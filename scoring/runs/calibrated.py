@@ -6,15 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
+from sidejudge.scoring.statistics.agreement import (
+    Confusion,
+    Kappa,
+    ScaleError,
+    bias,
+    cohen_kappa,
+    compression,
+    gwet_ac1,
+    ordinal_weights,
+)
 from sidejudge.scoring.statistics.estimate import from_sums
-from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered
 from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen
-from sidejudge.scoring.statistics.scale_error import ScaleError, bias, compression
 
 from .label_line import PASS, Said
 

@@ -2,13 +2,22 @@
 
 The seed calls Option B a proportional redistribution of Option A's benchmark weight. Its numbers are not one (QA would
 be 25/70 = 35.7 %); the numbers win.
+
+Cost-adjusted rank: final score per normalised dollar (seed 000, Cost-Adjusted Ranking; rubrics §7).
+
+Repeats: how much a figure varies over the runs of one benchmark (seed 002 §4.4; rubrics §11).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.descriptive import MeanAndDeviation, spread
+
+from .aggregates import Aggregates
 
 MIN_COVERAGE = 0.90
 """Share of an option's weight that has to be scored for a final score to exist (rubrics §1.5)."""
@@ -106,3 +115,70 @@ def final_score(option: Option, scores: Mapping[str, float | None]) -> Final:
     value = round(math.fsum(weight * score for weight, score in parts) / coverage, _DIGITS)
     why = f"{what}: the other weights, {coverage:.0%} of all, are renormalised" if missing else ""
     return Final(option=option, value=min(1.0, max(0.0, value)), coverage=coverage, reason=why)
+
+
+_COST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A model's place. ``efficiency`` in [0, 1] and ``rank`` from 1 are None together, with the ``reason``."""
+
+    efficiency: float | None = None
+    rank: int | None = None
+    reason: str = ""
+
+
+def rank_by_cost(finals: Mapping[str, float | None], costs: Mapping[str, float | None]) -> dict[str, Ranked]:
+    """Every model of ``finals`` with its place; ``costs`` are US dollars per 1000 calls, None where unknown.
+
+    ``efficiency = final / (cost / cheapest cost)``, rank descending. Equal efficiencies (to 9 decimals) share a rank,
+    and the ranks after them are left out: 1, 1, 3. A cost of 0 cannot be divided by: such a model has no rank, and
+    does not count as the cheapest.
+
+    >>> places = rank_by_cost({"a": 0.9, "b": 0.8}, {"a": 2.0, "b": 1.0})
+    >>> [(place.efficiency, place.rank) for place in places.values()]
+    [(0.45, 2), (0.8, 1)]
+    """
+    known = {model: cost for model, cost in costs.items() if cost is not None and cost > 0}
+    cheapest = min(known.values(), default=0.0)
+    efficiencies = {
+        model: round(final * (cheapest / known[model]), _COST_DIGITS)
+        for model, final in finals.items()
+        if final is not None and model in known
+    }
+    return {
+        model: Ranked(
+            efficiency=efficiencies[model],
+            rank=1 + sum(other > efficiencies[model] for other in efficiencies.values()),
+        )
+        if model in efficiencies
+        else Ranked(reason=_why_not(finals[model], costs.get(model)))
+        for model in finals
+    }
+
+
+def _why_not(final: float | None, cost: float | None) -> str:
+    if final is None:
+        return "there is no final score"
+    if cost is None:
+        return "the cost is unknown"
+    return "a cost of 0 cannot be compared"
+
+
+MIN_RUNS = 3
+REPEATED = ("aggregate_score", "latency_e2e_p95_ms")
+"""The figures whose mean and standard deviation are reported."""
+
+
+def over_runs(runs: Sequence[Aggregates], figure: str) -> MeanAndDeviation | Unavailable:
+    """Mean and sample standard deviation (ddof 1) of a figure over at least three runs that all have it."""
+    if len(runs) < MIN_RUNS:
+        return Unavailable(f"needs at least {MIN_RUNS} runs, there {'is' if len(runs) == 1 else 'are'} {len(runs)}")
+    values = []
+    for number, run in enumerate(runs, 1):
+        value = run.figures[figure]
+        if isinstance(value, Unavailable):
+            return Unavailable(f"run {number} of {len(runs)} has none: {value.reason}")
+        values.append(float(value))
+    return spread(values) or Unavailable(f"needs at least {MIN_RUNS} runs")

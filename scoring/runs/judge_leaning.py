@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from sidejudge.scoring.judging.beside import Compared, GradeBeside, OptionChosen, YesOrNo, too_little, too_much
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.binomial import at_most
-from sidejudge.scoring.statistics.scale_error import ScaleError, bias, compression
+from sidejudge.scoring.statistics.agreement import ScaleError, bias, compression
+from sidejudge.scoring.statistics.interval import at_most
 
 from .calibrated import ErrorRate, error_rate
 

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from sidejudge.scoring.judging.beside import Compared, compared
 from sidejudge.scoring.judging.golden import TRAPS, Facts, GoldenQuestion, Trap, is_right, stable
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.percentile import p50, p95
-from sidejudge.scoring.statistics.sign_test import sign_test
+from sidejudge.scoring.statistics.descriptive import p50, p95
+from sidejudge.scoring.statistics.paired import sign_test
 
 from .calibrated import ErrorRate, error_rate
 from .judge_leaning import FEW, JudgeLeaning, Rate, judge_leaning

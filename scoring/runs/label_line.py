@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
 """What a label is about that names no metric: whether the case passes."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 REQUIRED: Mapping[str, str] = {
     "run_id": "a name of this run that no other has",

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sidejudge.scoring.statistics.spread import spread
+from sidejudge.scoring.statistics.descriptive import spread
 from sidejudge.scoring.trace.span import Json
 
-from .repeats import MIN_RUNS
+from .final import MIN_RUNS
 
 SEED_RUBRIC = "dimensions"
 """The rubric whose metrics keep the seed's names; those of others are ``RUBRIC_METRIC``, for some share a name."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sidejudge.scoring.result.result import Scored
-from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.verdict.verdict import State
 
 from .verdict_line import ScoreLine, VerdictLine

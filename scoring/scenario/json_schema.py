@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sidejudge.scoring.lexical.nearest import nearest
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, part
-from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .pattern import PatternError, compile_pattern

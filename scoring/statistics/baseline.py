@@ -4,17 +4,27 @@ A detector that is designed for 0.90 alarms falsely at a constant 0.87, and is s
 what is usual, as self-starting charts do (Hawkins 1987, doi:10.2307/2348827): a mean of the last ``MEMORY`` verdicts,
 older ones fading, that begins as ``PRIOR`` verdicts at the expected ratio. A fall within hours hardly moves it. What is
 used is one standard error below the mean: a baseline that is too high by chance would alarm falsely.
+
+Anchor: the pass ratio that a service had over the last week or so, which a slow decay cannot take along.
+
+``baseline`` follows the last hundreds of verdicts, so that a service which fell and is healthy still is soon usual
+there. A decay over days takes such a baseline with it, and no detector that measures from it notices. This mean fades
+with time instead: what is a week old counts for 1/e, however many verdicts there were since. Until many were seen it
+leans on the ratio that is expected, as ``PRIOR`` verdicts; what is used is one standard error below the mean.
+
+A mean of the latest verdicts is behind a ratio that slides, by what it falls within its memory. ``present`` takes
+three quarters of that off: the noise of the mean calls the ratio too low often enough.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .group import Together
-from .scale import Scale
+from .evidence import Scale, Together
 
 MEMORY = 400.0
 RECENT = 500.0
@@ -99,3 +109,71 @@ class Baseline:
     def _begin_anew(self) -> None:
         self._weight = self._squared = PRIOR
         self._failed = PRIOR * (1 - self._expected)
+
+
+MEMORY_NS: Final = 7 * 24 * 3600 * 10**9
+ANCHOR_PRIOR: Final = 100.0
+_TAKEN_OFF: Final = 0.75
+_MOST_AHEAD: Final = 0.25
+"""Of a service with little traffic the latest verdicts and those of the week are nearly the same."""
+_ANCHOR_VARIANCE: Final = 1e-4
+
+
+class Anchor:
+    """The pass ratio of the last week of one service under one rubric; ``expected`` is where it begins."""
+
+    __slots__ = ("_expected", "_failed", "_last_ns", "_scale", "_squared", "_weight")
+
+    def __init__(self, expected: float) -> None:
+        self._expected, self._scale = expected, Scale()
+        self._weight = self._failed = self._squared = 0.0
+        self._last_ns: int | None = None
+
+    def add(self, *, passed: bool, weight: float, at_ns: int, worth: float = 1.0) -> None:
+        """Take in the next verdict, of weight 1/probability; ``worth`` as in ``design_effect``."""
+        self.add_together([Together(passed, weight, 1, worth)], at_ns=at_ns)
+
+    def add_together(self, group: Sequence[Together], *, at_ns: int) -> None:
+        """Take in verdicts of this time, in an order that nobody knows."""
+        if not group:
+            return
+        weights = {each.weight for each in group}
+        shares = self._scale.shares(weights)
+        if shares is None:
+            self._weight = self._failed = self._squared = 0.0
+            shares = {weight: weight / max(weights) for weight in weights}
+        passed_ns = 0 if self._last_ns is None else max(0, at_ns - self._last_ns)
+        self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
+        kept = math.exp(-passed_ns / MEMORY_NS)
+        self._weight = self._weight * kept + math.fsum(each.worth * shares[each.weight] for each in group)
+        self._failed = self._failed * kept + math.fsum(
+            each.worth * shares[each.weight] for each in group if not each.passed
+        )
+        self._squared = self._squared * kept * kept + math.fsum(each.worth * shares[each.weight] ** 2 for each in group)
+
+    @property
+    def lower(self) -> float:
+        """One standard error below the mean, in (-1, 1)."""
+        weight = self._weight + ANCHOR_PRIOR
+        failed = (self._failed + ANCHOR_PRIOR * (1 - self._expected)) / weight
+        size = weight**2 / (self._squared + ANCHOR_PRIOR)
+        return 1 - failed - math.sqrt(max(failed * (1 - failed), _ANCHOR_VARIANCE) / size)
+
+    def present(self, recent: Baseline) -> float:
+        """The pass ratio of this moment, once a slide is proven, from the mean of the latest verdicts."""
+        between, fell = self._weight - recent.weight, max(0.0, self.lower - recent.mean)
+        ahead = min(_MOST_AHEAD, recent.weight / between) if between > 0 else _MOST_AHEAD
+        return max(0.0, recent.mean - _TAKEN_OFF * ahead * fell)
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "weight": self._weight, "failed": self._failed, "squared": self._squared, "last_ns": self._last_ns,
+            "largest": self._scale.largest, "even": self._scale.even,
+        }  # fmt: skip
+
+    def restore(self, record: JsonRecord) -> None:
+        """Go on from what ``to_json`` wrote."""
+        self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
+        self._last_ns = record["last_ns"]
+        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))

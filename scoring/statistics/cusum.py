@@ -24,8 +24,7 @@ from typing import TypeAlias
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .group import Together
-from .scale import Scale
+from .evidence import Scale, Together
 
 LEAST_GOOD = 0.6
 """Below it failures are no rarer than passes, and the chart takes the bound that holds for any weights."""

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .group import Together
+from .evidence import Together
 
 MEMORY = 20_000
 """Verdicts after which what was seen counts for half."""

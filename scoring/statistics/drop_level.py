@@ -15,8 +15,7 @@ from typing import Final
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .group import Together
-from .scale import Scale
+from .evidence import Scale, Together
 
 BETS: Final = (1 / 7, 1 / 3, 1 / 2)
 """Shares of the wealth staked against a pass: from ten points below the level to an outage. All pay at a share of 2."""

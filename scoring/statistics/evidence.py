@@ -4,12 +4,28 @@ Both numbers are Bayes factors of a prior alternative against a point hypothesis
 martingales under it. By Ville's inequality the chance that such a factor *ever* reaches 1/alpha, however often it is
 looked at, is at most alpha while the hypothesis holds (Ville 1939; Wagenmakers et al. 2022, "anytime-valid" tests). A
 p-value that is computed again and again has no such bound.
+
+Scale: weights as shares of the largest that was seen, for methods that look after every verdict.
+
+Such a method stakes something on the next verdict before it knows its weight, so the stake needs a bound on that
+weight. The bound is the largest weight so far, twice over; one that exceeds it is not used, and what was gathered
+before begins anew. With one sampling rate all shares are 1. A rate that falls to less than half begins anew once.
+
+Group: verdicts that came together, in an order that nobody knows, such as those of several monitors in one minute.
+
+What follows verdicts one by one (CUSUM, confidence sequence, design effect) takes a group as one move. The move does
+not depend on an order, so it is the same however the verdicts were divided among monitors. It is the product of the
+same factors, hence each promise holds: a product of bets against a true statement is one. It is slower by one group at
+most: a drop is counted from the end of the group in which it began.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from .estimate import check_weight
 
 __all__ = ["against_rate", "against_uniform"]
 
@@ -44,3 +60,58 @@ def _times_log(count: int, chance: float) -> float:
     if count == 0:
         return 0.0
     return count * math.log(chance) if chance > 0.0 else -math.inf
+
+
+LARGEST_SHARE = 2.0
+"""No share is larger: what a stake must be able to pay."""
+
+
+class Scale:
+    """The largest weight so far. ``even``: all weights since the last beginning were the same."""
+
+    __slots__ = ("even", "largest")
+
+    def __init__(self, largest: float = 0.0, *, even: bool = True) -> None:
+        self.largest, self.even = largest, even
+
+    def share(self, weight: float) -> float | None:
+        """The weight's share of the largest before it, in (0, 2]; ``None`` when it exceeds that: begin anew."""
+        check_weight(weight)
+        if weight > LARGEST_SHARE * self.largest:
+            self.largest, self.even = weight, True
+            return None
+        share = weight / self.largest
+        self.even = self.even and abs(share - 1.0) < 1e-9
+        self.largest = max(self.largest, weight)
+        return share
+
+    def shares(self, weights: Collection[float]) -> dict[float, float] | None:
+        """The shares of weights that come together, each in (0, 2]; ``None`` when one exceeds that: begin anew.
+
+        All are shares of the largest before them, so that their order does not matter. At least one weight.
+        """
+        largest = max(weights)
+        if len(set(weights)) == 1:
+            share = self.share(largest)
+            return None if share is None else {largest: share}
+        for weight in weights:
+            check_weight(weight)
+        if largest > LARGEST_SHARE * self.largest:
+            self.largest, self.even = largest, False
+            return None
+        found = {weight: weight / self.largest for weight in weights}
+        self.largest, self.even = max(self.largest, largest), False
+        return found
+
+
+class Together(NamedTuple):
+    """So many verdicts that are alike: outcome, weight and what they belong to (None: each is its own).
+
+    ``worth`` is what all of them are worth, at most ``n`` (``design_effect``).
+    """
+
+    passed: bool
+    weight: float
+    n: int
+    worth: float
+    cluster: str | None = None

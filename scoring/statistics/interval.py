@@ -12,12 +12,31 @@ DasGupta 2001, doi:10.1214/ss/1009213286.
 >>> interval = wilson(8, 10, Z_95_TWO_SIDED)
 >>> round(interval.lower, 4), round(interval.upper, 4)
 (0.4902, 0.9433)
+
+Missing: how far the pass ratio could lie from the estimate if the verdicts that are missing had been reached.
+
+An incomplete verdict neither passes nor fails. Left out, it is taken to be like the others. Nobody knows that, so
+beside the estimate stand the two extremes: all of them fail, all of them pass (Manski 1990's worst-case bounds)::
+
+    worst = Σ w·passed / (Σ w + Σ w missing)        best = (Σ w·passed + Σ w missing) / (Σ w + Σ w missing)
+
+>>> missing_band(weight=90.0, failed_weight=9.0, missing_weight=10.0)
+MissingBand(worst=0.81, best=0.91)
+
+Binomial: how many hits among independent trials show that hits are rarer than a given share.
+
+Source: the exact bound of Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404, one-sided. It never covers less than
+it promises, at any size.
+
+>>> least_trials(0.01), most_hits(299, 0.01), most_hits(298, 0.01), most_hits(473, 0.01)
+(299, 0, None, 1)
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 Z_95_ONE_SIDED = 1.6448536269514722
 """Standard normal quantile of 0.95: each bound on its own holds with 95 %, the pair with 90 %."""
@@ -85,3 +104,66 @@ def wilson_pair(successes: float, n: float) -> Interval | None:
     lower = 0.0 if successes == 0 else min(bound(p), plain.lower)
     upper = 1.0 if successes == n else max(1 - bound(1 - p), plain.upper)
     return Interval(lower, upper)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingBand:
+    """The pass ratio with all that is missing counted as failed, and as passed; both in [0, 1]."""
+
+    worst: float
+    best: float
+
+
+def missing_band(*, weight: float, failed_weight: float, missing_weight: float) -> MissingBand | None:
+    """The band from sums of weights: of verdicts that passed or failed, that failed, that did neither.
+
+    Equal to the estimate where nothing is missing; ``None`` where there is nothing at all.
+    """
+    whole = weight + missing_weight
+    if whole <= 0:
+        return None
+    passed = max(0.0, weight - failed_weight)
+    return MissingBand(min(1.0, passed / whole), min(1.0, (passed + missing_weight) / whole))
+
+
+_ALPHA: Final = 0.05
+
+
+def at_most(k: int, n: int, p: float) -> float:
+    """The chance of ``k`` hits or fewer in ``n`` trials, each a hit with the chance ``p``."""
+    if k >= n or p <= 0:
+        return 1.0
+    if k < 0 or p >= 1:
+        return 0.0
+    whole = math.lgamma(n + 1)
+    hit, miss = math.log(p), math.log1p(-p)
+    logs = (whole - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * hit + (n - i) * miss for i in range(k + 1))
+    return min(1.0, math.fsum(map(math.exp, logs)))
+
+
+def most_hits(n: int, share: float) -> int | None:
+    """The most hits in ``n`` trials that still show with 95 % that the share of hits is at most ``share``.
+
+    None where not even none does.
+    """
+    k = -1
+    while k < n and at_most(k + 1, n, share) <= _ALPHA:
+        k += 1
+    return None if k < 0 else k
+
+
+def least_trials(share: float, rate: float = 0.0) -> int | None:
+    """The fewest trials that show with 95 % that the share is at most ``share``, where ``rate`` of them are hits.
+
+    None where no number does: hits are as frequent as that, or none are allowed at all.
+    """
+    if not rate < share:
+        return None
+    n = 1
+    while at_most(math.ceil(rate * n), n, share) > _ALPHA:
+        n *= 2
+    low, high = n // 2, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if at_most(math.ceil(rate * middle), middle, share) <= _ALPHA else (middle, high)
+    return high

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .estimate import check_weight, effective_n, kish
-from .exact_sum import UNIT, ExactSum
+from .exact_sums import UNIT, ExactSum
 from .interval import Z_95_ONE_SIDED
 
 

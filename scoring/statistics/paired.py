@@ -11,6 +11,11 @@ pair of categories a fair coin of its own (Bowker 1948, doi:10.1080/01621459.194
     Σ (n_ij − n_ji)² / (n_ij + n_ji)        over pairs of categories, n_ij things that went from i to j
 
 Both are distributions over a few hundred values, added up thing by thing: no sample is too small for them.
+
+Sign test: paired outcomes that differ in, the chance of so uneven a split out.
+
+Pairs that are equal say nothing about a direction and are left out (McNemar's test in its exact form; Agresti,
+*Categorical Data Analysis*, 11.1).
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from math import comb
 
 _MOST_EXACT = 80
 """Differences above which the normal approximation of the ranks is used: the exact work grows with their cube."""
@@ -95,3 +101,15 @@ def changed_more(changed: int, n: int, before: tuple[float, float]) -> float:
         )  # fmt: skip
 
     return min(1.0, math.fsum(chance(k) for k in range(changed, n + 1)))
+
+
+def sign_test(worse: int, better: int) -> float:
+    """The one-sided exact p-value: the chance of at least ``worse`` of all differing pairs, were both equally likely.
+
+    1 where no pair differs.
+
+    >>> sign_test(5, 0)
+    0.03125
+    """
+    n = worse + better
+    return float(sum(comb(n, k) for k in range(worse, n + 1)) / 2**n)

@@ -33,8 +33,7 @@ from collections.abc import Iterable, Sequence
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .group import Together
-from .scale import Scale
+from .evidence import Scale, Together
 
 BETS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the wealth staked against a pass: from drops of a few points to collapses. All pay at a share of 2."""

@@ -22,8 +22,7 @@ from typing import Final
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .baseline import Baseline
-from .group import Together
-from .scale import Scale
+from .evidence import Scale, Together
 
 ODDS: Final = (2.0, 4.0, 12.0)
 """How many times as high the odds of a failure are, of what is bet on: an equal share on each."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from sidejudge.scoring.evaluators.vector import Vector, cosine
+from sidejudge.scoring.evaluators.embedding import Vector, cosine
 from sidejudge.scoring.result.reason import GAP, Reason, Rights, outline
 
 COMPOSITE: Final = "composite"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from sidejudge.scoring.lexical.label import MAX_REASON
+from sidejudge.scoring.lexical.shown_text import MAX_REASON
 from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.reason import Reason, Value, own, together
 from sidejudge.scoring.result.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable

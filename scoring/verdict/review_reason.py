@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Final
 
 from sidejudge.scoring.result.result import Method
-from sidejudge.scoring.verdict.verdict_document import ScoreDocument, VerdictDocument
+
+from .documents import ScoreDocument, VerdictDocument
 
 JUDGES_DISAGREE: Final = "the judges disagree"
 """The flag of a judged answer on which the members of a panel differ."""

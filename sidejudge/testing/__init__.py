@@ -39,7 +39,7 @@ from sidejudge.scoring.result.result import Failed, NotApplicable, Result, Score
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import Span, ToolCall
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.score_name import score_name
+from sidejudge.scoring.verdict.score import score_name
 
 __all__ = [
     "CASES", "NOTICES", "check_dialect", "check_metric", "check_notifier", "check_rubric", "check_sink", "verdicts",

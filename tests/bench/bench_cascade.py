@@ -27,8 +27,7 @@ from sidejudge.monitor.alerting.observation import Key, observe
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.config.evaluators import CascadeSection
 from sidejudge.monitor.config.judge_choice import JudgeChoice
-from sidejudge.monitor.evaluate.addressed import Addressed, plain
-from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
+from sidejudge.monitor.evaluate.backends import Addressed, Backends, JudgeAccount, plain
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.metric import Sources

@@ -16,7 +16,7 @@ from sidejudge.scoring.evaluators.embedding import EMBEDDING_ONLY
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
 from sidejudge.scoring.judging.parts import PARTS
 from sidejudge.scoring.judging.prompt import prompt
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Question
 
 for _found in pkgutil.walk_packages(sidejudge.scoring.__path__, "sidejudge.scoring."):

@@ -16,7 +16,7 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.runtime.trace_log import TraceLog
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators import lexical
-from sidejudge.scoring.lexical.label import MAX_LABEL
+from sidejudge.scoring.lexical.shown_text import MAX_LABEL
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.reason import Kind, Reason, Rights, outline
 from sidejudge.scoring.result.result import Failed, Method

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 
 ALL = [(rubric, c.metric) for rubric in RUBRICS.values() for c in (*rubric.criteria, *rubric.opt_in)]
 

@@ -13,7 +13,7 @@ import yaml
 
 from sidejudge.dashboards.generated import FOLDER
 from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
-from sidejudge.dashboards.pages.help_page import help_page
+from sidejudge.dashboards.pages.plain_pages import help_page
 from sidejudge.dashboards.rules.groups import rules
 from sidejudge.integrations.prometheus.families import FAMILIES, LABELS
 from sidejudge.scoring.alerts.declaration import Declaration

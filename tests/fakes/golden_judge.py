@@ -9,24 +9,26 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sidejudge.monitor.offline.try_judge.golden_set import golden_set
+from sidejudge.monitor.offline.try_judge.run import golden_set
 from sidejudge.scoring.judging.golden import GoldenCase, GoldenQuestion
 from sidejudge.scoring.judging.prompt import AGAIN, prompt
 from sidejudge.scoring.judging.request import JudgeRequest, requests
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import (
+from sidejudge.scoring.questions.kinds import (
+    AskDeclared,
     FollowsInstructions,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    HowFluent,
+    OutcomeDrift,
     PiecesNeeded,
     PiecesUsed,
     SoundReasoning,
     StatedClaims,
+    SummaryClaims,
+    VerifyClaims,
 )
-from sidejudge.scoring.questions.declared import AskDeclared
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import GradeAnswer, Question
-from sidejudge.scoring.questions.text import SummaryClaims
-from sidejudge.scoring.questions.translation import HowFluent, OutcomeDrift
 from tests.fakes.openai import Behaviour, Seen, states
 
 CONTEXT = 32_000

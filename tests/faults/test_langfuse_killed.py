@@ -16,7 +16,7 @@ import pytest
 from sidejudge.integrations.langfuse.scores import COUNTED, NOT_COUNTED
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 

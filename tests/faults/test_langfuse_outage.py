@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.runtime.disk_pressure import RetentionTerms, free_space
+from sidejudge.monitor.runtime.retention import RetentionTerms, free_space
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
 from tests.langfuse_bench import START_NS, Bench, score

@@ -17,21 +17,26 @@ import yaml
 from sidejudge.integrations.cases import read_case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import (
+from sidejudge.scoring.questions.kinds import (
+    FindErrors,
     FollowsInstructions,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    HowFluent,
+    KeepsFact,
+    OutcomeDrift,
     PiecesNeeded,
     PiecesUsed,
+    ReachedGoal,
     SameFact,
+    SentenceSimilarity,
     SoundReasoning,
     StatedClaims,
+    Supported,
+    VerifyClaims,
 )
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import Answer, GradeAnswer
-from sidejudge.scoring.questions.text import Supported
-from sidejudge.scoring.questions.trajectory import FindErrors, ReachedGoal
-from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
 

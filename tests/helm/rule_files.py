@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from sidejudge.dashboards.grafana.forms import dashboards
 from sidejudge.dashboards.rules.groups import rule_file
 from sidejudge.dashboards.rules.rule import prometheus_duration
-from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration
-from sidejudge.scoring.alerts.judge_scale import Correction
+from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Correction, Declaration
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.status import Mode, Policy, Thresholds
 

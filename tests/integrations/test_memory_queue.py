@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sidejudge.integrations.memory_queue import MemoryQueue
-from sidejudge.scoring.status.export_snapshot import QueueStatus
+from sidejudge.scoring.status.snapshots import QueueStatus
 
 
 async def test_the_oldest_goes_where_the_queue_is_full_and_is_counted():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.integrations.trust import trusted
+from sidejudge.integrations.addresses import trusted
 from tests.certificates import make
 
 

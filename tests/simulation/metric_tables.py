@@ -19,7 +19,7 @@ from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 from sidejudge.scoring.statistics.mean import mean_estimate
 from sidejudge.scoring.statistics.quantile import Measured, quantile
-from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricLimit
 
 PAGE = Path(__file__).parents[2] / "monitor" / "METRICS_COVERAGE.md"
 REPEATS = 1_000

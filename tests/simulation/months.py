@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.statistics.anchor import MEMORY_NS as ANCHOR_NS
 from sidejudge.scoring.statistics.baseline import MEMORY, PRIOR, RECENT
+from sidejudge.scoring.statistics.baseline import MEMORY_NS as ANCHOR_NS
 from sidejudge.scoring.statistics.cusum import Chart
 from sidejudge.scoring.statistics.drop_level import BETS as DROP_BETS
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sidejudge.integrations.dialects.usage import from_details, usage, whole
+from sidejudge.integrations.dialects.model_call import from_details, usage, whole
 from sidejudge.scoring.trace.span import Json, Usage
 
 from .words import words

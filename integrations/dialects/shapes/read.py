@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import message_parts, messages, unwrap
+from sidejudge.integrations.dialects.model_call import real
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import SpanFields
-from sidejudge.integrations.dialects.usage import real
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread, Usage

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from sidejudge.integrations.otlp.server.response import PROTOBUF, Header, Message, Refusal, Signal
 from sidejudge.integrations.otlp.wire.schema import classes
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 
 from .forward import Forward
 

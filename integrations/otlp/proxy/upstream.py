@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 from sidejudge.integrations.addresses import port_of
 from sidejudge.integrations.otlp.server.response import Header
 
-from .connect import connected
-from .connection import UpstreamConnection, UpstreamError
+from .connection import UpstreamConnection, UpstreamError, connected
 
 __all__ = ["REASONS", "OnwardRequest", "Upstream", "UpstreamError", "UpstreamResponse"]
 

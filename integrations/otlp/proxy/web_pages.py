@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Final
 
-from sidejudge.integrations.otlp.server.cors import Cors
+from sidejudge.integrations.otlp.server.receiver import Cors
 from sidejudge.integrations.otlp.server.response import KINDS
 
 _FORMS: Final = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from sidejudge.integrations.credentials import Credentials
+from sidejudge.integrations.addresses import Credentials
 
 from .response import Refusal
 

@@ -9,8 +9,7 @@ from typing import Final, TypeAlias
 
 from sidejudge.scoring.errors import SidejudgeError
 
-from .inflate import Damaged, Inflater, TooLarge
-from .inflate_zstd import ZstdInflater
+from .inflate import Damaged, Inflater, TooLarge, ZstdInflater
 from .response import Message, Refusal
 
 _PARALLEL: Final = 2

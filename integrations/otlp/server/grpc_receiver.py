@@ -25,8 +25,7 @@ from sidejudge.integrations.otlp.wire.receipt import Consume, Receipt
 from .body import BodyShare, inflate, inflater
 from .inflate import Damaged, TooLarge
 from .receiver import OtlpReceiver
-from .response import Refusal, Signal, shutting_down, success
-from .rpc_status import CODES, rpc_status
+from .response import CODES, Refusal, Signal, rpc_status, shutting_down, success
 
 _log = logging.getLogger("sidejudge.receiver")
 

@@ -7,6 +7,8 @@ A failure that may pass is therefore answered 503 with ``Retry-After``; one that
 Traces and logs are accepted on the protocol's paths and on Langfuse's, so that an application with a Langfuse SDK only
 needs another address. Metrics are answered with success, dropped and counted: an exporter that is set up for all three
 signals must not fill its application's log with errors.
+
+CORS for exporters that run in a browser: off unless origins are configured.
 """
 
 from __future__ import annotations
@@ -14,16 +16,47 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from sidejudge.integrations.otlp.wire.receipt import Consume, Overloaded, Passage, Receipt, Undecodable
 
 from .admission import Admission
 from .body import BodyMemory, Disconnected, Receive, discard, read_body
-from .cors import Cors
 from .paths import SIGNALS, signal_of
 from .response import KINDS, Header, Message, Refusal, Send, Signal, answer, refuse, shutting_down, success
+
+_MAX_AGE_S = b"7200"
+
+
+class Cors:
+    """The origins whose pages may send. An origin is ``https://host[:port]``; ``*`` in it matches anything."""
+
+    def __init__(self, origins: Iterable[str] = ()) -> None:
+        self._origins = tuple(origins)
+
+    def allows(self, origin: bytes) -> bool:
+        """Whether pages of this origin may send."""
+        text = origin.decode("latin-1")
+        return any(fnmatchcase(text, allowed) for allowed in self._origins)
+
+    def headers(self, origin: bytes) -> list[Header]:
+        """Headers that let a page of this origin read the response; none for a page that may not."""
+        return [(b"access-control-allow-origin", origin), (b"vary", b"origin")] if self.allows(origin) else []
+
+    def preflight(self, origin: bytes, wanted: bytes) -> list[Header]:
+        """The response to a preflight request; ``wanted`` is its ``Access-Control-Request-Headers``."""
+        allowed = self.headers(origin)
+        if not allowed:
+            return []
+        return [
+            *allowed,
+            (b"access-control-allow-methods", b"POST"),
+            (b"access-control-allow-headers", wanted or b"content-type"),
+            (b"access-control-max-age", _MAX_AGE_S),
+        ]
+
 
 _log = logging.getLogger("sidejudge.receiver")
 

@@ -18,12 +18,12 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from .bounds import WorkBudget
 from .chunk import ChunkOrigin
 from .layout import ROW, Bounds, Place, field, last, row, scopes
 from .own_telemetry import is_own_telemetry
+from .receipt import Admit, Split
 from .schema import classes
-from .split import Admit, Split
-from .work import WorkBudget
 
 _Ids: Final = classes("complete")["Ids"]
 _NO_TRACE: Final = bytes(16)

@@ -17,13 +17,12 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from . import bounds
+from .bounds import WorkBudget
 from .chunk import Chunk, ChunkOrigin, SpanHeader
 from .head_sampler import HeadSampler, Kept, Part
 from .layout import Place, pack, usual
-from .receipt import Undecodable
+from .receipt import Admit, Split, Undecodable
 from .schema import classes
-from .split import Admit, Split
-from .work import WorkBudget
 
 __all__ = ["Admit", "Chunk", "ChunkOrigin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 

@@ -11,21 +11,18 @@ from typing import Final
 
 from sidejudge.scoring.trace.span import Json
 
-from .bounds import PARSED_BYTES
+from .bounds import PARSED_BYTES, WorkBudget
 from .chunk import ChunkOrigin
 from .decode import UndecodableError
-from .decode_json import UNREADABLE, load_object
-from .encode_json import encode_resource, encode_scope, encode_span
+from .decode_json import UNREADABLE, load_object, load_pieces
+from .encode import encode_resource, encode_scope, encode_span
 from .head_sampler import Kept
-from .json_pieces import load_pieces
 from .json_values import identifier, mapping, objects, text
 from .layout import MOST_PARTS, Place
 from .own_telemetry import is_own_telemetry
-from .receipt import Undecodable
+from .receipt import Admit, Split, Undecodable
 from .request import COPIED, keep
 from .schema import classes
-from .split import Admit, Split
-from .work import WorkBudget
 
 _PER_OCCURRENCE: Final = {b"{": 380, b"[": 92, b",": 60}
 """Bytes of memory of a parsed object, list and value, by what stands for it: two bytes become ninety."""

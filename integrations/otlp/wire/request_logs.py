@@ -19,18 +19,17 @@ from sidejudge.integrations.raw import EVALUATION
 from sidejudge.scoring.trace.span import Json
 
 from . import bounds
+from .bounds import WorkBudget
 from .chunk import Chunk, ChunkOrigin
 from .decode_json import UNREADABLE
 from .decode_logs import read_json_record, read_record
-from .encode_json import encode_log_record, encode_resource, encode_scope
+from .encode import encode_log_record, encode_resource, encode_scope
 from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual
 from .own_telemetry import is_own_telemetry
-from .receipt import Undecodable
+from .receipt import Admit, Undecodable
 from .request_json import VALUE_BYTES, Parts, load
 from .schema import classes
-from .split import Admit
-from .work import WorkBudget
 
 _LogIds: Final = classes("complete")["LogIds"]
 _KeptLogs: Final = classes("complete")["KeptLogs"]

@@ -10,7 +10,7 @@ from typing import Final
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
-from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
+from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 
 from .slices import KeySlice, bounded, bounded_slices, encoded, end_ns, first_of, key_slice, slice_of
 from .values import values_body

@@ -27,7 +27,7 @@ from sidejudge.monitor.alerting.observation import First, Key, Observation, Slic
 from sidejudge.monitor.alerting.windows import WindowContents
 from sidejudge.scoring.statistics.design_effect import LARGEST
 from sidejudge.scoring.statistics.exact_sums import ExactSums
-from sidejudge.scoring.status.slice_status import OTHERS
+from sidejudge.scoring.status.service_status import OTHERS
 
 SLICE_NS: Final = 60 * 10**9
 MOST_CLUSTERS: Final = 500

@@ -36,9 +36,8 @@ from sidejudge.scoring.alerts.quality import quality
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.service_status import ServiceStatus
 
-from .document import DOCUMENT, FleetDocument, read_document
+from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
-from .settings import REMEDY, settings_digest
 from .slices import MOST_BYTES, SLICE_NS, end_ns, slice_of
 from .values import FleetValues, divided
 from .windows import MAX_KEYS, FleetWindows, InForce

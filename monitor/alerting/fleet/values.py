@@ -20,7 +20,7 @@ from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
+from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 
 from .slices import MOST_BYTES, SLICE_NS, digest
 from .windows import InForce

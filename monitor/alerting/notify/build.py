@@ -1,12 +1,17 @@
-"""Builds receivers, their dispatchers and the notifier from the configuration."""
+"""Builds receivers, their dispatchers and the notifier from the configuration.
+
+Sends a test notice to every receiver, only when ``doctor --notify`` asks for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import Alertmanager
 from sidejudge.integrations.notify.cards import CardChat, google_chat_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
@@ -39,14 +44,13 @@ from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 
-from .daily_report import DailyReport, FailuresOver
+from .daily_report import Daily, DailyReport, FailuresOver
 from .notifier import Illustrate, Notifier
-from .plugin import PluginNotifier
-from .receiver import NoticeReceiver, Sender
-from .timetable import Daily
+from .receiver import NoticeReceiver, PluginNotifier, Sender
 
 log = logging.getLogger("sidejudge.notify")
 
@@ -227,3 +231,22 @@ def _daily(
         agreements=agreements,
         failures=failures,
     )
+
+
+def try_receivers(config: Config) -> list[tuple[str, str | None]]:
+    """(name, why it did not take a test notice, ``None`` when it did) of each receiver; all at a time."""
+    return asyncio.run(_try_all(receivers(config, time.time_ns)))
+
+
+async def _try_all(reported: list[NoticeReceiver]) -> list[tuple[str, str | None]]:
+    now_ns = time.time_ns()
+    notice = Notice(id=f"test-{now_ns // 10**9}", kind=NoticeKind.TEST, at_ns=now_ns)
+    return list(await asyncio.gather(*(_try(each, notice) for each in reported)))
+
+
+async def _try(receiver: NoticeReceiver, notice: Notice) -> tuple[str, str | None]:
+    try:
+        await receiver.sender.send(notice)
+    except (DestinationUnreachableError, RefusedError) as error:
+        return receiver.name, error.reason
+    return receiver.name, None

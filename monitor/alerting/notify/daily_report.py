@@ -1,22 +1,27 @@
-"""Daily: the report of the last day, put together from the store and sent once."""
+"""Daily: the report of the last day, put together from the store and sent once.
+
+Timetable: whether something that is done once a day is due: never twice, late rather than not at all.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
 from typing import TypeAlias
 
+from apscheduler.triggers.cron import CronTrigger
+
+from sidejudge.integrations.store.bounded_read import MetricMean, read_courses
 from sidejudge.integrations.store.lru import JudgeCacheTable
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
-from sidejudge.integrations.store.trends import MetricMean, read_courses
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.scoring.alerts.board import Posted
-from sidejudge.scoring.alerts.condition import Condition
-from sidejudge.scoring.alerts.finding import Labels
+from sidejudge.scoring.alerts.condition import Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.alerts.observed import Agreement
-from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
 from sidejudge.scoring.notices.notice import nameless
 from sidejudge.scoring.result.reason import Rights
@@ -26,7 +31,20 @@ from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums
 
 from .notifier import HOUR_NS, Notifier
-from .timetable import Daily
+
+
+class Daily:
+    """Once a day ``at`` a time of day in a time zone; where a clock change leaves it out, at the next that exists."""
+
+    def __init__(self, at: time, timezone: tzinfo) -> None:
+        self._trigger = CronTrigger(hour=at.hour, minute=at.minute, second=0, timezone=timezone)
+
+    def is_due(self, last_ns: int, now_ns: int) -> bool:
+        """Whether a time has come between what was last done and now. Several that were missed are one."""
+        last, now = datetime.fromtimestamp(last_ns / 1e9, UTC), datetime.fromtimestamp(now_ns / 1e9, UTC)
+        following = self._trigger.get_next_fire_time(last, last)
+        return following is not None and bool(following <= now)
+
 
 DAY_NS = 24 * HOUR_NS
 MOST_COURSES = 20

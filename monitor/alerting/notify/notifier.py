@@ -3,6 +3,8 @@
 Notices are sent for changes, not for states: an alert fires, becomes unknown, is over; while it fires, a reminder is
 sent once in ``remind_ns``. A muted alert is not sent, but the end of one that was sent is. An event that comes again
 after a crash is recognised by its number.
+
+The notices of one alert that one receiver was sent, so that it gets each change once, and reminders.
 """
 
 from __future__ import annotations
@@ -10,19 +12,57 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
 from sidejudge.scoring.alerts.board import Posted
-from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
+from sidejudge.scoring.alerts.event import AlertEvent, event_of_json, fingerprint
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 
 from .receiver import NoticeReceiver
-from .sent_notices import SentNotices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentNotices:
+    """The last event that was passed on, at ``at_ns`` (a reminder counts).
+
+    ``at_once``: by a message of its own, not in a digest; ``in_digest``: it waits for the digest.
+    """
+
+    event: AlertEvent
+    at_ns: int
+    at_once: bool
+    reminders: int = 0
+    in_digest: bool = False
+
+    @property
+    def stands(self) -> bool:
+        """Whether the alert is not over, as far as the receiver knows."""
+        return self.event.transition in {AlertTransition.FIRING, AlertTransition.UNKNOWN}
+
+    def knows(self, event: AlertEvent) -> bool:
+        """Whether this event, or one after it, was passed on already."""
+        return (event.since_ns, event.number) <= (self.event.since_ns, self.event.number)
+
+    def to_json(self) -> str:
+        """For the store."""
+        return json.dumps(
+            {
+                "event": self.event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once,
+                "reminders": self.reminders, "in_digest": self.in_digest,
+            }
+        )  # fmt: skip
+
+    @classmethod
+    def of_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        stated = json.loads(text)
+        return cls(**{**stated, "event": event_of_json(stated["event"])})
+
 
 HOUR_NS = 3_600 * 10**9
 FORGET_NS = 24 * HOUR_NS

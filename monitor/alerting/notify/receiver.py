@@ -1,4 +1,7 @@
-"""One receiver of notices, as a destination of the dispatcher."""
+"""One receiver of notices, as a destination of the dispatcher.
+
+Notifiers of installed packages: ``send`` of their object is called with each notice, as the webhook posts it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol
 
+from sidejudge.integrations.notify.webhook import notice_record
+from sidejudge.integrations.plugin_calls import PluginObject
 from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.monitor.config.notify import PluginReceiver
+from sidejudge.monitor.config.plugins import NOTIFIERS, factory
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.notices.notice import Notice, NoticeKind, without_names
+from sidejudge.scoring.notices.text import Wording
 
 LOOKED_AT = 50
 """Notices among which the most severe goes first."""
@@ -75,3 +83,15 @@ def _rank(notice: Notice) -> int:
 
 def _notice(entry: PendingNotice) -> Notice:
     return Notice.of_json(json.loads(entry.body))
+
+
+class PluginNotifier:
+    """Sends notices through one object of a plugin. One that cannot be loaded, raises or hangs has its notices wait."""
+
+    def __init__(self, name: str, section: PluginReceiver, wording: Wording) -> None:
+        self._wording = wording
+        self._object = PluginObject(name, factory(NOTIFIERS, section.use), section.arguments, "send")
+
+    async def send(self, notice: Notice) -> None:
+        """Return once the plugin has returned; see ``Sender``."""
+        await self._object.call(notice_record(notice, self._wording))

@@ -40,7 +40,7 @@ from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore
 from sidejudge.integrations.store.untaken import Untaken
 from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 log = logging.getLogger("sidejudge.langfuse")
 

@@ -16,7 +16,7 @@ from sidejudge.monitor.deliver.langfuse.delivery import Overtaken, ScoreDelivery
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
 from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.evaluate.result import TraceResult
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
 TRACE_LINK: Final = "trace_link"

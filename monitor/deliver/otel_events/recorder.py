@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from sidejudge.integrations.otel_events.evaluation import report
-from sidejudge.integrations.otel_events.judged import EvaluationSubject
+from sidejudge.integrations.otel_events.evaluation import EvaluationSubject, report
 from sidejudge.integrations.otel_events.own_trace import Call, OwnTrace
 from sidejudge.integrations.otel_events.providers import Telemetry
 from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict

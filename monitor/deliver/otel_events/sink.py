@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sidejudge.monitor.config.otel_events import OtelEventsSink
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot, ExportState
+from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState
 
 if TYPE_CHECKING:
     from sidejudge.integrations.memory_queue import MemoryItem, MemoryQueue

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, answer, texts
-from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, Vector, answer, texts
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, own, quoted
 

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import JudgeRequest
-from sidejudge.scoring.lexical.ranges import ranges
+from sidejudge.scoring.lexical.amount import ranges
+from sidejudge.scoring.questions.kinds import FindErrors, ReachedGoal
 from sidejudge.scoring.questions.question import NoAnswer, Question
-from sidejudge.scoring.questions.trajectory import FindErrors, ReachedGoal
 
 from .answer_cache import CachedAnswer
 

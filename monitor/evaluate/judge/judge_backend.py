@@ -20,15 +20,13 @@ from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
-from sidejudge.monitor.evaluate.addressed import Addressed, plain
-from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount, plain
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.check import contradiction
 from sidejudge.scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests, spare_parts
-from sidejudge.scoring.lexical.label import MAX_REASON, label
-from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
+from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
+from sidejudge.scoring.questions.kinds import CANNOT_TELL, AskDeclared, ReachedGoal
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
-from sidejudge.scoring.questions.trajectory import ReachedGoal
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.trace.instant import written

@@ -23,12 +23,11 @@ from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.result.reason import Reason, own, part, quoted
 
-from .breaker import Breaker, BreakerState, Circuit, Permit
+from .breaker import REACTIONS, Breaker, BreakerState, Circuit, Permit, pause
 from .budget import HOUR_S, JudgeBudget
 from .call_record import Exchange
-from .failure_policy import REACTIONS, pause
-from .health_probe import HEALTH_PROBE
 from .observer import JudgeAttempt, JudgeObserver
+from .probe import HEALTH_PROBE
 from .rate_limits import RateLimits
 
 OUTAGE: Final = "judge unavailable"

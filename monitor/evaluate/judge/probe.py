@@ -1,8 +1,12 @@
-"""Probe: a judge model in, why it cannot judge one plain question out."""
+"""Probe: a judge model in, why it cannot judge one plain question out.
+
+Health probe: one short request that every model can answer, to learn whether the provider answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +16,7 @@ from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest, requests
 from sidejudge.scoring.judging.shapes import SHAPES, Shape
-from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.kinds import SameFact
 
 _CASE: Final = Case(case_id="probe", model_output="")
 _QUESTION: Final = SameFact("The bridge was opened in 1932.", "The bridge was opened in 1923.")
@@ -64,3 +68,27 @@ async def _try(model: JudgeModel) -> JudgeProbe:
 async def _asked(client: JudgeClient, request: JudgeRequest, model: JudgeModel) -> tuple[Completion, AnswerReading]:
     completion = await client.complete(request, model)
     return completion, request.read(completion.text)
+
+
+_SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+
+
+class _HealthProbe:
+    """A request as the client takes it."""
+
+    messages: Final[tuple[Mapping[str, str], ...]] = (
+        {"role": "user", "content": 'Answer with the JSON {"ready": true}.'},
+    )
+    schema: Final = _SCHEMA
+    schema_name: Final = "ready"
+    prompt_tokens: Final = 32
+    answer_tokens: Final = 64
+
+
+HEALTH_PROBE: Final = _HealthProbe()
+"""It contains nothing of any trace, so its result depends on the provider alone."""

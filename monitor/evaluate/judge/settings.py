@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.scoring.checks.redaction import Redaction
 
-from .vote import Rule
+from .panel import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.config.references import ReferenceSection
+from sidejudge.monitor.config.sources import ReferenceSection
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.assembler import Assembler
 

@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.pulled import Pulled
 
-from .rows import rows_of
+from .fetch import rows_of
 
 log = logging.getLogger("sidejudge.langfuse")
 

@@ -15,8 +15,7 @@ from sidejudge.integrations.store.pulled import Pulled, Taken
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 
-from .listed_trace import ListedTrace, grouped
-from .preselect import at_sight, once_settled
+from .listed_trace import ListedTrace, at_sight, grouped, once_settled
 
 _ELSEWHERE: Final = "elsewhere"
 """Why a trace was not read here: another monitor of the fleet read it."""

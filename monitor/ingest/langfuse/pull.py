@@ -24,15 +24,14 @@ from sidejudge.integrations.store.pulled import Pulled
 from sidejudge.monitor.ingest.intake import Overloaded
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot, PullState
+from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .deletions import DeletedTraces, Erase
-from .fetch import TraceConsumer, TraceFetcher
+from .fetch import TraceConsumer, TraceFetcher, introduced
 from .fleet_share import ELSEWHERE, FleetShare
 from .listed_trace import trace_of
 from .pending import Pending
-from .rows import introduced
 
 log = logging.getLogger("sidejudge.langfuse")
 

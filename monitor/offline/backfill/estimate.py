@@ -12,7 +12,7 @@ from typing import Final
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import ONE_JUDGE
-from sidejudge.monitor.evaluate.addressed import Addressed, plain
+from sidejudge.monitor.evaluate.backends import Addressed, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, judge_settings
 from sidejudge.monitor.evaluate.evaluation import Evaluation
 from sidejudge.monitor.evaluate.judge.panel_member import Client

@@ -33,12 +33,11 @@ from sidejudge.monitor.sessions.windows import Identity
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.session import conversation, turn_of
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .lent_embedding import LentEmbedding
-from .listing import Listing, list_traces
-from .reading import MOST_ATTEMPTS, Reader, UnreadError
+from .listing import MOST_ATTEMPTS, Listing, Reader, UnreadError, list_traces
 from .run import READ_AHEAD, Backfill, Progress, case_of, sampler_of
 from .shards import Shards
 

@@ -18,7 +18,7 @@ from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 from sidejudge.integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of, withdrawn
 from sidejudge.integrations.store.outbox import PendingScore, ScoreRow
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name
 from sidejudge.scoring.verdict.verdict import Verdict
 
 WITHIN_MS: Final = 2.0

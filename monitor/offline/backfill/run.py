@@ -35,7 +35,7 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.route.router import router_of
@@ -45,15 +45,14 @@ from sidejudge.monitor.sessions.windows import SessionLimits
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.trace.trace import Trace
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .lent_embedding import LentEmbedding
-from .listing import OTHER
+from .listing import OTHER, Reader, UnreadError
 from .numbering import Numbered, Numbering
-from .reading import Reader, UnreadError
 from .sessions import PastSession, bucket_of, past_sessions
 from .shards import Shards
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
 from sidejudge.scoring.trace.span import JsonRecord
 

@@ -18,7 +18,7 @@ from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson_pair
 from sidejudge.scoring.statistics.mean import mean_estimate
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Rubric
-from sidejudge.scoring.verdict.score_name import composite_name, pass_name, state_name
+from sidejudge.scoring.verdict.score import composite_name, pass_name, state_name
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .inline import InlineJudge

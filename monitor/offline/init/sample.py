@@ -19,8 +19,7 @@ from sidejudge.monitor.api.inspect import inspect_spans
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.monitor.offline.backfill.listing import list_traces
-from sidejudge.monitor.offline.backfill.reading import Reader, UnreadError
+from sidejudge.monitor.offline.backfill.listing import Reader, UnreadError, list_traces
 from sidejudge.monitor.offline.score.case_lines import case_lines
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract

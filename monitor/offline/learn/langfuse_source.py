@@ -12,8 +12,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.backfill.job import evenly
-from sidejudge.monitor.offline.backfill.listing import list_traces
-from sidejudge.monitor.offline.backfill.reading import MOST_ATTEMPTS, Reader, UnreadError
+from sidejudge.monitor.offline.backfill.listing import MOST_ATTEMPTS, Reader, UnreadError, list_traces
 from sidejudge.monitor.offline.backfill.run import case_of, sampler_of
 from sidejudge.scoring.case.case import Case
 

@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sidejudge.integrations.cases import CaseError, read_case
-from sidejudge.integrations.otlp.wire.recorded_traces import recorded_traces
-from sidejudge.integrations.otlp.wire.recording import RecordedFile
+from sidejudge.integrations.otlp.wire.recording import RecordedFile, recorded_traces
 from sidejudge.monitor.api.inspect import inspect_spans
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.engine.engine import Engine, Here
-from sidejudge.monitor.offline.score.case_lines import case_lines
+from sidejudge.monitor.offline.score.case_lines import NumberedLine, case_lines
 from sidejudge.monitor.offline.score.chunks import chunks
-from sidejudge.monitor.offline.score.lines import NumberedLine
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import Json
 
-from .history_source import history_runs
-from .store_source import StoredRun, is_store, stored_runs
+from .store_source import StoredRun, history_runs, is_store, stored_runs
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
 _RECORDED = (".pb", ".json", ".gz")

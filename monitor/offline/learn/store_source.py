@@ -3,6 +3,8 @@
 A store lets go of spans once late ones can no longer come, and keeps what became of each trace as long as
 ``store.retention``: the names of its tools in order, its agents, tokens and verdicts. So order and number of calls are
 learned from all of it, arguments from what is held.
+
+Runs of a history of Parquet files: names of their calls, as a store has them once it has let go of their spans.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.store.archive import read_chunks, read_traces
 from sidejudge.scoring.case.case import Case
@@ -20,7 +23,7 @@ from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.rubrics import run_health
 from sidejudge.scoring.trace.span import ToolCall
 from sidejudge.scoring.trace.trace import Trace
-from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.documents import TraceDocument
 
 MOST: Final = 10_000
 """Traces that are read at most, the latest."""
@@ -81,3 +84,27 @@ def named_run(trace_id: str, details: TraceDocument) -> Case | None:
 def _passed(details: TraceDocument) -> bool | None:
     verdicts = [verdict for verdict in details["verdicts"] if verdict["rubric"] == run_health.RUBRIC.id]
     return verdicts[0]["passed"] if verdicts else None
+
+
+def history_runs(path: str) -> Iterator[StoredRun]:
+    """The runs that ended last, each by its last revision. Raises ``HistoryError``."""
+    latest: dict[str, TraceDocument] = {}
+    for outcome in history_records(path, "outcomes"):
+        trace_id = str(outcome["trace_id"])
+        former = latest.pop(trace_id, None)
+        latest[trace_id] = outcome if former is None or former["revision"] <= outcome["revision"] else former
+        if len(latest) > MOST:
+            del latest[next(iter(latest))]
+    passed: dict[str, tuple[int, bool | None]] = {}
+    for verdict in history_records(path, "verdicts"):
+        trace_id, revision = str(verdict["trace_id"]), int(verdict["revision"])
+        if verdict["rubric"] == run_health.RUBRIC.id and trace_id in latest:
+            passed[trace_id] = max(passed.get(trace_id, (0, None)), (revision, verdict["passed"]), key=_revision)
+    for trace_id, outcome in latest.items():
+        case = named_run(trace_id, outcome)
+        if case is not None:
+            yield StoredRun(case=case, passed=passed.get(trace_id, (0, None))[1], names_only=True)
+
+
+def _revision(found: tuple[int, bool | None]) -> int:
+    return found[0]

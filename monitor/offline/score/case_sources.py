@@ -19,12 +19,10 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from sidejudge.integrations.otlp.wire.recorded_traces import recorded_traces
-from sidejudge.integrations.otlp.wire.recording import RecordedFile, RecordingError
+from sidejudge.integrations.otlp.wire.recording import RecordedFile, RecordingError, recorded_traces
 from sidejudge.monitor.api.inspect import inspect_spans
 
-from .case_lines import TABLES, Format, TableError, form_of, lines_of
-from .lines import NumberedLine
+from .case_lines import TABLES, Format, NumberedLine, TableError, form_of, lines_of
 
 _ENDINGS: Final = (".jsonl", ".ndjson", ".pb", *TABLES)
 """Endings of the files of a folder that are read."""

@@ -1,24 +1,29 @@
-"""The batch that judges what a run is asked for, in the process in which it is built."""
+"""The batch that judges what a run is asked for, in the process in which it is built.
+
+Elsewhere: the lines of a run, judged by an engine's processes, and the actors that these ask on Ray.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
+from sidejudge.monitor.offline.engine.engine import Engine
+from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
 from sidejudge.monitor.route.router import Router
 from sidejudge.monitor.runtime.tuning import collect_rarely
 
-from .chunks import ChunkVerdicts, JudgedChunk
-from .gaps import Gaps
-from .in_flight import JudgeOutError
-from .lines import NumberedLine
-from .remarks import RecordedRemarks, Remarks
+from .case_lines import NumberedLine
+from .chunks import CHUNK_LINES, ChunkVerdicts, JudgedChunk, JudgeOutError, chunks
+from .remarks import Gaps, RecordedRemarks, Remarks
 from .request import ScoreRequest
-from .run import Batch
-from .tally import ScoreTally
+from .run import Batch, Elsewhere
+from .tally import Expense, ScoreTally
 
 _IN_FLIGHT = 8
 """Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
@@ -78,3 +83,38 @@ class ChunkJudge:
 def judging(request: ScoreRequest) -> Callable[[Sequence[NumberedLine]], JudgedChunk]:
     """What judges chunks in the process in which it is called."""
     return ChunkJudge(request).judge
+
+
+_JUDGED_LINES = 16
+"""Lines of a chunk where a judge is waited for: a chunk is done when its slowest case is."""
+
+
+@contextmanager
+def actors(engine: Engine, request: ScoreRequest, settings: Config) -> Iterator[ScoreRequest]:
+    """The request with the actors that it needs, while they run; on Ray alone."""
+    section = settings.evaluators
+    if not isinstance(engine, RayCluster) or (section.judge is None and section.embedding is None):
+        yield request
+        return
+    engine.start()
+    from .ray_backends import actors_of  # noqa: PLC0415  # it imports Ray, an extra
+
+    found, _held = actors_of(request, settings)
+    yield replace(request, actors=found)
+
+
+def judged_by(engine: Engine, request: ScoreRequest) -> Elsewhere:
+    """The engine as what judges lines."""
+    most = CHUNK_LINES if request.actors is None else _JUDGED_LINES
+
+    def judged(lines: Iterator[NumberedLine]) -> Iterator[JudgedChunk]:
+        return engine.map(judging, request, chunks(lines, most))
+
+    return judged
+
+
+def expense_of(request: ScoreRequest) -> Expense | None:
+    """What the judge of a run on Ray has cost; None without one."""
+    from .ray_backends import expense_of_run  # noqa: PLC0415  # it imports Ray, an extra
+
+    return expense_of_run() if request.actors is not None and request.actors.judge else None

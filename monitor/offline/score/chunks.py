@@ -1,12 +1,24 @@
-"""Chunks: a run's lines in pieces of bounded size, each judged whole by one of several processes."""
+"""Chunks: a run's lines in pieces of bounded size, each judged whole by one of several processes.
+
+In flight: several cases of a run are judged at a time, and their verdicts written in the order of the cases.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
-from .lines import NumberedLine
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
+from sidejudge.monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions.question import NoAnswer
+
+from .case_lines import NumberedLine
 from .remarks import RecordedRemarks
 from .tally import ScoreTally
 from .wanted import Wanted
@@ -64,3 +76,89 @@ def chunks(
             chunk, size = [], 0
     if chunk:
         yield chunk
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LOOK_S = 0.25
+"""How often it is looked whether the judge is back."""
+LASTING = ("authentication failed", "model not found", "credit exhausted", "litellm is not installed")
+"""Outages that end only when somebody acts."""
+_ATTEMPTS = 3
+
+
+class JudgeOutError(SidejudgeError):
+    """The judge cannot be asked, and it is no use waiting. What was judged so far stands."""
+
+
+async def in_order(
+    source: Iterable[T], work: Callable[[T], Awaitable[R]], done: Callable[[T, R], None], at_most: int
+) -> None:
+    """Work on ``at_most`` items at a time, and take the results in the order of the items.
+
+    ``work`` is called in that order too. The source may block; it is read in a thread.
+    """
+    under_way: deque[tuple[T, asyncio.Future[R]]] = deque()
+    items: Iterator[T] = iter(source)
+    try:
+        while (found := await asyncio.to_thread(_next, items)) is not None:
+            under_way.append((found[0], asyncio.ensure_future(work(found[0]))))
+            while len(under_way) >= at_most or (under_way and under_way[0][1].done()):
+                item, task = under_way.popleft()
+                done(item, await task)
+        while under_way:
+            item, task = under_way.popleft()
+            done(item, await task)
+    finally:
+        for _, task in under_way:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+
+
+def _next(items: Iterator[T]) -> tuple[T] | None:
+    return next(((item,) for item in items), None)
+
+
+async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_wait_s: float) -> Evaluation:
+    """An evaluation at which nothing is open. While the judge is unreachable it waits, at most ``max_wait_s``.
+
+    Raises ``JudgeOutError`` when the outage lasts, or the budget is spent.
+    """
+    judge = evaluator.others.judge if evaluator.others is not None else None
+    waits_until = time.monotonic() + max_wait_s
+    attempt = 0
+    judgements: JudgementsByMetric = {}
+    account = JudgeAccount()
+    while True:
+        evaluation = await asyncio.to_thread(begin)
+        evaluation.resume(judgements)
+        try:
+            await evaluator.finish(evaluation, lambda: _admitted(judge), account)
+        except PostponedError:
+            judgements = evaluation.judgements
+            await _until_back(judge, waits_until)
+            continue
+        over_budget = next((why for why in evaluation.failures if why.startswith(OVER_BUDGET)), None)
+        if over_budget is not None:
+            raise JudgeOutError(over_budget)
+        if not any(why.startswith(OUTAGE) for why in evaluation.failures):
+            return evaluation
+        attempt += judge is None or judge.outage is None  # an outage is waited for, and not counted
+        if attempt >= _ATTEMPTS:
+            return evaluation
+        judgements = evaluation.judgements
+        await _until_back(judge, waits_until)
+
+
+def _admitted(judge: JudgeBackendProtocol | None) -> NoAnswer | None:
+    if judge is not None and judge.outage is not None:
+        raise PostponedError
+    return None
+
+
+async def _until_back(judge: JudgeBackendProtocol | None, until: float) -> None:
+    while judge is not None and (why := judge.outage) is not None:
+        if why.startswith(LASTING) or time.monotonic() >= until:
+            raise JudgeOutError(judge.outage_cause or why)
+        await asyncio.sleep(LOOK_S)

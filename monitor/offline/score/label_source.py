@@ -10,7 +10,7 @@ import orjson
 
 from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 
-from .lines import NumberedLine, lines
+from .case_lines import NumberedLine, lines
 
 MAX_LABEL_LINE = 2**20
 """Bytes of one label, far more than it needs."""

@@ -16,17 +16,16 @@ from typing import Any, Final
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import EmbeddingSection, Priority
-from sidejudge.monitor.evaluate.addressed import plain
-from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.evaluate.backends import JudgeAccount, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends
 from sidejudge.monitor.offline.engine.engine import ElsewhereError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import can_judge
 from sidejudge.scoring.questions.question import Question, Reply
 
-from .expense import Expense
-from .in_flight import LOOK_S
+from .chunks import LOOK_S
 from .request import Actors, ScoreRequest
+from .tally import Expense
 
 ray: Any = import_module("ray")  # its types fit no actor
 

@@ -24,13 +24,11 @@ from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict
 
-from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, chunks
-from .digest import digest_of
-from .in_flight import JudgeOutError, finish, in_order
-from .lines import MAX_LINE, NumberedLine
+from .case_lines import MAX_LINE, NumberedLine
+from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, JudgeOutError, chunks, finish, in_order
 from .remarks import Remarks
 from .tally import ScoreTally
-from .wanted import Wanted
+from .wanted import Wanted, digest_of
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sidejudge.integrations.store.sqlite import Store
 
-from .transient import LruCache
+from .request import LruCache
 
 
 class RunMemory:

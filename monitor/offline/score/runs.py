@@ -1,18 +1,23 @@
-"""Runs: the verdicts of one rubric in files of verdicts, gathered run by run as they are read, a line at a time."""
+"""Runs: the verdicts of one rubric in files of verdicts, gathered run by run as they are read, a line at a time.
+
+The file of a run's metadata: YAML or JSON, read as strictly as the configuration.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import orjson
 
+from sidejudge.monitor.config.document import MAX_BYTES, read_document
+from sidejudge.scoring.case.case import parse_output
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.label import label
-from sidejudge.scoring.runs.aggregates import Accumulator, Aggregates
-from sidejudge.scoring.runs.sample import read_sample, sample_of_any
+from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.runs.aggregates import Accumulator, Aggregates, read_sample, sample_of_any
 
-from .lines import NumberedLine
+from .case_lines import NumberedLine
 
 RUBRIC = "answer"
 MAX_RUNS = 1000
@@ -101,3 +106,29 @@ def _run(verdict: Mapping[str, object]) -> int | None:
     if run is not None and (type(run) is not int or run < 1):
         raise ValueError("run: is not a whole number from 1 on")
     return run
+
+
+class MetadataError(SidejudgeError):
+    """The file holds no metadata that could be checked; the message names it, and every fault in it."""
+
+
+def read_metadata(path: Path, environ: Mapping[str, str]) -> Mapping[str, object]:
+    """The object in the file; ``${NAME}`` in YAML is taken from ``environ``. ``OSError`` when it cannot be opened."""
+    with path.open("rb") as file:
+        read = file.read(MAX_BYTES + 1)
+    if len(read) > MAX_BYTES:
+        raise MetadataError(f"{path}: is larger than {MAX_BYTES} bytes")
+    try:
+        text = read.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise MetadataError(f"{path}: is not UTF-8 text") from None
+    if text.lstrip().startswith("{"):
+        parsed = parse_output(text)
+        if parsed.error is None and isinstance(parsed.value, dict):
+            return parsed.value
+    document = read_document(text, environ, str(path))  # a flow mapping of YAML begins with a brace too
+    if document.problems:
+        raise MetadataError("\n".join(map(str, document.problems)))
+    if not isinstance(document.value, dict):
+        raise MetadataError(f"{path}: is not an object")
+    return document.value

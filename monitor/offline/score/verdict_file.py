@@ -3,20 +3,31 @@
 There is no side file that could disagree with it. Cases are judged in order, so the verdicts that stand are walked
 in step with the cases: what is there is not judged again, and the first that is missing is where the work goes on.
 A last line that was cut off is cut away. Whatever moment the process was killed at, the result is the same file.
+
+Verdict output: where the verdicts of a run go: a file, a stream, or shards of a folder or a bucket.
 """
 
 from __future__ import annotations
 
+import hashlib
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Literal, Self, TypeAlias
 
 import orjson
 
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.errors import SidejudgeError
+
 from .append_file import AnotherRunError, AppendFile
-from .lines import NumberedLine
+from .case_lines import NumberedLine
+from .case_sources import CaseSources
+from .request import ScoreRequest
 from .tally import ScoreTally
+from .verdict_shards import VerdictShards
 from .wanted import Wanted
 
 BLOCK_BYTES = 256 * 1024
@@ -149,3 +160,54 @@ class VerdictStream(OneFile):
 
     def flush(self) -> None:
         self._file.flush()
+
+
+Output: TypeAlias = VerdictFile | VerdictStream | VerdictShards
+ShardForm: TypeAlias = Literal["jsonl", "parquet"]
+
+
+class OutputError(SidejudgeError):
+    """The place of verdicts cannot be reached or written."""
+
+
+def verdict_output(
+    out: str,
+    shards: ShardForm | None,
+    sources: CaseSources,
+    request: ScoreRequest,
+    settings: Config,
+    *,
+    overwrite: bool,
+) -> Output:
+    """The output that was asked for; ``overwrite`` begins anew. Raises ``OutputError``, ``AnotherRunError``."""
+    if shards is not None:
+        try:
+            from sidejudge.integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is asked for
+
+            made = VerdictShards(Place(out), shards, _run(sources, request, settings))
+            made.begin(anew=overwrite)
+        except ImportError:
+            raise OutputError("shards are not written here: pip install 'sidejudge[parquet]'") from None
+        except OSError as error:
+            raise OutputError(str(error)[:300]) from None
+        return made
+    if out == "-":
+        return VerdictStream(sys.stdout.buffer)
+    if "://" in out:
+        raise OutputError("one file is not written to an object store; add --shards jsonl")
+    if overwrite and Path(out).is_file():
+        Path(out).write_bytes(b"")
+    return VerdictFile(Path(out))
+
+
+def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[str, object]:
+    """What the verdicts of a run depend on, but for the contents of the files."""
+    versions = sorted((name, rubric.version) for name, rubric in configured(settings).items())
+    chosen = (versions, settings.scenarios, settings.routes, settings.default_rubrics)
+    return {
+        "cases": [[each.name, each.size] for each in sources.files],
+        "rubrics": list(request.chosen),
+        "configuration": hashlib.sha256(repr(chosen).encode()).hexdigest()[:16],
+        "repeat": request.repeat,
+        "keep_outputs": request.keep_outputs,
+    }

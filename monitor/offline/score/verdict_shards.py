@@ -17,7 +17,7 @@ import orjson
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .append_file import AnotherRunError
-from .lines import NumberedLine
+from .case_lines import NumberedLine
 from .tally import ScoreTally
 from .wanted import Wanted
 

@@ -14,13 +14,11 @@ from typing import Any, Final, Protocol
 import orjson
 
 from sidejudge.monitor.offline.engine.engine import Engine, Here
-from sidejudge.scoring.runs.revisions import Revisions
-from sidejudge.scoring.runs.verdict_fields import VerdictLineError
-from sidejudge.scoring.runs.verdict_line import VerdictLine, read_verdict
+from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 
+from .case_lines import MAX_LINE, NumberedLine, lines
 from .chunks import chunks
-from .duplicates import Duplicates
-from .lines import MAX_LINE, NumberedLine, lines
+from .wanted import Duplicates
 
 _CHUNK_LINES: Final = 1024
 _CHUNK_BYTES: Final = 4 * 2**20

@@ -1,9 +1,20 @@
-"""Wanted: the verdict that comes next in a run; an existing one is compared with it."""
+"""Wanted: the verdict that comes next in a run; an existing one is compared with it.
+
+Digest of a case as it is judged; a verdict with another digest is on something else.
+
+Duplicates: a case id that occurs twice is reported once.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
+
+import orjson
+
+from sidejudge.scoring.trace.span import Json
 
 
 class Wanted(NamedTuple):
@@ -40,3 +51,47 @@ class Wanted(NamedTuple):
 def _run(verdict: Mapping[str, object]) -> str:
     run = verdict.get("run")
     return "" if run is None else f" in run {run}"
+
+
+_DIGITS = 16
+
+
+def case_digest(line: bytes, scenario: Mapping[str, Json] | None) -> str:
+    """The first 16 hex digits of the SHA-256 of the case and of the scenario of the configuration that it is held to.
+
+    ``line`` is a valid JSON line. Spaces and the order of keys do not matter, for they do not change a verdict.
+    """
+    try:
+        case = orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS)
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # what it does not read or write: then as it stands
+        case = line.strip()
+    return digest_of(case, scenario)
+
+
+def digest_of(case: bytes, scenario: Mapping[str, Json] | None) -> str:
+    """As ``case_digest``, of a case in its canonical form: sorted keys, no spaces."""
+    stated = hashlib.sha256(case)
+    if scenario is not None:
+        stated.update(b"\n" + json.dumps(scenario, sort_keys=True).encode())
+    return stated.hexdigest()[:_DIGITS]
+
+
+MAX_KNOWN = 100_000
+"""Ids that are remembered, the first of the file: what comes after is not compared, so that memory stays constant."""
+
+
+class Duplicates:
+    """Records the ids of cases with their lines. ``count`` is how many lines repeat an id."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, int] = {}
+        self.count = 0
+
+    def first_line(self, case_id: str, number: int) -> int | None:
+        """The line on which this id stood before; ``None`` when it is new (or too late to be compared)."""
+        first = self._lines.get(case_id)
+        if first is not None:
+            self.count += 1
+        elif len(self._lines) < MAX_KNOWN:
+            self._lines[case_id] = number
+        return first

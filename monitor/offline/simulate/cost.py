@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot, Spending
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 HOUR_S = 3_600
 DAY_S = 24 * HOUR_S

@@ -18,11 +18,10 @@ from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.store.archive import latest_verdict_ns, read_verdicts
 from sidejudge.monitor.alerting.observation import Key, Observation, observe_stored
 from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.score.case_lines import MAX_LINE, NumberedLine, lines
 from sidejudge.monitor.offline.score.chunks import chunks
-from sidejudge.monitor.offline.score.lines import MAX_LINE, NumberedLine, lines
-from sidejudge.scoring.runs.verdict_fields import VerdictLineError
-from sidejudge.scoring.runs.verdict_line import read_verdict
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 _DAY_NS = 86_400 * 10**9
 Seen = tuple[Key, Observation, VerdictDocument]

@@ -10,10 +10,10 @@ from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.incident import Incident, Incidents
+from sidejudge.scoring.alerts.event import Incident, Incidents
 from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.status.status import Status
-from sidejudge.scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.documents import VerdictDocument
 
 from .cost import Costs, Judging
 

@@ -14,8 +14,8 @@ from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.offline.score.digest import case_digest
-from sidejudge.monitor.offline.score.in_flight import JudgeOutError, finish
+from sidejudge.monitor.offline.score.chunks import JudgeOutError, finish
+from sidejudge.monitor.offline.score.wanted import case_digest
 from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.runs.summary import SEED_RUBRIC

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 from sidejudge.integrations.agents.reply import AgentError, AgentReply, Request
 from sidejudge.integrations.jsonl import line
-from sidejudge.monitor.offline.score.digest import case_digest
+from sidejudge.monitor.offline.score.wanted import case_digest
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
 from sidejudge.scoring.trace.instant import written

@@ -1,20 +1,29 @@
-"""A test set from a file: YAML, JSON or JSON Lines by its name, read strictly, with everything wrong in it at once."""
+"""A test set from a file: YAML, JSON or JSON Lines by its name, read strictly, with everything wrong in it at once.
+
+Append: one more test at the end of a test set's file; what stands there, comments included, stays as it is.
+
+Select: the tests that --tag and --where name.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import yaml
+
 from sidejudge.integrations.cases import field_errors, near_field
-from sidejudge.monitor.config.document import Document, Location, read_document
+from sidejudge.monitor.config.document import Document, Location, plain_value, read_document
 from sidejudge.monitor.config.errors import UNREADABLE, Problem, nearest, path_of
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
 from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
 from sidejudge.scoring.trace.span import Json
 
-from .plain import not_plain
+from .answer import not_plain
 
 CASE_FIELDS = (
     "task", "input", "transcript", "config", "scenario", "context", "system_prompt", "tags", "metadata", "name",
@@ -198,3 +207,94 @@ class _Reader:
         self.problems.append(
             Problem(path=path_of(at), message=message, source=self._source, line=line, nearest=near, valid=valid)
         )
+
+
+_ITEM = re.compile(r"^( *)- ", re.MULTILINE)
+_OWNER_ONLY = 0o600
+
+
+def append_test(path: Path, test: Mapping[str, Json], scenarios: Iterable[str]) -> int:
+    """Write the test behind those of the file, which is made where there is none, readable by its owner alone.
+
+    The file is replaced as a whole, after the new one was read as a test set: what is wrong leaves it untouched.
+
+    Args:
+        path: ends with ``.yaml``, ``.yml``, ``.json``, ``.jsonl`` or ``.ndjson``.
+        test: as a line of a test set.
+        scenarios: names that are known.
+
+    Returns:
+        The number of tests.
+
+    Raises:
+        TestSetError: The file is no test set, or would be none with this test.
+    """
+    before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+    mode = path.stat().st_mode & 0o777 if path.exists() else _OWNER_ONLY
+    if before:
+        read_test_set(path, scenarios)
+    text = _with(before, test, path)
+    fresh = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+            file.write(text)
+        found = read_test_set(fresh, scenarios)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return len(found.tests)
+
+
+def _with(before: str, test: Mapping[str, Json], path: Path) -> str:
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        return before.rstrip("\n") + ("\n" if before else "") + json.dumps(test, ensure_ascii=False) + "\n"
+    if path.suffix.lower() == ".json":
+        whole = json.loads(before) if before else {"name": path.stem, "tests": []}
+        return json.dumps({**whole, "tests": [*whole["tests"], test]}, ensure_ascii=False, indent=2) + "\n"
+    head = before.rstrip("\n") if before else f"name: {path.stem}\ntests:"
+    indents = _ITEM.findall(head.partition("\ntests:")[2] if not head.startswith("tests:") else head)
+    indent = min(indents, key=len, default="  ")
+    lines = yaml.safe_dump([dict(test)], sort_keys=False, allow_unicode=True, width=110).splitlines()
+    return "\n".join([head, *(indent + line for line in lines)]) + "\n"
+
+
+class SelectionError(SidejudgeError, ValueError):
+    """A tag or a field that no test has."""
+
+
+def selected(tests: TestSet, tags: Sequence[str], where: Sequence[tuple[str, str]]) -> TestSet:
+    """The tests that carry every tag and of which every field has its value, in order.
+
+    A value is compared as it is written and as YAML reads it (``3``, ``true``, ``null``); a key with a dot looks into a
+    map (``metadata.language``) unless a field has that very name.
+    """
+    index = tests.tags
+    for tag in tags:
+        if tag not in index:
+            raise SelectionError(f"--tag: no test carries {tag!r}{_meant(tag, index)}")
+    kept = set(range(len(tests.tests))).intersection(*(index[tag] for tag in tags))
+    for key, value in where:
+        fields = [_field(test, key) for test in tests.tests]
+        if not any(fields):
+            raise SelectionError(
+                f"--where: no test has {key!r}{_meant(key, {name for t in tests.tests for name in t})}"
+            )
+        flat = TestSet(name=tests.name, tests=tuple(fields))
+        wanted = {id(test) for given in (value, plain_value(value)) for test in flat.filter(field=given)}
+        kept &= {place for place, test in enumerate(fields) if id(test) in wanted}
+    return TestSet(name=tests.name, tests=tuple(tests.tests[place] for place in sorted(kept)))
+
+
+def _field(test: Mapping[str, Json], key: str) -> dict[str, Json]:
+    """The values of a test under a key, as a test of one ``field``; empty without any."""
+    if key in test:
+        return {"field": test[key]}
+    head, dot, rest = key.partition(".")
+    inner = test.get(head)
+    return _field(inner, rest) if dot and isinstance(inner, dict) else {}
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = nearest(word, names)
+    return f"; did you mean {near}?" if near else f"; there are {', '.join(names[:20])}" if names else ""

@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.dashboards.help.search import search
 from sidejudge.dashboards.help.site import files
-from sidejudge.dashboards.pages.help_page import search_page
+from sidejudge.dashboards.pages.plain_pages import search_page
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.monitor.config.validation_messages import walk
 from sidejudge.scoring.rubrics import RUBRICS

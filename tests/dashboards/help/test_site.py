@@ -12,7 +12,7 @@ import pytest
 from sidejudge.dashboards.help.markdown import parser, read
 from sidejudge.dashboards.help.search import search
 from sidejudge.dashboards.help.site import address, addresses, document, files, resolve, runbook_of, sections
-from sidejudge.dashboards.pages.help_page import help_page, search_page
+from sidejudge.dashboards.pages.plain_pages import help_page, search_page
 from sidejudge.monitor.reference import pages as generated
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration

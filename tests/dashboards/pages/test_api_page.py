@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sidejudge.dashboards.pages.api_page import api_page
+from sidejudge.dashboards.pages.plain_pages import api_page
 
 DOCUMENT = {
     "info": {"title": "sidejudge", "version": "1.2.3"},

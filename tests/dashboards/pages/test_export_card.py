@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from tests.dashboards.pages.rendered import card
 
 

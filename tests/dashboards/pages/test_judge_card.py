@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 from tests.dashboards.pages.rendered import card
 
 HEALTHY = JudgeSnapshot(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from sidejudge.scoring.status.snapshots import LateReferenceSnapshot
 from tests.dashboards.pages.rendered import card
 
 HOSTILE = "<script>alert(1)</script>"

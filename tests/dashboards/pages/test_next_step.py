@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.dashboards.pages.next_step import next_step
+from sidejudge.dashboards.pages.status_page import next_step
 from sidejudge.integrations.otlp.server.traffic import Receiving
 from sidejudge.monitor.ingest.outcomes import EndReason
 from tests.dashboards.pages.test_status_page import page

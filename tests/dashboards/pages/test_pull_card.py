@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.snapshots import PullSnapshot
 from tests.dashboards.pages.rendered import card
 
 HOSTILE = "<script>alert(1)</script>"

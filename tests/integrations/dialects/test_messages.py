@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sidejudge.integrations.dialects import messages
-from sidejudge.integrations.dialects.usage import from_details, whole
+from sidejudge.integrations.dialects.model_call import from_details, whole
 from sidejudge.scoring.trace.span import Json, Message, ToolCall, Usage
 
 ARGUMENTS = {"q": "x"}

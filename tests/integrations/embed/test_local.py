@@ -10,9 +10,9 @@ import threading
 
 import pytest
 
-from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.integrations.embed.local import REST_S, LocalModel
-from sidejudge.scoring.evaluators.vector import cosine, unit
+from sidejudge.scoring.evaluators.embedding import cosine, unit
 from tests.needs import SENTENCE_TRANSFORMERS
 
 pytestmark = SENTENCE_TRANSFORMERS.mark

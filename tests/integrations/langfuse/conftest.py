@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 
 UNBOUNDED = 1_000_000

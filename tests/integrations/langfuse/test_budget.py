@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import RequestBudget
 
 
 class Clock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from sidejudge.integrations.langfuse.langgraph import with_agents
+from sidejudge.integrations.langfuse.normalise import with_agents
 from sidejudge.integrations.raw import RawSpan
 
 PREFIX = "langfuse.observation.metadata."

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.integrations.dialects import normalise
-from sidejudge.integrations.langfuse.normalise import raw_span
-from sidejudge.integrations.langfuse.origins import origin
+from sidejudge.integrations.langfuse.normalise import origin, raw_span
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from tests.fakes.langfuse.otel_in import rows_of
 

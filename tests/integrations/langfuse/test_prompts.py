@@ -13,7 +13,7 @@ from sidejudge.monitor.config import load, resolve
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.runtime.reload import Reload
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.result.result import Unavailable
 
 PROMPTS = {

@@ -7,8 +7,8 @@ import json
 import httpx
 import pytest
 
+from sidejudge.integrations.langfuse.annotations import holds, put, queues_named
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.queues import holds, put, queues_named
 from tests.fakes.langfuse.queues import queues
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 

@@ -26,7 +26,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.loop_guard import own_trace_id
-from sidejudge.scoring.verdict.score_name import score_name
+from sidejudge.scoring.verdict.score import score_name
 from sidejudge.scoring.verdict.verdict import reach_verdict
 
 TRACE = "36524d221566b94755e27265a6220988"

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.integrations.otel_events.evaluation import MAX_EXPLANATION, evaluations, report
-from sidejudge.integrations.otel_events.judged import EvaluationSubject
+from sidejudge.integrations.otel_events.evaluation import MAX_EXPLANATION, EvaluationSubject, evaluations, report
 from sidejudge.integrations.otel_events.providers import telemetry
 from sidejudge.integrations.otel_events.request import LOGS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.verdict.score_name import composite_name, score_name
+from sidejudge.scoring.verdict.score import composite_name, score_name
 from sidejudge.scoring.verdict.verdict import reach_verdict
 
 TRACE = "36524d221566b94755e27265a6220988"

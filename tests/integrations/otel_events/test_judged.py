@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.integrations.otel_events.judged import EvaluationSubject
+from sidejudge.integrations.otel_events.evaluation import EvaluationSubject
 
 
 def test_a_trace_with_its_root_span_can_be_linked():

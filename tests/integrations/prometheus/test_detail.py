@@ -16,17 +16,16 @@ from sidejudge.dashboards.grafana.alert_rules import alert_rules
 from sidejudge.dashboards.grafana.forms import dashboards
 from sidejudge.dashboards.rules.groups import rules
 from sidejudge.integrations.prometheus import families as f
-from sidejudge.integrations.prometheus.detail import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.integrations.prometheus.exposition import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST
 from sidejudge.integrations.prometheus.families import FAMILIES
-from sidejudge.integrations.prometheus.snapshot import Snapshot
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.estimate import from_sums
-from sidejudge.scoring.statistics.missing import MissingBand
-from sidejudge.scoring.status.service_status import ServiceStatus, StatusChange
-from sidejudge.scoring.status.slice_status import SliceStatus
+from sidejudge.scoring.statistics.interval import MissingBand
+from sidejudge.scoring.status.service_status import ServiceStatus, SliceStatus, StatusChange
 from sidejudge.scoring.status.status import Appraisal, Policy, Status
 from tests.integrations.prometheus.test_exporter import KNOWN, score, verdict
 

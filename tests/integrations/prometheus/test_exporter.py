@@ -10,36 +10,38 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from sidejudge.integrations.prometheus import families as f
+from sidejudge.integrations.prometheus.collect import QueueSize, Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
 from sidejudge.integrations.prometheus.known_labels import KnownLabels
-from sidejudge.integrations.prometheus.snapshot import QueueSize, Snapshot
 from sidejudge.integrations.prometheus.source_metrics import late_reference_totals, pull_totals
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import AlertFinding
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.finding import AlertFinding
 from sidejudge.scoring.alerts.lifecycle import Alert, Stage
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.statistics.estimate import estimate
-from sidejudge.scoring.statistics.missing import MissingBand
+from sidejudge.scoring.statistics.interval import MissingBand
 from sidejudge.scoring.statistics.rogan_gladen import Corrected
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
-from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 from sidejudge.scoring.status.failure_groups import FailureGroup
-from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
-from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from sidejudge.scoring.status.metric_limit import MetricLimit
-from sidejudge.scoring.status.metric_status import MetricEstimate, MetricStatus
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot
-from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, StatusChange
-from sidejudge.scoring.status.slice_status import SliceStatus
+from sidejudge.scoring.status.metric_status import MetricEstimate, MetricLimit, MetricStatus
+from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, SliceStatus, StatusChange
+from sidejudge.scoring.status.snapshots import (
+    CascadeSnapshot,
+    ExportSnapshot,
+    FleetSnapshot,
+    JudgeModelSnapshot,
+    JudgeSnapshot,
+    LateReferenceSnapshot,
+    PullSnapshot,
+    Spending,
+)
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds, appraise
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
 from sidejudge.integrations.prometheus.known_labels import KnownLabels
-from sidejudge.integrations.prometheus.snapshot import Snapshot
-from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 MODEL = "openai/m-2025-01-01"
 KNOWN = KnownJudge(

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.known_labels import KnownLabels
-from sidejudge.integrations.prometheus.snapshot import Snapshot
 from sidejudge.integrations.prometheus.source_metrics import late_reference_totals, pull_totals
-from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, PullSnapshot
 
 STANDING = PullSnapshot(state="ok", pending=3, lag_s=2.5, read_s=17.0, rows=10, taken=2, errors=(("timeout", 1),))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.integrations.store.statements import schema
+from sidejudge.integrations.store.connection import schema
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import sqlite3
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+from sidejudge.integrations.store.connection import VERSION
 from sidejudge.integrations.store.contents import WaitingContents
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.salvage import salvage
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
-from sidejudge.integrations.store.statements import VERSION
 from tests.otlp_requests import S, request, span, trace
 
 A, B = trace(1), trace(2)

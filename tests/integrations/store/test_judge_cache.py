@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
+from sidejudge.integrations.store.connection import VERSION, schema
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.integrations.store.statements import VERSION, schema
 
 
 @pytest.fixture

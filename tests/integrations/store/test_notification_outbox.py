@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.scoring.status.export_snapshot import QueueStatus
+from sidejudge.scoring.status.snapshots import QueueStatus
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from sidejudge.integrations.store.connection import schema
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
-from sidejudge.integrations.store.statements import schema
 
 A, B = b"a" * 16, b"b" * 16
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from sidejudge.integrations.store import trends
+from sidejudge.integrations.store import bounded_read
+from sidejudge.integrations.store.bounded_read import read_trends
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
-from sidejudge.integrations.store.trends import read_trends
 from sidejudge.scoring.statistics.estimate import estimate, from_sums
 
 STEP = 1_000
@@ -68,7 +68,7 @@ async def test_the_sums_of_each_stretch_give_the_estimate_of_its_verdicts(store)
 
 
 async def test_of_too_many_verdicts_the_oldest_and_the_stretch_told_in_part_are_left_out(store, monkeypatch):
-    monkeypatch.setattr(trends, "MOST", 25)
+    monkeypatch.setattr(bounded_read, "MOST", 25)
     for number in range(40):
         await store.finish(stated(number + 1, at_ns=6_000 + number * 100))
     found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)

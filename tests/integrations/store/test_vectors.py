@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from sidejudge.integrations.store.connection import schema
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.integrations.store.statements import schema
 
 
 async def test_vectors_are_found_again_after_a_restart(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidejudge.integrations.store import connection, verdict_search
-from sidejudge.integrations.store.compared import ComparedFilter, read_compared
+from sidejudge.integrations.store.bounded_read import ComparedFilter, read_compared
 from sidejudge.integrations.store.errors import StoreUnavailable
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sidejudge.integrations.store.bounded_read import read_trends
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.integrations.store.trends import read_trends
-from sidejudge.monitor.alerting.archived_trends import ArchivedTrends
 from sidejudge.monitor.alerting.observation import Key
-from sidejudge.monitor.alerting.trends import STEPS, Trends
+from sidejudge.monitor.alerting.trends import STEPS, ArchivedTrends, Trends
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.trace.instant import written
 from tests.monitor.alerting.test_trends import HOUR, NOW, put, verdict

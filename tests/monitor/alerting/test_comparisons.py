@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.integrations.store.compared import ComparedVerdict
+from sidejudge.integrations.store.bounded_read import ComparedVerdict
 from sidejudge.monitor.alerting.comparisons import ComparisonQuery, compare
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict
+from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict
 from sidejudge.monitor.alerting.examples import illustrated
 from sidejudge.scoring.alerts.event import event_of_json
 from sidejudge.scoring.notices.notice import Notice, NoticeKind

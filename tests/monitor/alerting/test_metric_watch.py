@@ -14,8 +14,7 @@ from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
 from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.status.hysteresis import Hysteresis
-from sidejudge.scoring.status.metric_limit import MetricLimit
-from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
 from sidejudge.scoring.status.status import Policy, Status
 
 MINUTE_NS = 60 * 10**9

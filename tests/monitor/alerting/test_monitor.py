@@ -5,8 +5,7 @@ from __future__ import annotations
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.store.sqlite import StoreUnavailable
-from sidejudge.monitor.alerting.build import declaration
-from sidejudge.monitor.alerting.condition_table import watched
+from sidejudge.monitor.alerting.build import declaration, watched
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.learning.contract import learn

@@ -28,7 +28,7 @@ from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.alerts.observed import Observed
-from sidejudge.scoring.status.slice_status import OTHERS
+from sidejudge.scoring.status.service_status import OTHERS
 
 KEY, MINUTE_NS, BEGIN_NS = Key("shop", "prod", "qa"), 60 * 10**9, 10**18
 DECLARED = Declaration(slices=("version", "metadata.tenant", "name"))

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.statistics.estimate import estimate
-from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
 from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.status.status import Policy, Status
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 from tests.seed_policy import SEED

@@ -8,9 +8,8 @@ import httpx
 import pytest
 from fastapi import Request
 
-from sidejudge.integrations.credentials import Credentials
-from sidejudge.monitor.api.access import AccessRules, is_same_machine
-from sidejudge.monitor.api.contents_token import ContentsToken
+from sidejudge.integrations.addresses import Credentials
+from sidejudge.monitor.api.access import AccessRules, ContentsToken, is_same_machine
 from sidejudge.monitor.api.routes import create_app
 from tests.monitor.api.test_routes import View
 

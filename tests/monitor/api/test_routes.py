@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from sidejudge.dashboards.pages.configuration_page import ConfigurationPage, Setting
+from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
 from sidejudge.dashboards.pages.trace_page import TracePage
 from sidejudge.integrations.store.errors import StoreUnavailable
 from sidejudge.monitor.alerting.observation import Key, Observation
@@ -19,7 +19,7 @@ from sidejudge.monitor.api.schemas import AvailableMetricsBody, StatusBody
 from sidejudge.monitor.api.verdict_schemas import TraceBody, VerdictsBody
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Policy
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 

@@ -10,19 +10,19 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.verdict import trace_document, verdict_document
+from sidejudge.scoring.verdict import documents
 
 DECLARED = [
-    (bodies.StoredVerdictBody, verdict_document.VerdictDocument),
-    (bodies.ScoreBody, verdict_document.ScoreDocument),
-    (bodies.ScoreJudgementBody, verdict_document.ScoreJudgeDocument),
-    (bodies.VerdictJudgementBody, verdict_document.VerdictJudgeDocument),
-    (bodies.EscalationBody, verdict_document.EscalationDocument),
-    (bodies.TraceBody, trace_document.TraceDocument),
-    (bodies.DrawBody, trace_document.SamplingDocument),
-    (bodies.UnmetRouteBody, trace_document.UnmetRoute),
-    (bodies.PendingReferenceBody, trace_document.LateReferenceDocument),
-    (bodies.RunFiguresBody, trace_document.FiguresDocument),
+    (bodies.StoredVerdictBody, documents.VerdictDocument),
+    (bodies.ScoreBody, documents.ScoreDocument),
+    (bodies.ScoreJudgementBody, documents.ScoreJudgeDocument),
+    (bodies.VerdictJudgementBody, documents.VerdictJudgeDocument),
+    (bodies.EscalationBody, documents.EscalationDocument),
+    (bodies.TraceBody, documents.TraceDocument),
+    (bodies.DrawBody, documents.SamplingDocument),
+    (bodies.UnmetRouteBody, documents.UnmetRoute),
+    (bodies.PendingReferenceBody, documents.LateReferenceDocument),
+    (bodies.RunFiguresBody, documents.FiguresDocument),
 ]
 ADDED = {bodies.TraceBody: {"case"}}
 """What the API adds to what is stored."""

@@ -10,7 +10,7 @@ from sidejudge.integrations.embed.local import LocalModel
 from sidejudge.monitor.config import load
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.warnings import cautions
-from sidejudge.scoring.evaluators.vector import cosine
+from sidejudge.scoring.evaluators.embedding import cosine
 from tests.needs import MUSE
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sidejudge.monitor.config import resolve
+from sidejudge.monitor.offline.score.case_lines import NumberedLine
 from sidejudge.monitor.offline.score.chunk_judge import ChunkJudge
-from sidejudge.monitor.offline.score.lines import NumberedLine
 from sidejudge.monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
 from tests.forked import Forked
 from tests.monitor.cli.test_score import qa_case, score, verdicts, written

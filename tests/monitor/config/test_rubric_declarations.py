@@ -7,10 +7,10 @@ import time
 import pytest
 
 from sidejudge.monitor.config import ConfigError, load, resolve
-from sidejudge.monitor.config.rubric_schema import CHECK_NAMES
+from sidejudge.monitor.config.rubric_section import CHECK_NAMES
 from sidejudge.monitor.config.rubrics import cards, configured, reached
 from sidejudge.scoring.checks.registry import CHECKS
-from sidejudge.scoring.verdict.score_name import score_name
+from sidejudge.scoring.verdict.score import score_name
 
 OWN = """
 routes:

@@ -11,7 +11,7 @@ from sidejudge.integrations.delivery_errors import DestinationUnreachableError, 
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher, StoredQueue
-from sidejudge.scoring.status.export_snapshot import QueueStatus
+from sidejudge.scoring.status.snapshots import QueueStatus
 from tests.waiting import until
 
 PAUSE_S = 0.01

@@ -9,8 +9,7 @@ import pytest
 from sidejudge.monitor.config.evaluators import CascadeSection
 from sidejudge.monitor.config.judge_choice import JudgeChoice
 from sidejudge.monitor.evaluate import cascade
-from sidejudge.monitor.evaluate.addressed import Addressed, plain
-from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Addressed, Backends, plain
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.metric import Sources

@@ -15,7 +15,7 @@ from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
 from sidejudge.monitor.evaluate.stages import EvaluationStages
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.route.router import Router

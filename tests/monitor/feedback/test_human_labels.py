@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.langfuse.scores import score_id
-from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.monitor.feedback import human_labels
 from sidejudge.monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
 from sidejudge.scoring.rubrics import RUBRICS

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.alerting.fleet.build import share_status
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.status import FleetStatus
-from sidejudge.monitor.alerting.fleet.tables import share_status
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.config.fleet import FleetSection

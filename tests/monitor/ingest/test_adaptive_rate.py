@@ -7,7 +7,7 @@ import random
 import pytest
 
 from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection
-from sidejudge.monitor.ingest.adaptive_rate import AdaptiveRate
+from sidejudge.monitor.ingest.load_shedding import AdaptiveRate
 from sidejudge.monitor.ingest.sampler import Sampler, probability, random_bits
 
 MINUTE = 60 * 10**9

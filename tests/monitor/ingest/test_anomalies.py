@@ -7,7 +7,7 @@ import random
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
-from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.ingest.sampling_skew import SamplingSkew
 from tests.otlp_requests import S, request, span

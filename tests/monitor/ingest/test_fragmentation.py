@@ -8,8 +8,8 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
 from sidejudge.monitor.ingest.anomalies import Fragmentation
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
-from sidejudge.monitor.ingest.closing import Closing
 
 HERE = ChunkOrigin("shop", None, 0)
 

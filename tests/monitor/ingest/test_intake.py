@@ -10,10 +10,9 @@ from sidejudge.integrations.otlp.wire.receipt import Overloaded, Undecodable
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
 from sidejudge.monitor.config import MatchSection, SamplingRuleSection
 from sidejudge.monitor.config.sampling import SamplingSection
-from sidejudge.monitor.ingest.adaptive_rate import AdaptiveRate
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
 from sidejudge.monitor.ingest.intake import Intake
-from sidejudge.monitor.ingest.load_shedding import LoadShedding
+from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler, threshold
 from sidejudge.monitor.ingest.trace_limits import TraceLimits

@@ -8,8 +8,8 @@ from collections import deque
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
-from sidejudge.monitor.ingest.closing import Closing
 from sidejudge.monitor.ingest.load_shedding import LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold

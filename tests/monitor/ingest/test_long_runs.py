@@ -13,8 +13,8 @@ from itertools import pairwise
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
-from sidejudge.monitor.ingest.closing import Closing
 
 S = 1_000_000_000
 BATCH_S = 5.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
 from sidejudge.monitor.ingest.trace_limits import TraceLimits, TraceSize

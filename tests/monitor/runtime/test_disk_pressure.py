@@ -10,7 +10,7 @@ import pytest
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
-from sidejudge.monitor.runtime.disk_pressure import RetentionTerms, free_space
+from sidejudge.monitor.runtime.retention import RetentionTerms, free_space
 from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows
 
 MINUTE = 60 * 10**9

@@ -11,7 +11,7 @@ import pytest
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys, HandoverMark, drawn_at, spans_of
 from sidejudge.integrations.otlp.wire.schema import classes
 from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
-from sidejudge.monitor.config.peers import DrainSection
+from sidejudge.monitor.config.fleet import DrainSection
 from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.drain import Drain
 from tests.monitor.runtime.test_app import ANY, root, samples, total

@@ -7,7 +7,7 @@ import asyncio
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, SPACING_NS
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.questions.kinds import Supported
 from sidejudge.scoring.statistics.judge_drift import LEAST
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider

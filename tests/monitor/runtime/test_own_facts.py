@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sidejudge.integrations.prometheus.snapshot import Snapshot
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.runtime.own_facts import OwnFacts
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 MINUTE_NS = 60 * 10**9
 

@@ -10,7 +10,7 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.config.peers import PeersSection
+from sidejudge.monitor.config.fleet import PeersSection
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
 from sidejudge.monitor.runtime.peers import PeerExchange
 from tests.fakes.receiver import Act, receiving

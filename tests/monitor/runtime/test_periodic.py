@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from sidejudge.monitor.runtime.periodic import Periodic
+from sidejudge.monitor.runtime.app import Periodic
 
 
 async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from sidejudge.scoring.alerts.condition import Severity
-from sidejudge.scoring.alerts.incident import Incidents
+from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.judge_scale import judge_scale
+from sidejudge.scoring.alerts.declaration import Declaration, judge_scale
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.ppi import LabelSums, rectified
 from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen

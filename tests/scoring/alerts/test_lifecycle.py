@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from sidejudge.scoring.alerts.condition import Condition, Severity
-from sidejudge.scoring.alerts.finding import AlertFinding
+from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Severity
 from sidejudge.scoring.alerts.lifecycle import FORGET_NS, Alert, AlertTransition, Stage, advance
 
 CONDITION = Condition(

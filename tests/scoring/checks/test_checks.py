@@ -9,8 +9,8 @@ import pytest
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.checks.check import CheckError
 from sidejudge.scoring.checks.registry import CHECKS, compile_check
+from sidejudge.scoring.questions.kinds import SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer, run
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.trace.span import ToolCall
 

@@ -9,8 +9,8 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.ask import ask
-from sidejudge.scoring.declared.errors import DeclarationError
 from sidejudge.scoring.declared.metric import Sources, read_metric
+from sidejudge.scoring.declared.reading import DeclarationError
 from sidejudge.scoring.judging.request import requests
 
 CASE = Case(case_id="c", model_output="Go away.")

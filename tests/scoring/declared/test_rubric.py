@@ -10,13 +10,13 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.ask import PromptText
-from sidejudge.scoring.declared.errors import DeclarationError
 from sidejudge.scoring.declared.metric import PythonMetric, Sources
+from sidejudge.scoring.declared.reading import DeclarationError
 from sidejudge.scoring.declared.rubric import declared_rubric, shared_names
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
-from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.kinds import SameFact, SameHighlight, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
-from sidejudge.scoring.questions.text import SameHighlight
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 
 

@@ -9,9 +9,8 @@ import yaml
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.kinds import KeepsFact, SameHighlight, SameIntent
 from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript
-from sidejudge.scoring.questions.text import SameHighlight, SameIntent
-from sidejudge.scoring.questions.translation import KeepsFact
 
 DATA = Path(__file__).parent / "data"
 LEAST = 0.98

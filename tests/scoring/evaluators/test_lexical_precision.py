@@ -14,8 +14,8 @@ import yaml
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, Supported
 from sidejudge.scoring.questions.question import Answer, run
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, Supported
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
 

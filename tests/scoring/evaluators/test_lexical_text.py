@@ -6,8 +6,8 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.questions.question import Answer
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.result.result import Method
 
 OPEN = "open"

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
-from sidejudge.scoring.evaluators.vector import cosine, unit
+from sidejudge.scoring.evaluators.embedding import cosine, unit
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
 PAIRS = st.integers(1, 20).flatmap(

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.judging.layout import form_for
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import (
+from sidejudge.scoring.questions.kinds import (
+    ChooseSteps,
+    CorrectHighlight,
+    FindErrors,
     FollowsInstructions,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    HowFluent,
+    KeepsFact,
+    OutcomeDrift,
     PiecesNeeded,
     PiecesUsed,
+    ReachedGoal,
     SameFact,
+    SameHighlight,
+    SameIntent,
     SoundReasoning,
     StatedClaims,
+    SummaryClaims,
+    Supported,
+    VerifyClaims,
 )
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
-from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
 from sidejudge.scoring.trace.span import ToolCall
 
 CASE = Case(

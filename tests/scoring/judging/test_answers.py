@@ -12,13 +12,20 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.judging.request import JudgedValue, prompt_version, requests
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import FollowsInstructions, PiecesUsed, SoundReasoning
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import (
+    FollowsInstructions,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    HowFluent,
+    OutcomeDrift,
+    PiecesUsed,
+    SameIntent,
+    SoundReasoning,
+    SummaryClaims,
+    VerifyClaims,
+)
 from sidejudge.scoring.questions.question import CitesTranscript, GradeAnswer
-from sidejudge.scoring.questions.text import SameIntent, SummaryClaims
-from sidejudge.scoring.questions.translation import HowFluent, OutcomeDrift
 from sidejudge.scoring.rubrics.agent import parse_agent_grade
 from tests.scoring.judging.asking import CASE, HONEST, answers
 

@@ -10,13 +10,23 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.judging.check import contradiction
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import SameFact, StatedClaims
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import (
+    CorrectHighlight,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    HowFluent,
+    KeepsFact,
+    OutcomeDrift,
+    SameFact,
+    SameHighlight,
+    SameIntent,
+    StatedClaims,
+    SummaryClaims,
+    Supported,
+    VerifyClaims,
+)
 from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, SameEntity
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
 from sidejudge.scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import HONEST
 

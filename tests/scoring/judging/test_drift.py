@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 
 from sidejudge.scoring.judging.drift import far, measures
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
-from sidejudge.scoring.questions.dimensions import GradeDimension
-from sidejudge.scoring.questions.quality import GradeQuality
-from sidejudge.scoring.questions.text import SummaryClaims, Supported
+from sidejudge.scoring.questions.kinds import (
+    CANNOT_TELL,
+    AskDeclared,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    SummaryClaims,
+    Supported,
+)
 from sidejudge.scoring.statistics.judge_drift import LEAST, drifts
 
 DAYS, ERROR = 30, 0.05

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.judging.fence import fence
+from sidejudge.scoring.judging.layout import fence
 from sidejudge.scoring.lexical.shown_text import plain
 
 LINE = re.compile(r"<<<(?:DATA [\w.]+|END) [0-9a-f]{16}>>>")

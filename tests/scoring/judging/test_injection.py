@@ -20,21 +20,31 @@ from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.judging.check import contradiction
 from sidejudge.scoring.judging.request import can_judge, requests
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.benchmarks import (
+from sidejudge.scoring.questions.kinds import (
+    ChooseSteps,
+    CorrectHighlight,
+    FindErrors,
     FollowsInstructions,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    HowFluent,
+    KeepsFact,
+    OutcomeDrift,
     PiecesNeeded,
     PiecesUsed,
+    ReachedGoal,
     SameFact,
+    SameHighlight,
+    SameIntent,
+    SentenceSimilarity,
     SoundReasoning,
     StatedClaims,
+    SummaryClaims,
+    Supported,
+    VerifyClaims,
 )
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
-from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import ToolCall

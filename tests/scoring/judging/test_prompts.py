@@ -13,7 +13,7 @@ from sidejudge.scoring.judging.layout import files, system
 from sidejudge.scoring.judging.prompt import prompt, version
 from sidejudge.scoring.judging.request import prompt_version
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import GradeQuality
 from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
 from sidejudge.scoring.rubrics.dimensions import LEVELS
 

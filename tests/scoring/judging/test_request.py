@@ -12,15 +12,20 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.judging.batching import MAX_ANSWER_TOKENS
 from sidejudge.scoring.judging.prompt import prompt
-from sidejudge.scoring.judging.request import cache_key, can_judge, requests
+from sidejudge.scoring.judging.request import MAX_ANSWER_TOKENS, cache_key, can_judge, requests
 from sidejudge.scoring.lexical.token_estimate import estimate
-from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import (
+    EMPHASIS_HEADING,
+    GradeAgent,
+    GradeQuality,
+    HowFluent,
+    SameHighlight,
+    SameIntent,
+    SentenceSimilarity,
+    Supported,
+)
 from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
-from sidejudge.scoring.questions.text import SameHighlight, SameIntent, Supported
-from sidejudge.scoring.questions.translation import HowFluent, SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import ToolCall

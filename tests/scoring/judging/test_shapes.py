@@ -9,12 +9,15 @@ import pytest
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.judging.shapes import SHAPES
-from sidejudge.scoring.questions.agent import GradeAgent
-from sidejudge.scoring.questions.declared import AskDeclared
-from sidejudge.scoring.questions.dimensions import GradeDimension
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import (
+    AskDeclared,
+    GradeAgent,
+    GradeDimension,
+    GradeQuality,
+    SameHighlight,
+    Supported,
+)
 from sidejudge.scoring.questions.question import CitesTranscript, GradeAnswer
-from sidejudge.scoring.questions.text import SameHighlight, Supported
 from tests.scoring.judging.asking import CASE, HONEST, answers
 
 CITES, SAME = CitesTranscript("Agent verified at 00:01"), SameHighlight("Refund of $49", "He gets $49 back")

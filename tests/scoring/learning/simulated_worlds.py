@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from sidejudge.scoring.learning.contract import Contract, learn
-from sidejudge.scoring.learning.observed_run import ObservedCall, ObservedRun
-from sidejudge.scoring.learning.tasks import task_of
-from sidejudge.scoring.statistics.binomial import least_trials
+from sidejudge.scoring.learning.observed_run import ObservedCall, ObservedRun, task_of
+from sidejudge.scoring.statistics.interval import least_trials
 
 FRESH = 2000
 """Runs by which the true share of false violations is found."""

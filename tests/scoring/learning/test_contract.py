@@ -10,8 +10,7 @@ import pytest
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.contract import MIN_RUNS, _shuffled, learn
-from sidejudge.scoring.learning.observed_run import observe_run
-from sidejudge.scoring.learning.tasks import divide
+from sidejudge.scoring.learning.observed_run import divide, observe_run
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.scenario.scenario import parse_scenario
 from sidejudge.scoring.trace.span import ToolCall

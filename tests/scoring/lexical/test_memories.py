@@ -8,8 +8,8 @@ import tracemalloc
 
 import pytest
 
-from sidejudge.scoring.judging.fence import fence
-from sidejudge.scoring.lexical import code_points
+from sidejudge.scoring.judging.layout import fence
+from sidejudge.scoring.lexical import text_memory
 from sidejudge.scoring.lexical.text import fold_digits, tokens
 from sidejudge.scoring.lexical.text_memory import TextMemory
 from sidejudge.scoring.lexical.token_estimate import estimate
@@ -38,14 +38,14 @@ def test_characters_without_end_leave_little_behind(read):
         for n in range(10):  # what is kept of the latest texts themselves goes with the next ones
             read(f"é{n}")
 
-    assert grown(work) < code_points.MOST * 200 + MIB
+    assert grown(work) < text_memory.MOST * 200 + MIB
 
 
 def test_a_table_that_has_begun_anew_answers_the_same():
-    table = code_points.CodePoints(lambda code: code + 1)
+    table = text_memory.CodePoints(lambda code: code + 1)
     text = "".join(map(chr, EVERY[:20_000]))
     assert text.translate(table) == "".join(chr(code + 1) for code in EVERY[:20_000])
-    assert len(table) <= code_points.MOST
+    assert len(table) <= text_memory.MOST
 
 
 def test_definitions_of_tools_without_end_leave_little_behind():

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.metrics.judge_config import JudgeConfig, JudgeConfigError, MetricSelection, parse_judge_config
-from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
+from sidejudge.scoring.metrics.judge_metrics import (
+    DEFINITIONS,
+    JudgeConfig,
+    JudgeConfigError,
+    MetricSelection,
+    parse_judge_config,
+)
 
 DEFAULTS = {name: each.default_weight for name, each in DEFINITIONS.items() if each.include_in_defaults}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.metrics.pieces import Pieces, TooMuchError
+from sidejudge.scoring.metrics.context_use import Pieces, TooMuchError
 
 DOCUMENTS = ["Refunds take five days. Vouchers are worth $20.", "Cards are billed monthly.", "रिफंड पांच दिन में मिलता है।"]
 

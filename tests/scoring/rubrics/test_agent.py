@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.score import nobody, score
-from sidejudge.scoring.metrics.judge_config import JudgeConfig, MetricSelection
-from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
-from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS, JudgeConfig, MetricSelection
+from sidejudge.scoring.questions.kinds import EMPHASIS_HEADING, GradeAgent
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS

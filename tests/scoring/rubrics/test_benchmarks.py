@@ -15,17 +15,17 @@ from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import nobody, score
 from sidejudge.scoring.metrics.context_use import ContextUse
-from sidejudge.scoring.questions.benchmarks import (
+from sidejudge.scoring.questions.kinds import (
     FollowsInstructions,
     PiecesNeeded,
     PiecesUsed,
     SameFact,
+    SentenceSimilarity,
     SoundReasoning,
     StatedClaims,
+    Supported,
 )
 from sidejudge.scoring.questions.question import Answer, NoAnswer, run
-from sidejudge.scoring.questions.text import Supported
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.benchmarks import METRICS

@@ -10,8 +10,8 @@ import pytest
 from sidejudge.scoring.case.case import Case, parse_output
 from sidejudge.scoring.evaluators.score import nobody, score
 from sidejudge.scoring.lexical.text import normalise, same
+from sidejudge.scoring.questions.kinds import HowFluent
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.questions.translation import HowFluent
 from sidejudge.scoring.result.bands import Bands, at_least, at_most
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS

@@ -6,8 +6,7 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import GradeDimension, GradeQuality, VerifyClaims
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import nobody, score
-from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.kinds import GradeQuality
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS

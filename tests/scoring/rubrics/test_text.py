@@ -13,8 +13,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.result.result import Judgement, Method, Scored
 from sidejudge.scoring.rubrics import RUBRICS, text
 from sidejudge.scoring.verdict.verdict import State, reach_verdict

@@ -9,8 +9,8 @@ from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.metrics.trajectory_selection import Budget, outline, requests_of, select
 from sidejudge.scoring.metrics.trajectory_steps import steps_of
+from sidejudge.scoring.questions.kinds import ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics
-from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.rubrics.trajectory import RUBRIC, Finding, stands_in, trajectory_rubric, upheld

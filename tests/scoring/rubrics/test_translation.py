@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.kinds import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS, translation
 from sidejudge.scoring.verdict.verdict import State, reach_verdict

@@ -14,8 +14,7 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.runs.aggregates import Accumulator
-from sidejudge.scoring.runs.sample import read_sample
+from sidejudge.scoring.runs.aggregates import Accumulator, read_sample
 
 AT = "2026-01-01T00:00:00Z"
 CASES = st.fixed_dictionaries(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.runs.cost import rank_by_cost
+from sidejudge.scoring.runs.final import rank_by_cost
 
 names = st.sampled_from("abcdefgh")
 finals = st.dictionaries(names, st.none() | st.floats(0, 1), min_size=1)

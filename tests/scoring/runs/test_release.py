@@ -10,10 +10,9 @@ import pytest
 
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
-from sidejudge.scoring.runs.gates import GATES, check_gates
+from sidejudge.scoring.runs.final import over_runs
+from sidejudge.scoring.runs.gates import GATES, check_gates, decide
 from sidejudge.scoring.runs.metadata import MetadataReport
-from sidejudge.scoring.runs.release import decide
-from sidejudge.scoring.runs.repeats import over_runs
 
 AT_EVERY_BOUND = {gate.figure: gate.bound for gate in GATES}
 

@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.runs.cells import Cell
 from sidejudge.scoring.runs.final import TASKS
-from sidejudge.scoring.runs.revisions import Revisions
-from sidejudge.scoring.runs.scorecard import Scorecard, empty_tally, scorecard
+from sidejudge.scoring.runs.scorecard import Cell, Scorecard, empty_tally, scorecard
 from sidejudge.scoring.runs.tally import ModelTally
-from sidejudge.scoring.runs.verdict_fields import VerdictLineError
-from sidejudge.scoring.runs.verdict_line import read_verdict
+from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLineError, read_verdict
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
 

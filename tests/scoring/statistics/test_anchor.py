@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sidejudge.scoring.statistics.anchor import Anchor
-from sidejudge.scoring.statistics.baseline import RECENT, Baseline
+from sidejudge.scoring.statistics.baseline import RECENT, Anchor, Baseline
 
 HOUR_NS = 3_600 * 10**9
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sidejudge.scoring.statistics.drop_level import DropLevel
-from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 

@@ -11,7 +11,7 @@ from sidejudge.scoring.statistics.baseline import Baseline
 from sidejudge.scoring.statistics.cusum import Cusum, design
 from sidejudge.scoring.statistics.design_effect import LARGEST, DesignEffect
 from sidejudge.scoring.statistics.drop_level import DropLevel
-from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 DAY_NS = 86_400 * 10**9

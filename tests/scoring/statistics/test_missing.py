@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.statistics.missing import missing_band
+from sidejudge.scoring.statistics.interval import missing_band
 
 WEIGHTS = st.floats(0.0, 1e6)
 

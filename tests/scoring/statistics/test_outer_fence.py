@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sidejudge.scoring.statistics.outer_fence import outer_fence
+from sidejudge.scoring.statistics.descriptive import outer_fence
 
 
 def test_few_of_log_normal_values_lie_above_it():

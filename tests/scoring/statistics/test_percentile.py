@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.statistics.percentile import p50, p95, percentile
+from sidejudge.scoring.statistics.descriptive import p50, p95, percentile
 
 values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60)
 

@@ -6,7 +6,7 @@ import random
 
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Compared, Difference
-from sidejudge.scoring.statistics.quantile_difference import quantile_difference
+from sidejudge.scoring.statistics.quantile import quantile_difference
 
 
 def sides(rng: random.Random, n: int, factor: float = 1.0) -> list[Compared]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.scale_error import bias, compression
+from sidejudge.scoring.statistics.agreement import bias, compression
 
 RIGHT = [each / 4 for each in range(5)] * 8
 

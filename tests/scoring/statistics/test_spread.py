@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.statistics.spread import spread
+from sidejudge.scoring.statistics.descriptive import spread
 
 FINITE = st.floats(-1e300, 1e300)
 

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.two_streams import TwoStreams, _bet
 
 LIMIT = math.log(1e4)

@@ -8,7 +8,7 @@ import socket
 import pytest
 import uvloop
 
-from sidejudge.integrations.otlp.proxy.connect import _interleaved, connected
+from sidejudge.integrations.otlp.proxy.connection import _interleaved, connected
 
 
 class Resolving:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.integrations.otlp.server.cors import Cors
-from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
+from sidejudge.integrations.otlp.server.receiver import Cors, OtlpReceiver
 from tests.integrations.otlp.server.test_receiver import Taken, ask
 
 PAGE = "https://shop.example.org"

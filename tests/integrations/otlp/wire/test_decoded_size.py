@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.chunk import decoded_size
 
 ROOT = Path(__file__).parents[4]
 MEASURE = """

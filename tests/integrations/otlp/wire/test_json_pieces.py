@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidejudge.integrations.otlp.wire import json_pieces
+from sidejudge.integrations.otlp.wire import decode_json
 from sidejudge.integrations.otlp.wire.decode import UndecodableError
-from sidejudge.integrations.otlp.wire.decode_json import load_object
-from sidejudge.integrations.otlp.wire.json_pieces import load_pieces
+from sidejudge.integrations.otlp.wire.decode_json import load_object, load_pieces
 from sidejudge.integrations.otlp.wire.receipt import Undecodable
 from sidejudge.integrations.otlp.wire.request_json import load
 
@@ -103,9 +102,9 @@ def test_no_step_of_a_large_body_is_given_to_the_parser_whole(monkeypatch):
     spans = [{"traceId": f"{i:032x}", "spanId": f"{i:016x}", "name": "x"} for i in range(25_000)]
     body = orjson.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
     steps = []
-    parse = json_pieces.load_value
+    parse = decode_json.load_value
     monkeypatch.setattr(
-        json_pieces, "load_value", lambda piece: steps.append((len(piece), threading.get_ident())) or parse(piece)
+        decode_json, "load_value", lambda piece: steps.append((len(piece), threading.get_ident())) or parse(piece)
     )
     assert len(load(body, "resourceSpans")["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 25_000
     assert len(steps) == 25_001

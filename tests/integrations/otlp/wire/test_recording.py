@@ -9,8 +9,14 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from sidejudge.integrations.otlp.wire.recorded_traces import recorded_traces
-from sidejudge.integrations.otlp.wire.recording import RecordedFile, Recording, RecordingError, read_files, requests_of
+from sidejudge.integrations.otlp.wire.recording import (
+    RecordedFile,
+    Recording,
+    RecordingError,
+    read_files,
+    recorded_traces,
+    requests_of,
+)
 from sidejudge.integrations.raw import RawSpan
 
 KEPT = Path(__file__).parents[3] / "data" / "otlp"

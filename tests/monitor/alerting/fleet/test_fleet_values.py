@@ -19,7 +19,7 @@ from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Policy, Status
 
 from .test_fleet_status import Tables

@@ -9,8 +9,7 @@ from sidejudge.integrations.postgres import schema, shared
 from sidejudge.integrations.postgres.database import Database
 from sidejudge.integrations.postgres.leases import Leases
 from sidejudge.monitor.alerting.build import declaration
-from sidejudge.monitor.alerting.fleet.document import DOCUMENT, FleetDocument
-from sidejudge.monitor.alerting.fleet.settings import REMEDY, settings_digest
+from sidejudge.monitor.alerting.fleet.document import DOCUMENT, REMEDY, FleetDocument, settings_digest
 from sidejudge.monitor.cli.doctor_checks import CheckResult, reached
 from sidejudge.monitor.config.load import resolve
 from sidejudge.monitor.config.rubrics import configured

@@ -9,10 +9,9 @@ import pytest
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.monitor.alerting.notify.daily_report import DailyReport
+from sidejudge.monitor.alerting.notify.daily_report import Daily, DailyReport
 from sidejudge.monitor.alerting.notify.notifier import Notifier
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
-from sidejudge.monitor.alerting.notify.timetable import Daily
 from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.notices.daily_report import AgreedOn
 from sidejudge.scoring.notices.notice import Notice

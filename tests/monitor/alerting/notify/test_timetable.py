@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.alerting.notify.timetable import Daily
+from sidejudge.monitor.alerting.notify.daily_report import Daily
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -15,7 +15,7 @@ from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.result.result import Judgement, Scored
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.loop_guard import own_trace_id

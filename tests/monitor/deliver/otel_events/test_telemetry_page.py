@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from sidejudge.integrations.judge.client import Completion
-from sidejudge.integrations.otel_events.evaluation import report
-from sidejudge.integrations.otel_events.judged import EvaluationSubject
+from sidejudge.integrations.otel_events.evaluation import EvaluationSubject, report
 from sidejudge.integrations.otel_events.own_trace import Call, OwnTrace
 from sidejudge.integrations.otel_events.providers import telemetry
 from sidejudge.integrations.provider.errors import ProviderUsage

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.evaluate.embedding.embedder import Embedder
-from sidejudge.monitor.evaluate.embedding.vector_cache import VectorCache
+from sidejudge.monitor.evaluate.embedding.embedder import Embedder, VectorCache
 from tests.waiting import until
 
 

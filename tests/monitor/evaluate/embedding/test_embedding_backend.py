@@ -6,18 +6,15 @@ import logging
 
 import pytest
 
-from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
-from sidejudge.monitor.evaluate.embedding.embedder import Embedder
+from sidejudge.monitor.evaluate.embedding.embedder import Embedder, VectorCache
 from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
-from sidejudge.monitor.evaluate.embedding.vector_cache import VectorCache
-from sidejudge.monitor.offline.score.transient import LruCache
+from sidejudge.monitor.offline.score.request import LruCache
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import MAX_TEXTS
-from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.kinds import SameFact, SameHighlight, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
-from sidejudge.scoring.questions.text import SameHighlight
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output="x")

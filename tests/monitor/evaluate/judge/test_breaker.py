@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
-from sidejudge.monitor.evaluate.judge.breaker import CONSECUTIVE, FIRST_PAUSE_S, LONGEST_PAUSE_S, Breaker, Circuit
-from sidejudge.monitor.evaluate.judge.failure_policy import MAX_PAUSE_S, REACTIONS, pause
+from sidejudge.monitor.evaluate.judge.breaker import (
+    CONSECUTIVE,
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    MAX_PAUSE_S,
+    REACTIONS,
+    Breaker,
+    Circuit,
+    pause,
+)
 
 TRIPS = [kind for kind, reaction in REACTIONS.items() if reaction.breaker == "trips"]
 COUNTS = [kind for kind, reaction in REACTIONS.items() if reaction.breaker == "counts"]

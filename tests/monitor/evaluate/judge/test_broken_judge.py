@@ -8,8 +8,8 @@ import random
 from dataclasses import replace
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.kinds import SameHighlight, SameIntent, Supported
 from sidejudge.scoring.questions.question import NoAnswer
-from sidejudge.scoring.questions.text import SameHighlight, SameIntent, Supported
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement
 

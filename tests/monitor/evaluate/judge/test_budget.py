@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.evaluate.judge.budget import DAY_S, HOUR_S, PRIORITIES, JudgeBudget
-from sidejudge.monitor.evaluate.judge.forecast import SpendingRate
+from sidejudge.monitor.evaluate.judge.budget import DAY_S, HOUR_S, PRIORITIES, JudgeBudget, SpendingRate
 
 CALL_S = 3.0
 MEAN_USD = 0.002

@@ -14,9 +14,8 @@ from sidejudge.monitor.evaluate.judge.call_record import KeptCalls, record_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.questions.kinds import FindErrors, SameIntent
 from sidejudge.scoring.questions.question import CitesTranscript
-from sidejudge.scoring.questions.text import SameIntent
-from sidejudge.scoring.questions.trajectory import FindErrors
 from tests.fakes import openai as fake
 from tests.simulation.long_runs import cases
 

@@ -10,8 +10,7 @@ from sidejudge.integrations.store.erasure import SAMPLE, erase, held_traces
 from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
 from sidejudge.monitor.offline.forget.selection import Selection
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.benchmarks import SameFact
-from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.questions.kinds import SameFact, Supported
 from tests.fakes import openai as fake
 from tests.fakes.judge import judges
 from tests.needs import LITELLM

@@ -9,18 +9,22 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
-from sidejudge.monitor.evaluate.addressed import Addressed
-from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount
 from sidejudge.monitor.evaluate.judge.breaker import Circuit
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
 from sidejudge.monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.questions.kinds import (
+    ReachedGoal,
+    SameHighlight,
+    SameIntent,
+    SentenceSimilarity,
+    SummaryClaims,
+    Supported,
+)
 from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
-from sidejudge.scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
-from sidejudge.scoring.questions.trajectory import ReachedGoal
-from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement, judges

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.evaluate.judge.vote import SplitError, vote
+from sidejudge.monitor.evaluate.judge.panel import SplitError, vote
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.sampled_from(["majority", "median"]))

@@ -12,8 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.langfuse.scores import timestamp
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.otlp.wire.recording import read_files

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.postgres.archive import purge
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.fleet import FleetSection

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.fleet.fleet import Fleet

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sidejudge.integrations.langfuse.observations import Row
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
-from sidejudge.monitor.ingest.langfuse.preselect import at_sight, once_settled
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, once_settled
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.extract import extract

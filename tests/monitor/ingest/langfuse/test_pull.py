@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from sidejudge.integrations.backoff import Backoff
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.config import Config

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.integrations.langfuse.budget import RequestBudget
-from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.langfuse.scores import score_id
@@ -22,10 +21,9 @@ from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.monitor.evaluate.build import arrange_backends, build_backends
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.offline.backfill.listing import list_traces
-from sidejudge.monitor.offline.backfill.reading import Reader
+from sidejudge.monitor.offline.backfill.listing import Reader, list_traces
 from sidejudge.monitor.offline.backfill.run import Backfill, Progress, sampler_of
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from sidejudge.monitor.offline.calibrate_embedding.write import NotWrittenError, write_thresholds
+from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, write_thresholds
 
 FITTED = {"entity": 0.61, "statement": 0.63}
 

@@ -21,10 +21,8 @@ from sidejudge.monitor.offline.score.label_source import read_labels
 from sidejudge.monitor.offline.score.verdict_source import VerdictSource
 from sidejudge.monitor.offline.simulate.past import FiledPast
 from sidejudge.scoring.runs.calibration import Calibration
-from sidejudge.scoring.runs.revisions import Revisions
 from sidejudge.scoring.runs.scorecard import empty_tally, scorecard
-from sidejudge.scoring.runs.verdict_fields import VerdictLineError
-from sidejudge.scoring.runs.verdict_line import VerdictLine, read_verdict
+from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 from tests.verdict_lines import metric_line, verdict_line
 
 

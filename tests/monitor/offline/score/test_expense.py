@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
-from sidejudge.monitor.offline.score.expense import Expense
+from sidejudge.monitor.offline.score.tally import Expense
 
 PAID, FREE = (
     ProviderUsage(input_tokens=10, output_tokens=2, cost_usd=0.5),

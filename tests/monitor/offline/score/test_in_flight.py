@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sidejudge.monitor.evaluate.backends import OUTAGE, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.offline.score.in_flight import finish
+from sidejudge.monitor.offline.score.chunks import finish
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from sidejudge.monitor.offline.score.lines import NumberedLine
+from sidejudge.monitor.offline.score.case_lines import NumberedLine
 from sidejudge.monitor.offline.score.remarks import RecordedRemarks
 from sidejudge.monitor.offline.score.run import Batch
 from sidejudge.monitor.route.router import Router

@@ -18,7 +18,7 @@ from sidejudge.monitor.offline.simulate.cost import Costs
 from sidejudge.monitor.offline.simulate.past import FiledPast, StoredPast
 from sidejudge.monitor.offline.simulate.replay import Replay
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.incident import Incidents
+from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.status import Policy, Status, Thresholds

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.monitor.offline.test.select import SelectionError, selected
+from sidejudge.monitor.offline.test.test_file import SelectionError, selected
 from sidejudge.scoring.runs.test_set import TestSet
 
 SET = TestSet(

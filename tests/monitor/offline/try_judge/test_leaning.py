@@ -10,11 +10,11 @@ import random
 
 import pytest
 
-from sidejudge.monitor.offline.try_judge.golden_set import golden_set
+from sidejudge.monitor.offline.try_judge.run import golden_set
 from sidejudge.scoring.judging.beside import OptionChosen, YesOrNo, compared, too_little, too_much
 from sidejudge.scoring.judging.golden import TRAPS, facts
 from sidejudge.scoring.judging.request import requests
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.runs.judge_report import Effort, GoldenAnswer, judge_report, unproven
 from tests.fakes import golden_judge
 

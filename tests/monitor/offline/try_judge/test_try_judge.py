@@ -12,14 +12,12 @@ import pytest
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
-from sidejudge.monitor.offline.score.transient import Transient
-from sidejudge.monitor.offline.try_judge.golden_set import golden_set
-from sidejudge.monitor.offline.try_judge.run import judges, try_judge
+from sidejudge.monitor.offline.score.request import Transient
+from sidejudge.monitor.offline.try_judge.run import golden_set, judges, try_judge
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS
 from sidejudge.scoring.judging.golden import TRAPS
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared, ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.question import GradeAnswer
-from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.result.result import Unavailable
 from tests.fakes import openai as fake
 from tests.fakes.golden_judge import CONTEXT, known, knows, written

@@ -1,0 +1,280 @@
+"""Questions that metrics ask, by the rubric that asks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from .question import Question
+
+EMPHASIS_HEADING = "Test case-specific evaluation emphasis"
+"""Heading under which a case's own emphasis is appended to the judge's user prompt, as seed 001 names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradeAgent(Question):
+    """How well did the agent do by one metric of ``scoring.metrics.judge_metrics``, turns numbered from 0?
+
+    A scored metric is answered by ``{"score": 0..5, "failure_code": str | null, "turns": [int], "reason": str}``, a
+    binary one by the same with ``"passed": bool`` in place of the score. ``emphasis`` is the case's
+    ``evaluation_criteria_override``: it belongs under ``EMPHASIS_HEADING`` and changes no metric.
+    """
+
+    metric: str
+    emphasis: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedClaims(Question):
+    """Which claims do these statements make? Answered by a tuple of texts, each to be checked by itself.
+
+    Nobody able to answer: each statement counts as one claim, as it stands. The statements are all that is to be taken
+    apart: they may be the output's, another run's, or the reference's.
+    """
+
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SameFact(Question):
+    """Do both state the same fact, figures included, in whatever words? Answered by a bool."""
+
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class PiecesUsed(Question):
+    """Which of these pieces of context does the output draw on? Answered by a tuple of bools, one a piece."""
+
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PiecesNeeded(Question):
+    """Which of these pieces does it take to give the expected outcome? Answered by a tuple of bools, one a piece."""
+
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SoundReasoning(Question):
+    """Is each step of the output's reasoning sound, compared with the reasoning of the expected outcome?
+
+    Answered by ``{"steps": [{"step": str, "score": 1.0 | 0.5 | 0.0}], "expected": bool}``: 1.0 sound, 0.5 partial (the
+    right conclusion by a wrong reason), 0.0 wrong. ``expected``: whether the expected outcome reasons at all; an
+    output that does not has no steps.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class FollowsInstructions(Question):
+    """Which instructions did the output follow? The expected outcome shows an output that follows all of them.
+
+    ``instructions`` are the case's own; None: those of its system prompt, which are to be listed. Answered by
+    ``{"instructions": [{"instruction": str, "followed": bool}]}``, those of the case in their order.
+    """
+
+    instructions: tuple[str, ...] | None
+
+
+CANNOT_TELL: Final = "cannot tell"
+"""What a judge answers where the material does not decide a question: no value, which no coin toss replaces."""
+AnswerKind: TypeAlias = Literal["boolean", "scale", "one_of", "number", "findings"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskDeclared(Question):
+    """What the instructions ask of the case, whose ``parts`` are shown as data.
+
+    ``metric`` is how it is called in the prompt: unlike for unlike instructions. ``choices`` belong to the ``kind``.
+    Answered by, for boolean: a bool; scale: a whole number from ``choices[0]`` to ``choices[1]``; one_of: one of
+    ``choices``; number: a number, between the two where they are given; findings: a tuple of texts, at most
+    ``choices[0]``. All but findings may be ``CANNOT_TELL``: whoever asked gets no answer then. ``texts`` are shown
+    besides, by name: those of a single step, whose case has other parts. ``prompt`` is the prompt of prompt management
+    that it was read from, with its version (``tone v3``); empty: none.
+    """
+
+    metric: str
+    instructions: str
+    kind: AnswerKind
+    choices: tuple[str | float, ...] = ()
+    parts: tuple[str, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyClaims(Question):
+    """Which claims does the output make, how much does each matter, and does each match the ground truth?
+
+    Answered by ``{"claims": [{"claim": str, "importance": "major" | "minor", "accurate": bool}]}``; an output that
+    claims nothing has an empty list.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class GradeDimension(Question):
+    """Which of its five levels does the output reach in this dimension?
+
+    Answered by ``{"level": "excellent" | "good" | "acceptable" | "poor" | "failed", "reason": str}``.
+    """
+
+    dimension: str
+
+
+@dataclass(frozen=True, slots=True)
+class GradeQuality(Question):
+    """Is the answer clear, accurate by its sources, and complete by what is expected? One question for all three.
+
+    Answered by ``{"answer_quality", "factual_correctness", "completeness", "reasoning"}``: three numbers in [0, 1]
+    on the seed's six levels, and text. Sources and criteria are those of ``scoring.case.grounds``.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class SameIntent(Question):
+    """Does ``found`` state the purpose of the call that ``expected`` states?
+
+    Answered by 1.0 (the same), 0.5 (the right domain, an incomplete intent) or 0.0 (another intent).
+    """
+
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class SameHighlight(Question):
+    """Does the highlight ``found`` state what ``expected`` states (and perhaps more)? Answered by a bool."""
+
+    expected: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectHighlight(Question):
+    """Is this highlight correct? Answered by a bool.
+
+    It is when nothing in it contradicts the case's reference, and every number, amount, date and name in it stands in
+    the reference or the transcript.
+    """
+
+    highlight: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryClaims(Question):
+    """Which claims do these facts of a summary make? Answered by a tuple of texts, at least one.
+
+    Nobody able to answer: each fact counts as one claim, as it stands.
+    """
+
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Supported(Question):
+    """Does the transcript or the reference support this claim? Answered by a bool.
+
+    ``about`` names the field of a bare value (``customer_name``), and is empty where the claim is a sentence.
+    """
+
+    claim: str
+    about: str = ""
+
+
+CATEGORIES: Final = ("reasoning", "planning", "execution", "coordination")
+IMPACTS: Final = ("high", "medium", "low")
+MOST_CHOSEN: Final = 60
+"""Steps that a judge may ask to see."""
+MOST_FOUND: Final = 20
+"""Errors that one answer names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseSteps(Question):
+    """Which steps of this outline have to be seen in full, to find the errors of the run?
+
+    Answered by a tuple of numbers of steps, the most suspicious first, at most ``MOST_CHOSEN``.
+    """
+
+    task: str
+    outline: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindErrors(Question):
+    """Which errors does the run make at the steps that are shown in full?
+
+    Answered by ``{"findings": [{"category", "step", "evidence", "quotation", "impact"}]}``: one of ``CATEGORIES``, a
+    number of the outline, words of that step, and one of ``IMPACTS``. ``shown`` are the numbers of the steps in
+    ``steps``, of ``of``.
+    """
+
+    task: str
+    outline: str
+    steps: str
+    shown: tuple[int, ...]
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedGoal(Question):
+    """What did the run achieve, by its outline and its last steps in full?
+
+    Answered by ``all``, ``part`` or ``none``, or by ``CANNOT_TELL``: whoever asked gets no answer then.
+    """
+
+    task: str
+    outline: str
+    steps: str
+    shown: tuple[int, ...]
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSimilarity(Question):
+    """How close in meaning are the two texts of each pair?
+
+    For a translation they are the model's sentence and the reference's, in one target language.
+    Answered by one number a pair, in order: the cosine similarity of their multilingual embeddings, in [-1, 1].
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HowFluent(Question):
+    """Is this translation grammatically correct and natural in its target language? Only a judge answers this.
+
+    ``language`` is the target language where the case names one (``hi``); None: that of the case's reference.
+    Answered by a number in [0, 1], by the levels of seed 000, Task 4, Metric 3: 1.0 reads like a native translation,
+    0.75 minor issues, 0.50 noticeable errors, 0.25 meaning obscured, 0.0 incomprehensible.
+    """
+
+    text: str
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepsFact(Question):
+    """Does this translation state this fact, unchanged (an outcome changed or reversed is not kept)?
+
+    The fact may be written in the source or in the target language. Answered by a bool.
+    """
+
+    fact: str
+    translation: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeDrift(Question):
+    """Which outcomes of the call do the reference's sentences state, and which of them do the model's keep?
+
+    Outcomes are what was resolved, escalated, refused, agreed …; numbers, dates and codes are not included.
+    ``pairs`` are (reference's sentence, model's sentence), the latter empty where there is none. Answered by
+    ``{"outcomes": [{"outcome": "escalated to supervisor", "kept": false}, …], "added": ["…", …]}``: each outcome of
+    the reference once; ``added`` are outcomes that the model states in the place of none of the reference's.
+    """
+
+    pairs: tuple[tuple[str, str], ...]

@@ -1,0 +1,122 @@
+"""Descriptive figures of a few values: spread, percentiles, and what lies far outside.
+
+Spread: mean and sample standard deviation of a few values, such as one figure over the repeats of a run.
+
+The deviation divides by n − 1 (ddof 1): the runs are a sample of the runs that might have been.
+
+>>> spread([2.0, 4.0, 6.0])
+MeanAndDeviation(n=3, mean=4.0, sd=2.0)
+
+Percentile by linear interpolation between the two nearest ranks (rubrics §11; seed 002's p50 and p95).
+
+With the n values sorted as x₀ … xₙ₋₁ and the rank r = q · (n − 1)::
+
+    percentile = x⌊r⌋ + (r − ⌊r⌋) · (x⌊r⌋₊₁ − x⌊r⌋)
+
+Definition 7 of Hyndman and Fan 1996, doi:10.1080/00031305.1996.10473566; the default of numpy, R and spreadsheets.
+
+>>> percentile([100.0, 200.0, 300.0, 400.0], 0.95)
+385.0
+
+Outer fence: the value above which an observation is far outside what is usual.
+
+Costs, tokens and durations are skewed to the right, so the fence is Tukey's, on logarithms::
+
+    fence = exp(Q3 + 2.2 · max(Q3 − Q1, ln 1.25))
+
+2.2 is the multiplier of Hoaglin and Iglewicz 1987, doi:10.1080/01621459.1987.10478551: of log-normal values 0.014 % lie
+above. The least spread keeps a service whose runs are all alike from an alarm at a third more. Quartiles are weighted,
+and half of the values may be anything without moving the fence far: they are robust, a mean and a deviation are not.
+
+>>> round(outer_fence([(100.0, 1.0)] * 60).limit, 1)
+163.4
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class MeanAndDeviation:
+    """``mean`` and ``sd`` of ``n`` values, in their unit."""
+
+    n: int
+    mean: float
+    sd: float
+
+
+def spread(values: Sequence[float]) -> MeanAndDeviation | None:
+    """The spread of finite values; ``None`` of fewer than two, for one value does not vary."""
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError("a spread needs finite values; leave out what was not measured")
+    n = len(values)
+    if n < 2:
+        return None
+    mean = min(max(math.fsum(values) / n, min(values)), max(values))
+    away = [value - mean for value in values]
+    largest = max(map(abs, away))
+    if largest == 0:
+        return MeanAndDeviation(n, mean, 0.0)
+    # Scaled, so that no square overflows or vanishes.
+    return MeanAndDeviation(n, mean, largest * math.sqrt(math.fsum((each / largest) ** 2 for each in away) / (n - 1)))
+
+
+def percentile(values: Iterable[float], q: float) -> float | None:
+    """The value below which the share ``q`` (in [0, 1]) of the values lies, in their unit; ``None`` without values."""
+    if not 0 <= q <= 1:
+        raise ValueError(f"the share of a percentile lies in [0, 1], got {q}")
+    ordered = sorted(values)
+    if not all(math.isfinite(value) for value in ordered):
+        raise ValueError("a percentile needs finite values; leave out what was not measured")
+    if not ordered:
+        return None
+    rank = q * (len(ordered) - 1)
+    below = math.floor(rank)
+    above = min(below + 1, len(ordered) - 1)
+    share = rank - below
+    # The weighted form cannot overflow; the bounds keep rounding inside the two neighbours.
+    value = ordered[below] * (1 - share) + ordered[above] * share
+    return min(max(value, ordered[below]), ordered[above])
+
+
+def p50(values: Iterable[float]) -> float | None:
+    """The median, by linear interpolation; ``None`` without values."""
+    return percentile(values, 0.50)
+
+
+def p95(values: Iterable[float]) -> float | None:
+    """The 95th percentile, by linear interpolation; ``None`` without values."""
+    return percentile(values, 0.95)
+
+
+_MULTIPLIER: Final = 2.2
+_LEAST_SPREAD: Final = math.log(1.25)
+
+
+class Fence(NamedTuple):
+    """``median`` and ``limit`` in the unit of the values; ``n`` is how many there were."""
+
+    median: float
+    limit: float
+    n: int
+
+
+def outer_fence(values: Sequence[tuple[float, float]]) -> Fence | None:
+    """The fence of (value, weight) pairs; None without any.
+
+    Args:
+        values: Values above 0 with weights above 0 (the inverse of an inclusion probability). Others are left out.
+    """
+    known = sorted((value, weight) for value, weight in values if 0 < value < math.inf and 0 < weight < math.inf)
+    if not known:
+        return None
+    ranks = list(accumulate(weight for _, weight in known))
+    first, median, third = (known[bisect_left(ranks, q * ranks[-1])][0] for q in (0.25, 0.5, 0.75))
+    spread = max(math.log(third) - math.log(first), _LEAST_SPREAD)
+    return Fence(median=median, limit=third * math.exp(_MULTIPLIER * spread), n=len(known))
