@@ -13,7 +13,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: status run test suite rewritten coverage check fmt image faults bench bench-profile bench-scale bench-peers lock reference charts lock-images clean
+.PHONY: status run test suite rewritten coverage check fmt image faults mutants bench bench-profile bench-scale bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -51,6 +51,11 @@ image: $(VENV)/.dev ## build the image with buildah on a base of Debian's packag
 MINUTES ?= 5
 faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a running monitor: make faults MINUTES=30 SEED=7 BUDGET="--slow-readers 300"
 	$(BIN)/python -m tests.faults.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(BUDGET)
+
+MOST ?= 100
+mutants: $(VENV)/.dev ## change a room's code line by line, and print what no test notices: make mutants ROOM=scoring/verdict TESTS=tests/scoring/verdict
+	@test -x .venv-mutants/bin/cosmic-ray || { $(PYTHON) -m venv .venv-mutants && .venv-mutants/bin/python -m pip -qq install "cosmic-ray==8.7.0"; }
+	@$(BIN)/python -m tests.mutants $(ROOM) $(TESTS) --most $(MOST)
 
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
@@ -94,7 +99,7 @@ lock-images: ## what each variant of the image holds, in the versions that are d
 	  --no-emit-package torch -o .ci/image/embeddings.lock
 
 clean: ## forget the environment and all caches
-	rm -rf $(VENV) .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-peers .venv-mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 $(VENV)/.base: requirements.lock pyproject.toml
 	@echo "setting up $(VENV) (once) …"

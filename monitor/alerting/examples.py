@@ -117,7 +117,7 @@ def _caused(store: Failures, known: Explanation, about: Mapping[str, str]) -> Ex
 
 
 def _failed_tools(verdict: VerdictDocument) -> set[str]:
-    counted = [(score.get("details") or {}).get("failed_by_tool") for score in verdict["scores"]]
+    counted = [(score.get("details") or {}).get("failed_by_tool") for score in verdict.get("scores", ())]
     return {shown_name(tool) for each in counted if isinstance(each, Mapping) for tool in each}
 
 

@@ -125,7 +125,7 @@ async def test_store_and_history_together_are_what_the_store_alone_would_be(stor
 def test_only_verdicts_in_force_count_in_comparisons_and_trends(tmp_path: Path, rows: list, passed: list) -> None:
     place = import_module("sidejudge.integrations.history.place").Place(archive(tmp_path / "history", rows))
     span = {"since_ns": NOW - 30 * DAY, "until_ns": NOW - 7 * DAY}
-    found, capped = import_module("sidejudge.monitor.alerting.compared_verdicts").history_compared(
+    found, capped = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared(
         place, ComparedFilter(**span)
     )
     assert ([each.passed for each in found], capped) == (passed, False)
@@ -162,7 +162,7 @@ def test_figures_of_the_application_come_from_outcomes_in_force(
 ) -> None:
     place = import_module("sidejudge.integrations.history.place").Place(archive(tmp_path / "history", rows))
     span = {"since_ns": NOW - 30 * DAY, "until_ns": NOW - 7 * DAY, "figure": True, "metric": "latency"}
-    read = import_module("sidejudge.monitor.alerting.compared_verdicts").history_compared
+    read = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared
     found, capped = read(place, ComparedFilter(**span | wanted))
     assert ([each.metrics["latency"] for each in found], capped) == ([(value, False) for value in latencies], False)
     assert all((each.weight, each.passed, each.model) == (2.0, None, "m") for each in found)
@@ -206,6 +206,6 @@ def test_a_history_that_is_slow_is_left_where_ten_seconds_are_over(tmp_path: Pat
         archive(tmp_path / "history", [judged(number, number) for number in range(8, 14)])
     )
     seconds = iter([0.0, 0.0, 1.0, 11.0])
-    read = import_module("sidejudge.monitor.alerting.compared_verdicts").history_compared
+    read = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared
     found, capped = read(place, ComparedFilter(**SPAN), clock_s=lambda: next(seconds))
     assert ([each.trace_id for each in found], capped) == ([key(8), key(9)], True)

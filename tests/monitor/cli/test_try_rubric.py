@@ -64,11 +64,11 @@ def test_prompt_raw_answer_value_and_verdict_are_shown(folder):
 
 @LITELLM.mark
 def test_an_answer_of_another_type_is_shown_and_not_used(folder):
-    with Provider(answers(value="yes")) as provider:
+    with Provider(answers(value="perhaps")) as provider:
         done = tried(folder, provider)
     assert done.returncode == 1, done.stderr
     assert "not used: parse_error" in done.stdout
-    assert '"answer": "yes"' in done.stdout
+    assert '"answer": "perhaps"' in done.stdout
     assert "neither passed nor failed" in done.stdout
 
 

@@ -77,7 +77,7 @@ def overload(max_waiting: int, *, seconds: int = 120, rate: int = 400, served: i
             sent.append(trace_id)
             if shedding.full:
                 refused += 1
-            elif random_bits(trace_id, "trace_id") < shedding.opening_threshold:
+            elif random_bits(trace_id, b"") < shedding.opening_threshold:
                 shed += 1
             else:
                 chunk = root(trace_id)

@@ -145,7 +145,7 @@ def test_all_questions_of_a_case_travel_in_one_call_and_each_answer_is_read_stri
     ]
     read = request.read(json.dumps({"answers": answers}))
     assert [read.answers[question].value for question in request.questions] == [True, "warm", 4]
-    for at, wrong in ((0, 1), (0, "yes"), (1, "cold"), (2, 6), (2, 4.5), (2, True)):
+    for at, wrong in ((0, 1), (0, "perhaps"), (1, "cold"), (2, 6), (2, 4.5), (2, True)):
         broken = [dict(each) for each in answers]
         broken[at]["answer"] = wrong
         read = request.read(json.dumps({"answers": broken}))

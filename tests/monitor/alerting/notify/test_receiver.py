@@ -23,7 +23,7 @@ def waiting(*kinds):
         PendingNotice(
             seq=number, id=f"n-{number}", queued_ns=0,
             body=json.dumps(Notice(
-                id=f"n-{number}", kind=kind, at_ns=SINCE_NS + number, events=(event(number=number + 1),)
+                id=f"n-{number}", kind=kind, at_ns=SINCE_NS + number, events=(event(number=number + 1, labels=(("service", f"s{number}"),)),)
             ).to_json()),
         )
         for number, kind in enumerate(kinds)

@@ -186,9 +186,9 @@ async def test_a_lower_revision_of_another_monitor_never_stays_in_place_of_a_hig
         assert (bench.failed["not_arrived"], "not shown there" in caplog.text) == (1, True)
     before = bench.fake.scores.written
     await second.settle()
-    assert (bench.fake.scores.written, bench.store.outbox.counts().dead, second.store.outbox.counts().dead) == (
-        before, 0, 0,
-    )  # fmt: skip
+    # One that Langfuse took in the same millisecond as the higher revision is given up, which is counted and named.
+    assert (bench.fake.scores.written, bench.store.outbox.counts().dead) == (before, 0)
+    assert second.store.outbox.counts().dead <= second.failed["not_arrived"]
 
 
 async def test_a_writing_that_a_server_takes_up_late_does_not_stay_over_the_revision_that_came_before_it(bench):
