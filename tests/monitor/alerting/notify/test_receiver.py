@@ -19,15 +19,15 @@ class Sender:
 
 
 def waiting(*kinds):
-    return [
-        PendingNotice(
-            seq=number, id=f"n-{number}", queued_ns=0,
-            body=json.dumps(Notice(
-                id=f"n-{number}", kind=kind, at_ns=SINCE_NS + number, events=(event(number=number + 1, labels=(("service", f"s{number}"),)),)
-            ).to_json()),
-        )
+    events = [event(number=number + 1, labels=(("service", f"s{number}"),)) for number in range(len(kinds))]
+    notices = [
+        Notice(id=f"n-{number}", kind=kind, at_ns=SINCE_NS + number, events=(events[number],))
         for number, kind in enumerate(kinds)
-    ]  # fmt: skip
+    ]
+    return [
+        PendingNotice(seq=number, id=each.id, queued_ns=0, body=json.dumps(each.to_json()))
+        for number, each in enumerate(notices)
+    ]
 
 
 def test_alerts_that_follow_each_other_are_one_message_and_nothing_else_is():
