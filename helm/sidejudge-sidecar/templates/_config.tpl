@@ -74,7 +74,7 @@ Takes a dict: value, path, secret (whether the key that it stands under says tha
 {{- $secret := .secret -}}
 {{- if kindIs "map" .value -}}
 {{- range $name, $value := .value -}}
-{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|routing_key|handover_key|password|token|authorization|bearer|basic|database)$" $name -}}
+{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|routing_key|handover_key|randomness_key|password|token|authorization|bearer|basic|database)$" $name -}}
 {{- $named = or $named (and (eq $name "url") (regexMatch "\\.(slack|teams|google_chat)$" $path)) (and (eq $name "key") (hasSuffix ".opsgenie" $path)) -}}
 {{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name) "secret" (or $secret $named)) -}}
 {{- end -}}
