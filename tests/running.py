@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
-from sidejudge.monitor.api.access import HEADER, SESSION_PATH, read_token
+from sidejudge.monitor.api.contents_token import HEADER, SESSION_PATH, read_token
 from tests.forked import Forked, environment
 
 ROOT = Path(__file__).parents[1]

@@ -1,6 +1,6 @@
 """Limited: continuous metrics with limits over the whole fleet, from weights that are summed first.
 
-The kept share is what ``scoring.status.metric_limit`` compares: of a 95th percentile the share of the traffic within
+The kept share is what ``scoring.status.metric_status`` compares: of a 95th percentile the share of the traffic within
 the limit, which must not be below 0.95. Wilson's bounds hold for it as they do for a pass ratio; of a mean they are
 wider than need be. Clusters are not in it: a process knows them, and its status is what alerts in most modes go by.
 """

@@ -1,6 +1,6 @@
 """Metric watch: the status of continuous metrics under their limits, from values as they come and looks when due.
 
-What is known of pass rates serves limits too (``scoring.status.metric_limit``): each limit of each service is followed
+What is known of pass rates serves limits too (``scoring.status.metric_status``): each limit of each service is followed
 value by value by a change detector and a confidence sequence, and shares the budget of false alarms with the rest.
 """
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 from sidejudge.integrations.addresses import is_local
-from sidejudge.monitor.api.access import FILE_PATH, HEADER, read_token
+from sidejudge.monitor.api.contents_token import FILE_PATH, HEADER, read_token
 
 from .errors import CommandError
 from .progress import waiting

@@ -166,7 +166,7 @@ class Sampler:
         """What is believed of what traces state about how they were drawn."""
         self._whatever = whatever
         self.adaptive: Final = config.rate is None and not config.rules and not whatever
-        """Whether the base rate follows the traffic (``adaptive_rate.py``): then every trace passes here.
+        """Whether the base rate follows the traffic (``load_shedding.py``): then every trace passes here.
 
         Rules and sessions are drawn from what the base rate leaves, so with them it is fixed.
         """

@@ -21,7 +21,8 @@ from sidejudge.integrations.dialects import map_attributes
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
-from sidejudge.monitor.api.access import AccessRules, ContentsToken
+from sidejudge.monitor.api.access import AccessRules
+from sidejudge.monitor.api.contents_token import ContentsToken
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.config import Config, Loaded
 from sidejudge.monitor.config.judge_choice import judge_choice

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import yaml
 
-from sidejudge.monitor.api.access import HEADER
+from sidejudge.monitor.api.contents_token import HEADER
 from sidejudge.monitor.config import Config, load
 from sidejudge.monitor.runtime.app import Monitor
 from tests.waiting import until

@@ -4,7 +4,7 @@ A slice is a stretch of ``SLICE_NS`` on the clock, the same on every monitor. A 
 end included, where its revisions stay. Beside the sums a slice holds its *firsts*: verdicts as they were first, alike
 ones counted together, for what follows verdicts one by one. They never change once a slice is published.
 
-What is not kept: the order within a slice (``scoring.statistics.group`` has what that costs). Of more than
+What is not kept: the order within a slice (``scoring.statistics.evidence`` has what that costs). Of more than
 ``MOST_CLUSTERS`` sessions of a key the rest counts as sessions of ``LARGEST`` verdicts, the worst that a session may
 be; the number of sessions is then a lower bound.
 """

@@ -1,7 +1,7 @@
 """Circuit breaker: results of calls in, permission for the next call out.
 
 Closed: calls pass. Open: none does. After a pause it is half open: one call passes as a probe and decides. The pause
-doubles with each failed probe. A probe contains nothing of any trace (``health_probe.py``); otherwise a trace that the
+doubles with each failed probe. A probe contains nothing of any trace (``probe.py``); otherwise a trace that the
 provider cannot process would keep the breaker open for all. A failure that needs an operator (a wrong key) opens it at
 once, other failures when several follow each other. All methods are pure given ``now`` in seconds.
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import httpx
 
-from sidejudge.monitor.api.access import HEADER, AccessRules, ContentsToken
+from sidejudge.monitor.api.access import AccessRules
+from sidejudge.monitor.api.contents_token import HEADER, ContentsToken
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, S, request, span, trace

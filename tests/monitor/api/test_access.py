@@ -9,7 +9,8 @@ import pytest
 from fastapi import Request
 
 from sidejudge.integrations.addresses import Credentials
-from sidejudge.monitor.api.access import AccessRules, ContentsToken, is_same_machine
+from sidejudge.monitor.api.access import AccessRules, is_same_machine
+from sidejudge.monitor.api.contents_token import ContentsToken
 from sidejudge.monitor.api.routes import create_app
 from tests.monitor.api.test_routes import View
 

@@ -18,7 +18,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from sidejudge.monitor.api.access import HEADER, ContentsToken, read_token
+from sidejudge.monitor.api.contents_token import HEADER, ContentsToken, read_token
 from sidejudge.monitor.cli import main
 from sidejudge.monitor.cli.ask import ask
 from tests.monitor.api.still import SAID

@@ -37,10 +37,14 @@ def test_help_lists_every_command_and_exits_well() -> None:
     assert max(map(len, reported.stdout.splitlines())) <= 80
 
 
-def test_help_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    "call", [["--help"], *([name, "--help"] for name in ("status", "tail", "explain", "compare"))],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_asks_a_monitor_or_is_help_imports_nothing_heavy(call) -> None:
     program = (
         "import sys\nfrom sidejudge.monitor.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"try:\n    main({call!r})\nexcept SystemExit:\n    pass\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
     reported = subprocess.run(
