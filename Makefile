@@ -87,29 +87,29 @@ LOCK := uv pip compile -q pyproject.toml $(UPGRADE) --universal --python-version
 
 lock: $(VENV)/.dev ## lock what pyproject.toml asks for, with hashes, naming no index (UPGRADE=--upgrade: newer versions too)
 	$(PIP) install uv
-	$(BIN)/$(LOCK) -o requirements.lock
-	$(BIN)/$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
+	$(BIN)/$(LOCK) -o .ci/requirements.lock
+	$(BIN)/$(LOCK) --extra dev -c .ci/requirements.lock -o .ci/requirements-dev.lock
 	$(MAKE) --no-print-directory lock-images
 
 lock-images: ## what each variant of the image holds, in the versions that are developed with where there are such
-	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel -c requirements-dev.lock -o .ci/image/base.lock
-	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge -c requirements-dev.lock -o .ci/image/judge.lock
-	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse -c requirements-dev.lock -o .ci/image/full.lock
-	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse --extra embeddings -c requirements-dev.lock -c .ci/image/torch.lock \
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel -c .ci/requirements-dev.lock -o .ci/image/base.lock
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge -c .ci/requirements-dev.lock -o .ci/image/judge.lock
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse -c .ci/requirements-dev.lock -o .ci/image/full.lock
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse --extra embeddings -c .ci/requirements-dev.lock -c .ci/image/torch.lock \
 	  --no-emit-package torch -o .ci/image/embeddings.lock
 
 clean: ## forget the environment and all caches
 	rm -rf $(VENV) .venv-peers .venv-mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
-$(VENV)/.base: requirements.lock pyproject.toml
+$(VENV)/.base: .ci/requirements.lock pyproject.toml
 	@echo "setting up $(VENV) (once) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install 'uv==0.13.9' 2>/dev/null || true
-	@$(call install,--require-hashes -r requirements.lock)
+	@$(call install,--require-hashes -r .ci/requirements.lock)
 	@$(call install,--no-deps --editable .)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.base requirements-dev.lock
+$(VENV)/.dev: $(VENV)/.base .ci/requirements-dev.lock
 	@echo "setting up the development tools …"
-	@$(call install,--require-hashes -r requirements-dev.lock)
+	@$(call install,--require-hashes -r .ci/requirements-dev.lock)
 	@touch $@

@@ -17,7 +17,7 @@ import pytest
 from tests.needs import CYCLONEDX, PIP_AUDIT
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ["requirements.lock"]
+LOCKS = [".ci/requirements.lock"]
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 

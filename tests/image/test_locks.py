@@ -75,7 +75,7 @@ def test_a_variant_holds_all_that_its_packages_ask_for(variant):
 
 @pytest.mark.parametrize("variant", EXTRAS)
 def test_a_variant_is_of_the_versions_that_are_developed_with(variant):
-    developed = locked(ROOT / "requirements-dev.lock")
+    developed = locked(ROOT / ".ci" / "requirements-dev.lock")
     differ = {name: (str(pin), str(developed[name])) for name, pin in image(variant).items()
               if name in developed and str(pin.specifier) != str(developed[name].specifier)}  # fmt: skip
     assert differ == {}
@@ -94,7 +94,7 @@ def test_no_image_holds_an_installer_or_parts_for_graphics_cards():
 
 
 def test_no_lock_names_an_index():
-    for path in (*IMAGES.glob("*.lock"), *ROOT.glob("requirements*.lock")):
+    for path in (*IMAGES.glob("*.lock"), *ROOT.glob(".ci/*.lock")):
         assert not re.search(r"index-url|find-links|https?://|file:", path.read_text()), path
 
 
