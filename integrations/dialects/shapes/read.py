@@ -16,7 +16,7 @@ from sidejudge.integrations.dialects import message_parts, messages, unwrap
 from sidejudge.integrations.dialects.model_call import real
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import SpanFields
-from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread, Usage
 
@@ -43,6 +43,7 @@ _PLAIN_OUT: Final = frozenset({"output", "outputs", "completion", "answer", "bot
 """Words that are enough on a span of which nothing else is known; a ``response`` may be that of any server."""
 _OF_TOOLS: Final = frozenset({"arguments", "args", "result", "observation"})
 _OF_A_CALL: Final = frozenset({"tool", "call", "function", "action", "invocation"})
+_NODES: Final = ("workflow", "nodes")
 _FAILED: Final = frozenset({"error", "failed", "failure"})
 _IN_EVENTS: Final = ("model", "requested_model", "response_id")
 """What an event says of its span; a tool or an agent that it names may be another's."""
@@ -121,7 +122,8 @@ class _Reader:
     """One span being completed."""
 
     def __init__(self, raw: RawSpan, span: Span, there: Sequence[NamedValue]) -> None:
-        self._raw, self._span, self._sources = raw, span, there
+        self._raw, self._span, self._workflow = raw, span, _workflow(there)
+        self._sources = [each for each in there if each.meaning != "agent" or each.value != self._workflow]
         self._fields: SpanFields = {}
         self._provenance: dict[str, str] = {}
         self._kind = span.kind
@@ -532,11 +534,27 @@ class _Reader:
         kind, source = self._stated_kind() or self._shown_kind() or (SpanKind.OTHER, "")
         if kind is SpanKind.CHAIN and (agent := self._text("agent")) and agent[0] == self._span.name:
             kind, source = SpanKind.AGENT, agent[1]
+        elif kind is SpanKind.AGENT and (self._is_workflow() or self._wraps_call()):
+            kind = SpanKind.CHAIN
         if kind is SpanKind.TOOL and self._tool_name() is None:
             return  # part of a call, or one of which nobody could say whose
         if kind is not SpanKind.OTHER:
             self._kind = kind
             self._note("kind", source)
+
+    def _is_workflow(self) -> bool:
+        """Whether what is called an agent is a graph: its nodes are listed, or it has the name of a workflow alone."""
+        for key, value in self._raw.attributes.items():
+            if words(key)[-2:] == _NODES and isinstance(nodes := unwrap.decoded(value), list):
+                return "agent" not in nodes
+        return self._workflow is not None and not self._of("agent")
+
+    def _wraps_call(self) -> bool:
+        """Whether what is called an agent is named after its model, and answered without a call of a tool."""
+        model = self._text("requested_model")
+        answers = [seen.messages for _, seen in self._outs if seen.messages]
+        called = any(message.tool_calls for answer in answers for message in answer)
+        return model is not None and bool(answers) and not called and self._span.name.endswith(f" {model[0]}")
 
     def _converses(self) -> bool:
         """Whether the span was asked something in words and answered so: an agent in a shop's records does neither."""
@@ -642,6 +660,13 @@ class _Reader:
             shape = values.describe(source.value)
             found.append(Unread(source=source.name, shape=shape, field=field, client=self._raw.scope_name))
         return tuple(found)
+
+
+def _workflow(there: Sequence[NamedValue]) -> AttributeValue:
+    """The name of the workflow that a span says it is, beside a kind that says otherwise; None for another span."""
+    if not any(source.meaning == "kind" and kinds.stated(source.value) is SpanKind.CHAIN for source in there):
+        return None
+    return next((source.value for source in there if words(source.name)[-2:] == ("workflow", "name")), None)
 
 
 def _plain(source: NamedValue, among: frozenset[str]) -> bool:

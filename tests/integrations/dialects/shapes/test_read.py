@@ -292,3 +292,47 @@ def test_data_of_a_model_call_that_says_nothing_else_is_named_whatever_it_is_cal
         answered = {"gen_ai.output.messages": '[{"role": "assistant", "content": "hello"}]'}
         assert normalise(_raw({**asked, **attributes, **answered}, events=events)).unread == ()
     assert normalise(_raw({**asked, "odd.note": "a text", "odd.metadata": held})).unread == ()
+
+
+WORKFLOW: dict[str, AttributeValue] = {
+    "x.span.kind": "workflow", "x.workflow.name": "run-7", "y.operation.name": "invoke_agent", "y.agent.name": "run-7",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kind", "agent"),
+    [
+        (WORKFLOW, SpanKind.CHAIN, None),
+        (WORKFLOW | {"x.lc_agent_name": "research"}, SpanKind.AGENT, "research"),
+        ({"y.operation.name": "invoke_agent", "y.agent.name": "s", "y.workflow.name": "s"}, SpanKind.AGENT, "s"),
+        ({"y.operation.name": "invoke_agent", "y.agent.name": "run-7", "y.workflow.nodes": '["model", "tools"]'},
+         SpanKind.CHAIN, None),
+        ({"y.operation.name": "invoke_agent", "y.agent.name": "support", "y.workflow.nodes": ["agent", "tools"]},
+         SpanKind.AGENT, "support"),
+    ],
+)  # fmt: skip
+def test_a_workflow_that_is_called_an_agent_is_none(
+    attributes: dict[str, AttributeValue], kind: SpanKind, agent: str | None
+) -> None:
+    span = normalise(_raw(attributes, name="run-7.workflow"))
+    assert (span.kind, span.agent) == (kind, agent)
+
+
+@pytest.mark.parametrize(
+    ("name", "answered", "kind"),
+    [
+        ("invoke_agent m-1", ANSWERED, SpanKind.CHAIN),
+        ("invoke_agent research", ANSWERED, SpanKind.AGENT),
+        ("invoke_agent m-1", [*ANSWERED, {"role": "assistant", "tool_calls": [{"name": "find", "arguments": "{}"}]}],
+         SpanKind.AGENT),
+    ],
+)  # fmt: skip
+def test_what_is_named_after_its_model_and_called_no_tool_is_a_call_and_no_agent(
+    name: str, answered: list[dict[str, object]], kind: SpanKind
+) -> None:
+    span = normalise(_raw({
+        "y.operation.name": "invoke_agent", "y.agent.name": "research", "y.request.model": "m-1",
+        "y.input.messages": json.dumps(ASKED), "y.output.messages": json.dumps(answered),
+    }, name=name))  # fmt: skip
+    assert span.kind is kind
+    assert span.agent == ("research" if kind is SpanKind.AGENT else None)
