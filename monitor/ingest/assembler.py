@@ -321,17 +321,21 @@ class Assembler:
             and due_ns < entry.first_ns + self._limits.root_wait_ns
         )
 
-    def due(self, now_ns: int) -> list[Closing]:
+    def due(self, now_ns: int, most: int | None = None) -> list[Closing]:
         """Close what is due, then the oldest while too much is open; forget what is past its late window.
 
         Under pressure that is the trace without a root of which nothing came for longest, if it is idle, else the one
         that was opened first.
+
+        Args:
+            now_ns: The present.
+            most: How many are closed at most; the rest is due again at once. None: all.
         """
-        closings = []
-        while (completion := self._settle(now_ns)) is not None:
+        closings: list[Closing] = []
+        while len(closings) != most and (completion := self._settle(now_ns)) is not None:
             _, trace_id = heapq.heappop(self._heap)
             closings.append(self._close(trace_id, completion, now_ns))
-        while self.open_limit_reached:
+        while len(closings) != most and self.open_limit_reached:
             closings.append(self._close(self._oldest(now_ns), "pressure", now_ns))
         self._prune(now_ns)
         return closings

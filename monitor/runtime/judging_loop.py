@@ -28,6 +28,8 @@ TICK_S = 0.25
 """The same while traces wait for a judge, which may be back at any time."""
 BATCHES = 1
 """Batches that are judged before due traces are looked for again: under load they must not pile up unseen."""
+MOST_CLOSED = 256
+"""Traces that are closed in one turn of the event loop, about 20 ms: one request may have begun tens of thousands."""
 DRAIN_QUIET_NS = 300_000_000
 """While the process ends: how long nothing has come of a trace before it is closed, for exporters flush in parts."""
 RETRY_S = 2.0
@@ -90,10 +92,10 @@ class JudgingLoop:
         return True
 
     def due(self) -> list[Closing]:
-        """Traces and sessions that are closed by now, each once."""
+        """Traces and sessions that are closed by now, each once: as many as one turn of the event loop closes."""
         now_ns = self.clock_ns()
         self.shedding.update(sum(closing.give_up is None for closing in self.pipeline.waiting), now_ns)
-        closed = self.assembler.due(now_ns)
+        closed = self.assembler.due(now_ns, MOST_CLOSED)
         sessions = self.sessions.due(now_ns) if self.sessions is not None else []
         if self.draining:
             closed += self.assembler.drain(now_ns, DRAIN_QUIET_NS, whole=self.hands_over)
@@ -110,7 +112,7 @@ class JudgingLoop:
         Raises a fault of our own: then judging has ended, and the process is not live any more.
         """
         while True:
-            self.pipeline.waiting.extend(self.due())
+            await self._close_what_is_due()
             more = False
             try:
                 more = await self.pipeline.drain(BATCHES)
@@ -128,6 +130,12 @@ class JudgingLoop:
                 self.at_rest()
             if not more:
                 await self._rest()
+
+    async def _close_what_is_due(self) -> None:
+        self.pipeline.waiting.extend(self.due())
+        while (due_ns := self.assembler.due_ns) is not None and due_ns <= self.clock_ns():
+            await asyncio.sleep(0)
+            self.pipeline.waiting.extend(self.due())
 
     async def _rest(self) -> None:
         """Until a trace falls due, or a job of the judge queue ends."""

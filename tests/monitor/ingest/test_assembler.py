@@ -132,6 +132,19 @@ def test_pressure_closes_the_oldest_by_count_and_by_size():
     assert assembler._bytes == 200
 
 
+def test_a_turn_closes_no_more_than_it_is_asked_for_and_the_rest_is_due_at_once():
+    assembler = Assembler(AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000, max_open_traces=4))
+    for number in range(1, 8):
+        assembler.add(chunk(number, number), 0)
+    turns = []
+    while (due_ns := assembler.due_ns) is not None and due_ns <= 1:
+        turns.append([int.from_bytes(closing.trace_id, "big") for closing in assembler.due(1, 2)])
+    assert turns == [[1, 2], [3]]  # too many are open
+    while (due_ns := assembler.due_ns) is not None and due_ns <= 2:
+        turns.append([int.from_bytes(closing.trace_id, "big") for closing in assembler.due(2, 2)])
+    assert turns[2:] == [[4, 5], [6, 7]]
+
+
 def test_the_origin_is_that_of_the_lowest_threshold():
     assembler = Assembler(LIMITS)
     assembler.add(chunk(1, 1, threshold=9), 0)

@@ -36,7 +36,7 @@ def of_spans(spans: bytes) -> bytes:
 BODIES = {
     "half a million empty spans": lambda: of_spans(b"\x12\x00" * 498_000),
     "spans whose ids stand elsewhere": lambda: of_spans(field(2, field(2, span(1)) + field(1, trace(1, LOW))) * 32_000),
-    "a trace for each span": lambda: of_spans(b"".join(field(2, ids(number)) for number in range(30_000))),
+    "a trace for each span": lambda: of_spans(b"".join(field(2, ids(number)) for number in range(12_000))),
     "half a million attributes": lambda: of_spans(
         field(2, ids(1) + field(9, field(1, b"langfuse.internal.is_app_root")) + b"\x4a\x00" * 498_000)
     ),
@@ -70,11 +70,9 @@ async def test_a_small_request_with_very_many_parts_does_not_hold_up_the_event_l
     assert len(body) < MIB
     packed = gzip.compress(body)
     headers = {**PROTOBUF, "content-encoding": "gzip"}
-    sent = asyncio.create_task(app.http.post(app.otlp + "/v1/traces", content=packed, headers=headers))
-    pause_s = await longest_pause(sent)
+    sent = asyncio.create_task(app.http.post(app.otlp + "/v1/traces", content=packed, headers=headers, timeout=60))
+    assert await longest_pause(sent) < 0.4
     assert (await sent).status_code in (200, 400)
-    if "trace for each" not in name:  # what follows for each trace that is kept is not the receiver's
-        assert pause_s < 0.4
 
 
 @pytest.mark.parametrize(
