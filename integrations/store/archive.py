@@ -20,6 +20,7 @@ from .connection import queries
 from .errors import StoreUnavailable
 from .judge_calls import unpacked
 from .outbox import Dead, dead_rows, replay, unarrived_rows
+from .part import as_written
 
 
 def read_details(path: Path, trace_id: str) -> TraceDocument | None:
@@ -31,14 +32,13 @@ def read_details(path: Path, trace_id: str) -> TraceDocument | None:
     with opened(path, "ro", 2.0) as connection:
         row = connection.execute(sql["story"], wanted).fetchone()
         verdicts = connection.execute(sql["verdicts_of_trace"], wanted).fetchall()
-        has_facts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").fetchone()
-        link = connection.execute(sql["fact"], ("trace_link",)).fetchone() if has_facts else None
+        link = _fact(connection, "trace_link")
         waiting = len(connection.execute(sql["chunks"], wanted).fetchall()) if row is None else 0
     if row is None:
         return {"trace_id": trace_id, "reason": None, "waiting_chunks": waiting, "verdicts": []} if waiting else None
     found = trace_document(trace_id, row, verdicts)
     if link:
-        found["trace_url"] = json.loads(link[0])["prefix"] + trace_id
+        found["trace_url"] = link["prefix"] + trace_id
     return found
 
 
@@ -55,8 +55,16 @@ def trace_document(trace_id: str, row: Sequence[Any], verdicts: Iterable[tuple[s
 def read_fact(path: Path, name: str) -> JsonRecord | None:
     """A finding that a monitor left in the store at ``path``; None for none. Raises ``StoreUnavailable``."""
     with opened(path, "ro", 2.0) as connection:
-        row = connection.execute(queries()["fact"], (name,)).fetchone()
-    return None if row is None else json.loads(row[0])
+        return _fact(connection, name)
+
+
+def _fact(connection: sqlite3.Connection, name: str) -> JsonRecord | None:
+    """The finding of this name in a store of any version."""
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").fetchone():
+        return None
+    rows = connection.execute("SELECT * FROM facts WHERE name = ?", (name,))
+    known = as_written((name, value, next(iter(checksum), None)) for name, value, *checksum in rows).get(name)
+    return None if known is None else json.loads(known)
 
 
 def finished(row: Sequence[Any]) -> TraceDocument:

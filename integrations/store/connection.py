@@ -16,7 +16,7 @@ from typing import Final
 
 from .errors import SearchTooLong, StoreCorrupt, explain
 
-VERSION: Final = 13
+VERSION: Final = 14
 """Version of the schema, kept in the file's ``user_version``."""
 
 

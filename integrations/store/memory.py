@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from .part import Part
+from .part import Part, as_written, with_checksum
 
 _END_OF_ROOM = "\x1f"
 """Stands between the name of a room and the name that it keeps something under."""
@@ -19,7 +19,7 @@ class KeyValueTable(Part):
 
     def all(self) -> dict[str, str]:
         """Everything that is kept, apart from what rooms keep."""
-        return {name: text for name, text in self._read("kept", ()) if _END_OF_ROOM not in name}
+        return {name: text for name, text in as_written(self._read("kept", ())).items() if _END_OF_ROOM not in name}
 
     def room(self, name: str) -> KeyValueRoom:
         """The same table for the names of one room alone."""
@@ -27,13 +27,14 @@ class KeyValueTable(Part):
 
     def under(self, prefix: str) -> dict[str, str]:
         """The notes with this prefix, by the rest of the name."""
-        return {name.removeprefix(prefix): text for name, text in self._read("kept", ()) if name.startswith(prefix)}
+        kept = (row for row in self._read("kept", ()) if row[0].startswith(prefix))
+        return {name.removeprefix(prefix): text for name, text in as_written(kept).items()}
 
     async def change(self, values: Mapping[str, str | None]) -> None:
         """Keep these, all or none; ``None`` lets a name go."""
         if not values:
             return
-        kept = [(name, value) for name, value in values.items() if value is not None]
+        kept = [with_checksum(name, value) for name, value in values.items() if value is not None]
         gone = [(name,) for name, value in values.items() if value is None]
 
         def work(connection: sqlite3.Connection) -> None:

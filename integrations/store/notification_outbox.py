@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sidejudge.scoring.status.snapshots import QueueStatus
 
 from .connection import queries
-from .part import Part
+from .part import Part, as_written, with_checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class NotificationOutbox(Part):
 
     async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
         """Take entries and notes, all or none. A note that is ``None`` is deleted."""
-        kept = [(name, value) for name, value in (notes or {}).items() if value is not None]
+        kept = [with_checksum(name, value) for name, value in (notes or {}).items() if value is not None]
         gone = [(name,) for name, value in (notes or {}).items() if value is None]
 
         def work(connection: sqlite3.Connection) -> None:
@@ -54,7 +54,7 @@ class NotificationOutbox(Part):
 
     def notes(self) -> dict[str, str]:
         """Everything that was noted."""
-        return dict(self._read("noted", ()))
+        return as_written(self._read("noted", ()))
 
     def waiting(self, destination: str, limit: int) -> list[PendingNotice]:
         """The first that wait for a destination, in order."""

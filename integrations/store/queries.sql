@@ -333,10 +333,11 @@ DELETE FROM outbox WHERE rowid IN (
     SELECT rowid FROM outbox WHERE queued_ns < :before AND state IN ('sent', 'stored') LIMIT :limit);
 
 -- name: fact_put
-INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+INSERT INTO facts (name, value, checksum) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum;
 
 -- name: fact
-SELECT value FROM facts WHERE name = ?;
+SELECT name, value, checksum FROM facts WHERE name = ?;
 
 -- name: vectors
 SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?));
@@ -378,10 +379,11 @@ DELETE FROM turns WHERE seq IN (
     LIMIT :limit);
 
 -- name: kept
-SELECT name, value FROM kept;
+SELECT name, value, checksum FROM kept;
 
 -- name: keep
-INSERT INTO kept (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+INSERT INTO kept (name, value, checksum) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum;
 
 -- name: let_go
 DELETE FROM kept WHERE name = ?;
@@ -415,10 +417,11 @@ SELECT parked FROM mail WHERE destination = ? AND parked IS NOT NULL ORDER BY se
 DELETE FROM mail WHERE parked IS NOT NULL AND queued_ns < ?;
 
 -- name: noted
-SELECT name, value FROM noted;
+SELECT name, value, checksum FROM noted;
 
 -- name: note
-INSERT INTO noted (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+INSERT INTO noted (name, value, checksum) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum;
 
 -- name: note_gone
 DELETE FROM noted WHERE name = ?;

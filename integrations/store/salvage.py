@@ -1,7 +1,8 @@
 """Salvage: what can be read of a damaged store goes into a new one. The damaged file is kept beside it.
 
-Rows are read one after the other, and where a page cannot be read, behind it. A row is taken if each text is text and
-each JSON is JSON. What is lost is counted as far as an index still knows how much there was.
+Rows are read one after the other, and where a page cannot be read, behind it. A row is taken if each text is text, each
+JSON is JSON, each value of the declared kind, and its checksum, where it has one, fits. What is lost is counted as far
+as an index still knows how much there was.
 
 The files of a damaged store, brought into a form that SQLite reads.
 
@@ -20,7 +21,7 @@ import shutil
 import sqlite3
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias
 from .connection import VERSION, connect, migrate
 from .errors import BROKEN, StoreError, explain
 from .lock import Lock
+from .part import with_checksum
 
 _MAGIC: Final = b"SQLite format 3\x00"
 _LOG_MAGIC: Final = 0x377F0682
@@ -198,7 +200,15 @@ _BESIDE: Final = ("-wal", "-shm")
 _FAR: Final = 1 << 40
 """A row id that none reaches; where the largest cannot be read, rows are looked for up to it."""
 _MOST_JUMPS: Final = 200
+_CHECKSUM: Final = "checksum"
+_KINDS: Final[Mapping[str, tuple[str, tuple[type, ...]]]] = {
+    "INTEGER": ("('integer', 'null')", (int,)), "REAL": ("('real', 'integer', 'null')", (float, int)),
+    "TEXT": ("('text', 'null')", (str,)), "BLOB": ("('blob', 'null')", (bytes,)),
+}  # fmt: skip
+"""What a column of each declared kind holds, for SQLite and here."""
 Row: TypeAlias = tuple[object, ...]
+Columns: TypeAlias = Mapping[str, str]
+"""The declared kind of each column, in the order of a row."""
 
 
 @dataclass(slots=True)
@@ -226,19 +236,28 @@ def is_damaged(path: Path) -> bool:
         with closing(_reading(path)) as connection:
             if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != _Text(b"ok"):
                 return True
-            return any(_sound(row) is None for row in _texts(connection))
+            return any(_sound(names, row) is None for names, row in _texts(connection))
     except sqlite3.DatabaseError as error:
         return error.sqlite_errorcode & 0xFF in BROKEN
 
 
-def _texts(connection: sqlite3.Connection) -> Iterator[Row]:
-    """The columns that are declared as text, of all rows: SQLite notices no byte that changed inside of one."""
+def _texts(connection: sqlite3.Connection) -> Iterator[tuple[Columns, Row]]:
+    """Texts, checksums, and all columns of a row with a value of another kind: SQLite notices no change inside them."""
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
         name = table.value.decode()
-        declared = connection.execute(f"PRAGMA table_info({name})").fetchall()
-        columns = [column.value.decode() for _, column, kind, *_ in declared if kind == _Text(b"TEXT")]
-        if columns:
-            yield from connection.execute(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  # the store's names
+        declared = _declared(connection, name)
+        texts = {column: kind for column, kind in declared.items() if kind == "TEXT" or column == _CHECKSUM}
+        misfits = [f"typeof({column}) NOT IN {_KINDS[kind][0]}" for column, kind in declared.items() if kind in _KINDS]
+        for columns, where in ((texts, ""), (declared, f" WHERE {' OR '.join(misfits)}")):
+            if columns and misfits:
+                rows = connection.execute(f"SELECT {', '.join(columns)} FROM {name}{where}")  # noqa: S608  # the store's names
+                yield from ((columns, row) for row in rows)
+
+
+def _declared(connection: sqlite3.Connection, table: str) -> Columns:
+    """The columns of a table with their kinds, in order; names and kinds are ours."""
+    found = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    return {column.value.decode(): kind.value.decode() for _, column, kind, *_ in found}
 
 
 def salvage(path: Path) -> Salvaged:
@@ -323,23 +342,23 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _copy(connection: sqlite3.Connection, to: sqlite3.Connection, table: str, found: Salvaged) -> None:
-    named = [(name, bool(key)) for _, name, _, _, _, key in to.execute(f"PRAGMA table_info({table})")]
+    named = [(name, kind, bool(key)) for _, name, kind, _, _, key in to.execute(f"PRAGMA table_info({table})")]
     found.rows[table], found.of[table] = 0, None
     try:
-        there = {name.value.decode() for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+        there = _declared(connection, table)
     except sqlite3.DatabaseError:
         return
-    columns = [name for name, _ in named if name in there]
+    columns = {name: kind for name, kind, _ in named if name in there}
     if not columns:  # it is younger than the store, or the schema cannot be read
         found.of[table] = None if not there else 0
         return
     with suppress(sqlite3.DatabaseError):
         (found.of[table],) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608  # our names
-    keys = [name for name, is_key in named if is_key and name in there]
+    keys = [name for name, _, is_key in named if is_key and name in there]
     values = ", ".join("?" * len(columns))
     to.execute("BEGIN")
     for row in _rows(connection, table, columns, keys):
-        if (clean := _sound(row)) is None:
+        if (clean := _sound(columns, row)) is None:
             continue
         with suppress(sqlite3.IntegrityError):
             put = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({values})"  # noqa: S608  # our names
@@ -347,7 +366,7 @@ def _copy(connection: sqlite3.Connection, to: sqlite3.Connection, table: str, fo
     to.execute("COMMIT")
 
 
-def _rows(connection: sqlite3.Connection, table: str, columns: list[str], keys: list[str]) -> Iterator[Row]:
+def _rows(connection: sqlite3.Connection, table: str, columns: Columns, keys: list[str]) -> Iterator[Row]:
     """The rows that can be read, each once but for some of a table without row ids."""
     wanted = ", ".join(columns)
     try:
@@ -379,10 +398,10 @@ def _numbered(connection: sqlite3.Connection, table: str, wanted: str) -> Iterat
         at, step, jumps = max(at, 0) + step, step * 2, jumps + 1  # behind what cannot be read, ever further
 
 
-def _sound(row: Row) -> Row | None:
-    """A row with its texts decoded; None where one is none, or is JSON that cannot be read."""
+def _sound(columns: Columns, row: Row) -> Row | None:
+    """A row with its texts decoded; None where one is none, or is JSON that cannot be read, or it is not as written."""
     found: list[object] = []
-    for value in row:
+    for kind, value in zip(columns.values(), row, strict=True):
         text = value.value if isinstance(value, _Text) else value
         if isinstance(value, _Text):
             try:
@@ -391,7 +410,11 @@ def _sound(row: Row) -> Row | None:
                     json.loads(text)
             except (ValueError, RecursionError):
                 return None
+        if text is not None and kind in _KINDS and not isinstance(text, _KINDS[kind][1]):
+            return None
         found.append(text)
+    if _CHECKSUM in columns and found[-1] is not None:
+        return tuple(found) if tuple(found) == with_checksum(str(found[0]), str(found[1])) else None
     return tuple(found)
 
 

@@ -36,6 +36,7 @@ from .lru import JudgeCacheTable, Lru
 from .memory import KeyValueTable
 from .notification_outbox import NotificationOutbox
 from .outbox import Outbox
+from .part import as_written, with_checksum
 from .pulled import Pulled
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, id_bytes, json_text
 from .untaken import Untaken, mark
@@ -381,14 +382,14 @@ class Store:
 
     def fact(self, name: str) -> JsonRecord | None:
         """The stored finding of this name, as JSON; None for none yet."""
-        rows = self._read("fact", (name,))
+        known = as_written(self._read("fact", (name,))).get(name)
         with self._as_written():
-            return json.loads(rows[0][0]) if rows else None
+            return None if known is None else json.loads(known)
 
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
         """Remember what was found out, in place of what was known before."""
         await self._writer.do(
-            lambda connection: connection.execute(self._sql["fact_put"], (name, json_text(value))) and None
+            lambda connection: connection.execute(self._sql["fact_put"], with_checksum(name, json_text(value))) and None
         )
 
     @property

@@ -100,3 +100,27 @@ async def test_a_changed_name_or_number_costs_its_verdict_and_no_start(started, 
     assert len(app.monitor.windows) == NUMBER - 1
     (record,) = [each for each in caplog.records if "not what was written" in each.getMessage()]
     assert record.rows == 1
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+@pytest.mark.parametrize(("written", "damaged"), [(b"since_ns", b"sinbe_ns"), (b'"n": ', b'"n": 9')])
+async def test_a_changed_name_or_number_in_what_alerts_remember_costs_that_text_and_no_start(
+    started, tmp_path, caplog, written, damaged, recovers
+):
+    path = tmp_path / "s.sqlite"
+    await judged(started, path)
+    with sqlite3.connect(path) as connection:
+        kept = connection.execute("SELECT name, value FROM kept WHERE name LIKE 'state/%'").fetchall()
+        assert all(written.decode() in value for _, value in kept)
+        connection.execute(
+            "UPDATE kept SET value = replace(value, ?, ?) WHERE name LIKE 'state/%'",
+            (written.decode(), damaged.decode()),
+        )
+    caplog.set_level("WARNING", "sidejudge")
+    app = await started(**ANY, store={"path": str(path), **({"on_damage": "recover"} if recovers else {})})
+    assert len(app.monitor.windows) == NUMBER
+    record = next(each for each in caplog.records if each.name == "sidejudge" and "store" in each.getMessage())
+    if recovers:
+        assert record.lost == {"kept": len(kept)}
+    else:
+        assert record.name_of in dict(kept)
