@@ -142,6 +142,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine:
             (bad, "lines that could not be read, and were skipped"),
             (calibration.replaced, "labels that the same person gave again; the last counts"),
             (calibration.unmet, "labels on cases without a verdict by their rubric"),
+            (calibration.taught, "labels on cases that teach the judge (examples: labels), which measure nothing"),
         ):
             if count:
                 shown.report(f"{words}: {count}")

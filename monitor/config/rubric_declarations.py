@@ -15,6 +15,7 @@ from sidejudge.scoring.trace.span import Json
 from .document import Document, Location, ReadFiles, read_document
 from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
+from .rubric_labels import RubricLabels
 
 if TYPE_CHECKING:
     from sidejudge.scoring.declared.metric import Sources
@@ -212,7 +213,9 @@ def _compile_one(
     from sidejudge.scoring.declared.rubric import declared_rubric  # noqa: PLC0415  # only where rubrics are declared
 
     found.sections[name] = section = _with_files(section, found, found.folders[name], complain)
-    known = replace(sources, rubrics={**sources.rubrics, **found.rubrics})
+    labels = section.get("labels") if isinstance(section, dict) else None
+    labelled = RubricLabels(name, labels, found.folders[name], found.files)
+    known = replace(sources, rubrics={**sources.rubrics, **found.rubrics}, labelled=labelled)
     try:
         found.rubrics[name] = declared_rubric(name, cast("dict[str, Json]", section), known)
     except DeclarationError as error:

@@ -59,9 +59,8 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         },
         "steps": {**_TEXTS, "description": "how the judge is to go about the question"},
         "examples": {
-            "type": "array",
-            "items": {"type": "object"},
-            "description": "maps with what was given and the right `answer`",
+            "anyOf": [{"type": "array", "items": {"type": "object"}}, {"const": "labels"}],
+            "description": "maps with what was given and the right `answer`; or `labels`: cases that people labelled",
         },
         "rate": {
             "type": "number",
@@ -121,6 +120,22 @@ class TrajectorySection(Section):
         return Budget(share=self.share, least=self.least_tokens, most=self.most_tokens, request=self.request_tokens)
 
 
+class LabelsSection(Section):
+    """Labels of people, of which `examples: labels` shows some to the judge: those that it got most wrong.
+
+    A quarter of the cases, by their ids, teach; the labels of all others measure (`sidejudge calibrate`, agreement).
+    """
+
+    labels: str = Field(min_length=1, description="file of labels (JSON Lines), as `sidejudge calibrate` takes it")
+    cases: str = Field(min_length=1, description="file of the cases that were labelled (JSON Lines)")
+    verdicts: str | None = Field(
+        default=None,
+        min_length=1,
+        description="file of verdicts on them, which shows where the judge was wrong; not needed where each label "
+        "states its `verdict`",
+    )
+
+
 class RubricSection(Section):
     """A rubric of your own (with `metrics` or `extends`), or changes to one that ships; each has its own version."""
 
@@ -144,7 +159,7 @@ class RubricSection(Section):
         min_length=1,
         max_length=MAX_METRICS,
         description="its metrics, each with `id`, one of `check`, `cel`, `ask`, `python`, `reported` or `use`, and "
-        "`weight`, `good`, `acceptable`, `blocker`, `prerequisite` (see RUBRICS.md)",
+        "`weight`, `good`, `acceptable`, `blocker`, `prerequisite` (see rubrics.md)",
         json_schema_extra={"items": METRIC_SCHEMA},
     )
 
@@ -169,9 +184,18 @@ class RubricSection(Section):
         "`pass_threshold` (75), the judge's `model` and `provider`",
     )
 
+    labels: LabelsSection | None = Field(
+        default=None, description="labels of people, for questions with `examples: labels`"
+    )
     trajectory: TrajectorySection | None = Field(
         default=None, description="`trajectory` only: what a run may take of the judge"
     )
+
+    @model_validator(mode="after")
+    def _labels_are_of_its_own(self) -> RubricSection:
+        if self.labels is not None and not any(each.get("examples") == "labels" for each in self.metrics or ()):
+            raise ValueError("labels are read, and no metric has examples: labels; add it to a metric with ask")
+        return self
 
     @field_validator("judge_config")
     @classmethod

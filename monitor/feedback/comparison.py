@@ -16,6 +16,7 @@ from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import metric_of, score_id
 from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.scoring.alerts.agreements import Agreements
+from sidejudge.scoring.declared.labelled import teaches
 from sidejudge.scoring.runs.label_line import PASS, Said
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import pass_name, score_name, state_name
@@ -24,6 +25,8 @@ UNMET: Final = "unmet"
 """There is no verdict of ours on it, as yet."""
 OTHER_VERSION: Final = "other_version"
 """The verdict was reached by another version of the rubric: by another judge."""
+TAUGHT: Final = "taught"
+"""The judge is shown examples out of labels, and this trace may be one of them."""
 UNREADABLE: Final = "unreadable"
 """The value is neither pass nor failure, or is a number where others are categories."""
 MOST_CORRECTIONS: Final = 2000
@@ -134,6 +137,8 @@ class LabelComparison:
         stated = about.read(given.value)
         if stated is None:
             return UNREADABLE
+        if teaches(given.subject) and any(metric.taught for metric in self._rubrics[about.rubric].metrics):
+            return TAUGHT
         score, passes, state = map(rows.get, about.ids(given.subject))
         row = score or passes or state
         if row is None:

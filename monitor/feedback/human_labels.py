@@ -30,7 +30,7 @@ from sidejudge.scoring.runs.calibrated import Calibrated
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
-from .comparison import CORRECTING, OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
+from .comparison import CORRECTING, OTHER_VERSION, TAUGHT, UNMET, UNREADABLE, Label, LabelComparison
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -57,7 +57,7 @@ UNMAPPED: Final = "unmapped"
 """The name matches none of our scores."""
 ASKED_FOR: Final = "asked_for"
 """We asked people to look because the verdict was in doubt: such labels are no sample of our verdicts."""
-PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VERSION)
+PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VERSION, TAUGHT)
 """Why a label does not count for agreement."""
 
 

@@ -19,6 +19,7 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 from .ask import Prompts, no_prompts, read_ask
 from .cel import CelError, compile_cel
+from .labelled import Labelled, no_labels
 from .reading import DeclarationError, Reading, as_number, is_number, listed
 from .spans import SpanMatch, over_spans
 
@@ -65,11 +66,12 @@ def no_python(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What a declaration may refer to: rubrics that it extends or uses, functions, prompts that lie elsewhere."""
+    """What a declaration may refer to: rubrics that it extends or uses, functions, prompts elsewhere, labels."""
 
     rubrics: Mapping[str, Rubric] = field(default_factory=dict)
     python: PythonMetrics = no_python
     prompts: Prompts = no_prompts
+    labelled: Labelled = no_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,7 @@ class _Value:
     bounds: tuple[float, float | None] = (0.0, 1.0)
     enforced: bool = False
     more_is_better: bool = True
+    taught: bool = False
 
 
 def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | None = None) -> Criterion:
@@ -134,6 +137,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
         methods=value.methods,
         undefined=value.undefined,
         short=short,
+        taught=value.taught,
     )
     return Criterion(
         metric=metric,
@@ -207,7 +211,7 @@ def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
 
 
 def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
-    requested = read_ask(reading, name, sources.prompts)
+    requested = read_ask(reading, name, sources.prompts, sources.labelled)
     if requested is None:
         return None
     question = requested.question
@@ -225,6 +229,7 @@ def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
         bounds=requested.bounds,
         enforced=question.kind in ("scale", "number") and bool(question.choices),
         more_is_better=question.kind != "findings",
+        taught=requested.labelled > 0,
     )  # fmt: skip
 
 

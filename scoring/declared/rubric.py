@@ -19,9 +19,9 @@ from .reading import DeclarationError, Fault, Reading, listed
 from .spans import SpanMatch
 
 KEYS: Final = (
-    "title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage", "judge", "metric_judges",
+    "title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage", "judge", "metric_judges", "labels",
 )  # fmt: skip
-"""The keys of a declared rubric. The last two name who answers its questions, which is no part of the rubric."""
+"""The keys of a declared rubric. The last three name who answers its questions, and where labels lie: no part of it."""
 JUDGES: Final = ("traces", "sessions", "spans")
 MAX_METRICS: Final = 2000
 _MAX_NAME: Final = MAX_SCORE_NAME - len("_score")

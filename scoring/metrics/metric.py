@@ -31,6 +31,7 @@ class Metric:
     ``bounds`` are (low, high) with None for unbounded; ``methods`` are the ways to decide it; ``undefined`` is when it
     has no value. ``short`` stands for the id in score names that would else be too long (``score_name``).
     ``details_name_parts``: its details name parts of the application (agents, tools), nothing that anybody wrote.
+    ``taught``: its judge is shown examples out of people's labels.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Metric:
     undefined: str = "never"
     short: str | None = None
     details_name_parts: bool = False
+    taught: bool = False
 
     def start(self, case: Case) -> Begun:
         """The metric's result for this case, or the steps to it where it asks.

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from sidejudge.scoring.statistics.ppi import label_sums
 
 from .calibrated import Calibrated, PassSums, calibrated
-from .label_line import PASS, LabelLine, LabelLineError, Said, Subject
+from .label_line import PASS, LabelLine, LabelLineError, Said, Subject, our_value
 from .verdict_line import VerdictLine
 
 Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
@@ -42,6 +42,8 @@ class CalibrationSums:
     met: set[tuple[Subject, str, str, str]] = field(default_factory=set)
     labelled: dict[str, Counter[tuple[bool, bool, float]]] = field(default_factory=dict)
     """By rubric, verdicts with a label: (person passes, we pass, weight). Of several labels the last counts."""
+    taught: int = 0
+    """Labels that may have been shown to the judge as examples: they measure nothing."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
         """Take a verdict."""
@@ -51,8 +53,12 @@ class CalibrationSums:
         for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
             if subject[1] is not None:
                 met |= labels.get(((subject[0], subject[1]), line.rubric), {})
+        if line.taught:
+            self.taught += len(met)
+            self.met |= {(given.subject, given.rubric, given.metric, given.by) for given in met.values()}
+            return
         for given in met.values():
-            self.compare(given, _stated(line, given))
+            self.compare(given, our_value(line, given))
         of_pass = [given for given in met.values() if given.metric == PASS]
         if of_pass and line.passed is not None:
             self.count_label(of_pass[-1], passed=line.passed, weight=line.weight)
@@ -82,6 +88,7 @@ class CalibrationSums:
         for rubric, labelled in later.labelled.items():
             self.labelled.setdefault(rubric, Counter()).update(labelled)
         self.met |= later.met
+        self.taught += later.taught
 
 
 class CalibrationPart:
@@ -112,6 +119,11 @@ class Calibration:
     def unmet(self) -> int:
         """Labels on cases without a verdict of their rubric."""
         return self.labels - len(self._sums.met)
+
+    @property
+    def taught(self) -> int:
+        """Labels on cases that teach, of verdicts whose judge was shown examples out of labels."""
+        return self._sums.taught
 
     def part(self) -> CalibrationPart:
         """What takes some of the verdicts, under the labels that were taken."""
@@ -158,12 +170,3 @@ class Calibration:
             )
             for (rubric, metric), compared in self._sums.compared.items()
         ]  # fmt: skip
-
-
-def _stated(line: VerdictLine, given: LabelLine) -> Said | None:
-    if given.metric == PASS:
-        return None if line.passed is None else float(line.passed)
-    score = line.scores.get(given.metric)
-    if score is None:
-        return None
-    return score.rating if isinstance(given.stated, str) else score.value

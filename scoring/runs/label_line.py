@@ -9,6 +9,8 @@ from typing import TypeAlias
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label
 
+from .verdict_line import VerdictLine
+
 PASS = "pass"  # noqa: S105  # a verdict, no password
 """What a label is about that names no metric: whether the case passes."""
 Said: TypeAlias = float | str
@@ -82,3 +84,13 @@ def _stated(field: str, value: object, metric: str) -> Said:
     if isinstance(value, str) and value:
         return value
     raise LabelLineError(f"{field}: is {label(repr(value))}, neither true or false, nor a number, nor a category")
+
+
+def our_value(line: VerdictLine, given: LabelLine) -> Said | None:
+    """What a verdict found of what a label is about, in the label's terms; None where it has no value."""
+    if given.metric == PASS:
+        return None if line.passed is None else float(line.passed)
+    score = line.scores.get(given.metric)
+    if score is None:
+        return None
+    return score.rating if isinstance(given.stated, str) else score.value

@@ -10,7 +10,7 @@ from typing import Final
 from sidejudge.scoring.statistics.paired import signed_ranks, symmetry
 
 from .judge_report import GoldenAnswer
-from .label_line import PASS, LabelLine, Said, Subject
+from .label_line import PASS, LabelLine, Said, Subject, our_value
 from .verdict_line import VerdictLine
 
 _Z: Final = 1.959964
@@ -61,6 +61,8 @@ class JudgedCases:
     usd: float = 0.0
     cases: int = 0
     unpriced: int = 0
+    taught: set[tuple[Subject, str]] = field(default_factory=set)
+    """What may have been shown to the judge as an example, by subject and rubric: it measures neither judge."""
 
     def part(self) -> JudgedCases:
         """An empty part, for the same labels."""
@@ -77,6 +79,7 @@ class JudgedCases:
         self.usd += later.usd
         self.cases += later.cases
         self.unpriced += later.unpriced
+        self.taught |= later.taught
 
     def add(self, line: VerdictLine, /) -> None:
         """Take a verdict; one without a label costs nothing here."""
@@ -87,21 +90,14 @@ class JudgedCases:
             key = subject[0], subject[1]
             for given in self.labels.get((key, line.rubric), ()):
                 met = True
-                if (value := _value(line, given)) is not None:
+                if line.taught:
+                    self.taught.add((key, line.rubric))
+                if (value := our_value(line, given)) is not None:
                     self.values[key, line.rubric, given.metric] = value
         if met:
             self.cases += 1
             self.usd += line.cost_usd or 0.0
             self.unpriced += line.cost_usd is None
-
-
-def _value(line: VerdictLine, given: LabelLine) -> Said | None:
-    if given.metric == PASS:
-        return None if line.passed is None else float(line.passed)
-    score = line.scores.get(given.metric)
-    if score is None:
-        return None
-    return score.rating if isinstance(given.stated, str) else score.value
 
 
 def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[LabelLine]]:
@@ -121,6 +117,8 @@ def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
     for (rubric, metric), listed in by_metric.items():
         pairs, missing = [], [0, 0]
         for given in listed:
+            if (given.subject, rubric) in a.taught | b.taught:
+                continue
             key = given.subject, rubric, metric
             values = a.values.get(key), b.values.get(key)
             missing[0] += values[0] is None

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sidejudge.scoring.declared.labelled import SHOWN, teaches
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
@@ -108,6 +109,7 @@ class VerdictLine:
     ``run`` numbers the runs of a batch that judged each case several times, None where it was one. ``composite`` is in
     [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse of the inclusion
     probability. ``cost_usd`` is what the judged call cost, None where unknown. ``passed`` is None when incomplete.
+    ``taught``: its judge was shown examples out of labels, those of this case perhaps among them: it measures nothing.
     """
 
     identity: str
@@ -124,6 +126,7 @@ class VerdictLine:
     cost_usd: float | None
     case_id: str | None = None
     passed: bool | None = None
+    taught: bool = False
 
 
 def read_verdict(fields: object) -> VerdictLine:
@@ -148,9 +151,12 @@ def read_verdict(fields: object) -> VerdictLine:
     revision = fields.get("revision", 1)
     if not isinstance(revision, int) or isinstance(revision, bool) or revision < 1:
         raise VerdictLineError("revision: must be a whole number from 1")
-    rubric = text(fields, "rubric")
+    rubric, listed = text(fields, "rubric"), scores(fields)
+    identity = fields["trace_id"] if isinstance(fields.get("trace_id"), str) else text(fields, "case_id")
+    case_id = fields["case_id"] if isinstance(fields.get("case_id"), str) else None
+    shows_labels = any(isinstance(of := line.get("details"), Mapping) and of.get(SHOWN) for line in listed.values())
     return VerdictLine(
-        identity=fields["trace_id"] if isinstance(fields.get("trace_id"), str) else text(fields, "case_id"),
+        identity=identity,
         rubric=rubric,
         rubric_version=label(str(fields.get("rubric_version") or rubric)),
         revision=revision,
@@ -159,11 +165,12 @@ def read_verdict(fields: object) -> VerdictLine:
         composite=composite,
         pass_mark=number(fields, "pass_mark"),
         blockers=frozenset(each for each in sequence(fields, "blockers", default=()) if isinstance(each, str)),
-        scores={name: _score(name, line) for name, line in scores(fields).items()},
+        scores={name: _score(name, line) for name, line in listed.items()},
         weight=1.0 / probability,
         cost_usd=cost,
-        case_id=fields["case_id"] if isinstance(fields.get("case_id"), str) else None,
+        case_id=case_id,
         passed=truth(fields, "passed"),
+        taught=shows_labels and any(map(teaches, filter(None, (identity, case_id)))),
     )
 
 

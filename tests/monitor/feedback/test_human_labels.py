@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +14,7 @@ from sidejudge.integrations.langfuse.scores import score_id
 from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.monitor.feedback import human_labels
 from sidejudge.monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
+from sidejudge.scoring.declared.labelled import teaches
 from sidejudge.scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, stamp
@@ -202,6 +204,19 @@ async def test_a_verdict_of_another_version_of_the_rubric_is_not_this_judge(scen
     await people.tick()
     assert table(people) is None
     assert people.snapshot().passed_over["other_version"] == 1
+
+
+async def test_a_trace_that_may_teach_the_judge_measures_nothing_where_it_is_shown_labels(scene):
+    numbers = range(1, 60)
+    for number in numbers:
+        scene.ours(number, True)
+        scene.label(number, True)
+    criteria = tuple(replace(each, metric=replace(each.metric, taught=True)) for each in QA.criteria)
+    people = await scene.people(rubrics=[replace(QA, criteria=criteria)])
+    await people.tick()
+    teaching = sum(teaches(trace(number)) for number in numbers)
+    assert 5 < teaching == people.snapshot().passed_over["taught"]
+    assert table(people)[0] == len(numbers) - teaching
 
 
 async def test_an_incomplete_verdict_is_counted_and_compared_with_nothing(scene):
