@@ -1,42 +1,48 @@
 """What a trace consumed: tokens, cost and model time, each counted once.
 
 Frameworks repeat on an agent's span what its model calls used, and two instrumentations of one call each report it.
-So what counts is the lowest span that reports it, and of several that report the same response, one.
+So what counts is the lowest span that reports it, of several that report the same response, one, and of spans that
+repeat what spans elsewhere report, none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
+from typing import TypeAlias
 
 from .span import Span, SpanKind
 from .trace import Trace
 
+_Figures: TypeAlias = tuple[float, float]
+
 
 def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int, int] | None:
     """Tokens of the whole trace, of input and of output, by the spans that report their usage; None without any."""
-    counted = [span.usage for span in _lowest(trace, reporting) if span.usage]
+    counted = [span.usage for span in _lowest(trace, reporting, _tokens) if span.usage]
     return (sum([u.input for u in counted]), sum([u.output for u in counted])) if counted else None
 
 
 def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:
     """US dollars of the whole trace as the emitters reckoned them, by the spans that report any; None without any."""
-    known = [span.cost_usd for span in _lowest(trace, reporting) if span.cost_usd is not None]
+    known = [span.cost_usd for span in _lowest(trace, reporting, _dollars) if span.cost_usd is not None]
     return sum(known) if known else None
 
 
 def reporting_usage(trace: Trace) -> Sequence[Span]:
     """The spans whose tokens make up those of the trace, each counted once."""
-    return _lowest(trace, [span for span in trace.spans if span.usage is not None])
+    return _lowest(trace, [span for span in trace.spans if span.usage is not None], _tokens)
 
 
 def reporting_cost(trace: Trace) -> Sequence[Span]:
     """The spans whose US dollars make up those of the trace, each counted once."""
-    return _lowest(trace, [span for span in trace.spans if span.cost_usd is not None])
+    return _lowest(trace, [span for span in trace.spans if span.cost_usd is not None], _dollars)
 
 
 def model_calls(trace: Trace) -> Sequence[Span]:
     """The model calls proper, in order of start: not the spans that wrap them."""
-    return _lowest(trace, trace.models)
+    return _lowest(trace, trace.models, _taken)
 
 
 def model_ms(trace: Trace) -> float | None:
@@ -44,33 +50,51 @@ def model_ms(trace: Trace) -> float | None:
 
     A call whose span also holds what its answer led to, other calls among it, is left out: its own time is not known.
     """
-    calls = _lowest(trace, trace.models, whole=True)
+    calls = _lowest(trace, trace.models, _taken, whole=True)
     return sum([max(0, call.end_ns - call.start_ns) for call in calls]) / 1e6 if calls else None
 
 
 _NO_TIME_NS = 100_000
 """0.1 ms: no model answers within it."""
 _DOERS = frozenset({SpanKind.TOOL, SpanKind.AGENT})
+_CALLS = frozenset({SpanKind.LLM, SpanKind.EMBEDDING})
+_MOST_OPEN = 16
+"""Latest spans of equal figures that one is compared with."""
+
+
+def _tokens(span: Span) -> _Figures | None:
+    return None if span.usage is None else (span.usage.input, span.usage.output)
+
+
+def _dollars(span: Span) -> _Figures | None:
+    return None if span.cost_usd is None else (round(span.cost_usd, 9), 0.0)
+
+
+def _taken(span: Span) -> _Figures | None:
+    return _tokens(span) or _dollars(span)
+
+
+def _added(one: _Figures, other: _Figures) -> _Figures:
+    return one[0] + other[0], one[1] + other[1]
 
 
 class _DuplicateUsage:
-    """Spans that report the tokens, or the cost, of a call which a span beside them, under the same parent, reports.
+    """Spans that report the tokens, or the cost, of a call which another span reports, wherever it stands.
 
     A library and an instrumentation of it each describe one call, or a client reports what a call used in a span apart.
     Without a response's id they are known by the same figures and by what ``_same_call`` compares.
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, float | tuple[int, int]], list[Span]] = {}
+        self._open: dict[_Figures, list[Span]] = {}
 
-    def by_another(self, span: Span) -> bool:
+    def by_another(self, span: Span, figures: _Figures | None) -> bool:
         """Whether the call was recorded before; spans come in order of start."""
-        figures = (span.usage.input, span.usage.output) if span.usage is not None else span.cost_usd
         if figures is None or span.parent_id is None or span.kind in _DOERS:
             return False
-        earlier = self._open.setdefault((span.parent_id, figures), [])
+        earlier = self._open.setdefault(figures, [])
         if span.response_id is None:
-            other = next((each for each in earlier if _same_call(each, span)), None)
+            other = next((each for each in earlier[-_MOST_OPEN:] if _same_call(each, span)), None)
             if other is not None:
                 earlier.remove(other)  # each describes one call
                 return True
@@ -82,8 +106,11 @@ def _same_call(earlier: Span, span: Span) -> bool:
     """Whether two spans with the same figures are of one call, for the later one shows nothing that is its own.
 
     Within the other's time it is of another dialect, or of another name and one of them has no contents, or both the
-    same. After it, it is of another name and without contents. Two model calls without contents are two calls.
+    same. After it, it is of another name and without contents, and no model call unless both are beside each other.
+    Two model calls without contents are two calls.
     """
+    if None not in (earlier.usage, span.usage) and _tokens(earlier) != _tokens(span):
+        return False
     within = earlier.end_ns >= span.end_ns
     if within and earlier.dialect != span.dialect and earlier.kind is span.kind is SpanKind.LLM:
         return True
@@ -92,12 +119,76 @@ def _same_call(earlier: Span, span: Span) -> bool:
         return False
     if within:
         return own is None or other is None or own == other
+    if span.kind is SpanKind.LLM and earlier.parent_id != span.parent_id:
+        return False
     return own is None and earlier.kind is SpanKind.LLM and span.start_ns >= earlier.end_ns
 
 
 def _contents(span: Span) -> tuple[object, ...] | None:
     held = (span.input, span.output, span.input_messages, span.output_messages)
     return held if any(held) else None
+
+
+class _Sums:
+    """Spans that add up calls which stand elsewhere than below them, such as one that was lost in a thread.
+
+    They are known by their figures: those of all calls that began while they ran, or of several that ended before. Of
+    a tool or an agent only calls count that stand where it stands itself.
+    """
+
+    def __init__(self, trace: Trace, found: Sequence[Span], figures: Sequence[_Figures]) -> None:
+        self._trace = trace
+        self._above: dict[str, str | None] = {}
+        calls = [(span, each) for span, each in zip(found, figures, strict=True) if span.kind in _CALLS]
+        self._begun = _Running((span.start_ns, each) for span, each in calls)
+        self._ended = _Running(sorted((span.end_ns, each) for span, each in calls))
+        beside: dict[str | None, list[tuple[int, _Figures]]] = {}
+        for span, each in calls:
+            beside.setdefault(self._doer(span), []).append((span.start_ns, each))
+        self._beside = {doer: _Running(each) for doer, each in beside.items()}
+
+    def is_one(self, span: Span, figures: _Figures) -> bool:
+        """Whether what the span reports is the sum of what other spans report."""
+        if span.kind in _CALLS or not any(figures):
+            return False
+        if span.kind in _DOERS:
+            near = self._beside.get(self._doer(span))
+            return near is not None and near.between(span.start_ns, span.end_ns, 1) == figures
+        return figures in (
+            self._begun.between(span.start_ns, span.end_ns, 1),
+            self._ended.between(0, span.start_ns, 2),
+        )
+
+    def _doer(self, span: Span) -> str | None:
+        """The id of the tool or agent nearest above."""
+        passed, doer = [span.span_id], None
+        for above in self._trace.ancestors(span):
+            if above.kind in _DOERS:
+                doer = above.span_id
+                break
+            if above.span_id in self._above:
+                doer = self._above[above.span_id]
+                break
+            passed.append(above.span_id)
+        self._above |= dict.fromkeys(passed, doer)
+        return doer
+
+
+class _Running:
+    """Sums of figures over stretches of time."""
+
+    def __init__(self, timed: Iterable[tuple[int, _Figures]]) -> None:
+        listed = list(timed)
+        self._times = [time for time, _ in listed]
+        self._sums = [(0.0, 0.0), *accumulate((each for _, each in listed), _added)]
+
+    def between(self, first_ns: int, last_ns: int, least: int) -> _Figures | None:
+        """The sum from the first to the last nanosecond; None where fewer than ``least`` figures fall there."""
+        start, end = bisect_left(self._times, first_ns), bisect_right(self._times, last_ns)
+        if end - start < least:
+            return None
+        (first, second), (less_first, less_second) = self._sums[end], self._sums[start]
+        return round(first - less_first, 9), round(second - less_second, 9)
 
 
 class _Records:
@@ -121,8 +212,10 @@ class _Records:
         return False
 
 
-def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> Sequence[Span]:
-    """Spans that report and have none below them that does, one for each response; ``whole`` as in ``_covered``."""
+def _lowest(
+    trace: Trace, reporting: Sequence[Span], figures: Callable[[Span], _Figures | None], *, whole: bool = False
+) -> Sequence[Span]:
+    """Spans that report ``figures`` that no other reports, one for each response; ``whole`` as in ``_covered``."""
     if len(reporting) < 2:
         return reporting
     covered = _covered(trace, reporting, whole=whole)
@@ -135,12 +228,16 @@ def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> 
             continue
         if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
             continue
-        if reported.by_another(span):
+        if reported.by_another(span, figures(span)):
             continue
         if span.response_id is not None:
             seen.add(span.response_id)
         found.append(span)
-    return found
+    if all(span.kind in _CALLS for span in found):
+        return found
+    taken = [figures(span) or (0.0, 0.0) for span in found]
+    sums = _Sums(trace, found, taken)
+    return [span for span, each in zip(found, taken, strict=True) if not sums.is_one(span, each)]
 
 
 def _covered(trace: Trace, reporting: Sequence[Span], *, whole: bool) -> Collection[str]:

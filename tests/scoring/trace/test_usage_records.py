@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from sidejudge.scoring.trace import usage as counted
 from sidejudge.scoring.trace.span import Span, SpanKind, Usage
@@ -20,11 +21,13 @@ def _span(
     *,
     output: str | None = None,
     kind: SpanKind = SpanKind.LLM,
+    below: str | None = "root",
+    answer: int = 6,
 ) -> Span:
     start = int(start_ms * MS)
     return Span(
-        trace_id="1" * 32, span_id=span_id, parent_id="root", name=span_id.partition("#")[0], kind=kind,
-        dialect="genai", start_ns=start, end_ns=start + int(took_ms * MS), usage=Usage(input=tokens, output=6),
+        trace_id="1" * 32, span_id=span_id, parent_id=below, name=span_id.partition("#")[0], kind=kind,
+        dialect="genai", start_ns=start, end_ns=start + int(took_ms * MS), usage=Usage(input=tokens, output=answer),
         response_id=response_id, cost_usd=tokens / 10, output=output,
     )  # fmt: skip
 
@@ -55,3 +58,52 @@ def test_a_call_and_its_record_are_one(spans: list[Span], tokens: tuple[int, int
     trace = Trace.of("1" * 32, spans, "batch")
     assert counted.tokens(trace, trace.spans) == tokens
     assert counted.cost_usd(trace, trace.spans) == tokens[0] / 10
+
+
+STEP, AGENT, TOOL = SpanKind.CHAIN, SpanKind.AGENT, SpanKind.TOOL
+
+
+def _bare(span_id: str, below: str | None, kind: SpanKind = STEP) -> Span:
+    return replace(_span(span_id, 0, 999, below=below, kind=kind), usage=None, cost_usd=None)
+
+
+ELSEWHERE = [_bare("a", None), _bare("b", None)]
+
+
+@pytest.mark.parametrize(
+    ("spans", "tokens"),
+    [
+        # one call, repeated by a span that is not above it
+        ([_span("call", 5, 400, output="Hi.", below="a"), _span("step", 0, 500, kind=STEP, below="b")], (30, 6)),
+        ([_span("call", 5, 400, output="Hi.", below="a"), _span("http", 10, 380, below="b")], (30, 6)),
+        ([_span("call", 5, 400, output="Hi.", below="a"), _span("log", 410, 5, kind=STEP, below="b")], (30, 6)),
+        ([_span("call", 5, 400, below="a"), _span("part", 0, 500, kind=AGENT, output="Hi.", below="b")], (30, 6)),
+        ([_span("call", 5, 400, below="a"), _span("part", 0, 500, kind=TOOL, below=None)], (30, 6)),
+        # several, added up elsewhere
+        ([_span("c 1", 5, 100, below="a"), _span("c 2", 120, 100, tokens=31, below="a"),
+          _span("sum", 300, 9, tokens=61, answer=12, kind=STEP, below="b")], (61, 12)),
+        ([_span("c 1", 5, 100, below="a"), _span("c 2", 120, 100, tokens=31, below="a"),
+          _span("all", 0, 400, tokens=61, answer=12, kind=STEP, output="Hi.",
+          below="b")], (61, 12)),
+        # calls that only look alike
+        ([_span("c#1", 5, 400, output="Hi.", below="a"), _span("c#2", 10, 380, output="Hi.", below="b")], (60, 12)),
+        ([_span("c 1", 5, 400, below="a"), _span("c 2", 10, 380, below="b")], (60, 12)),
+        ([_span("c 1", 5, 400, output="Hi.", below="a"), _span("c 2", 500, 9, below="b")], (60, 12)),
+        ([_span("part", 0, 500, kind=AGENT, below=None), _bare("other", None, AGENT),
+          _span("call", 5, 400, below="other")], (60, 12)),
+        ([_span("call", 5, 400, below="a"), _span("step", 500, 9, tokens=31, kind=STEP, below="b")], (61, 12)),
+    ],
+)  # fmt: skip
+def test_what_is_reported_of_a_call_elsewhere_counts_once(spans: list[Span], tokens: tuple[int, int]) -> None:
+    for order in (spans, spans[::-1]):
+        trace = Trace.of("1" * 32, [*ELSEWHERE, *order], "batch")
+        reporting = [span for span in trace.spans if span.usage is not None]
+        assert counted.tokens(trace, reporting) == tokens
+        assert counted.cost_usd(trace, reporting) == pytest.approx(tokens[0] / 10)
+
+
+def test_a_cost_that_stands_in_a_span_of_its_own_counts_once() -> None:
+    call = _span("call", 5, 400, output="Hi.", below="a")
+    cost = replace(_span("cost", 410, 5, kind=STEP, below="b"), usage=None)
+    trace = Trace.of("1" * 32, [*ELSEWHERE, call, cost], "batch")
+    assert counted.cost_usd(trace, [call, cost]) == 3.0
