@@ -69,9 +69,17 @@ class ConfigError(SidejudgeError):
 
 
 def nearest(word: str, valid: Sequence[str]) -> str | None:
-    """The valid name closest to ``word`` by difflib's ratio, at least 0.6; ``None`` when nothing is close."""
+    """The valid name closest to ``word`` by difflib's ratio, at least 0.6; else the only one with a word of it.
+
+    >>> nearest("baseurl", ["model", "api_base"]), nearest("base_url", ["model", "api_base"])
+    (None, 'api_base')
+    """
     lowered = {name.lower(): name for name in valid}
     found = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    if not found:
+        words = set(word.lower().split("_"))
+        sharing = [name for name in lowered if words & set(name.split("_"))]
+        found = sharing if len(sharing) == 1 else []
     return lowered[found[0]] if found else None
 
 

@@ -44,7 +44,8 @@ def _loaded(point: EntryPoint) -> Plugin:
         return Plugin(group=point.group, name=point.name, package=package, value=point.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a plugin raises, the monitor goes on without it
         cause = f"{type(error).__name__}: {error}"
-        log.warning("a plugin cannot be loaded", extra={"plugin": point.name, "package": package, "cause": cause})
+        # It names all itself: in a notebook, whose logging nobody set up, a warning is its message alone.
+        log.warning("plugin %s of %s cannot be loaded: %s", point.name, package, cause)
         return Plugin(group=point.group, name=point.name, package=package, error=cause)
 
 

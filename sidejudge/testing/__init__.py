@@ -188,8 +188,9 @@ def _compiled(given: Mapping[str, object]) -> list[Rubric]:
     assert not found.problems, "; ".join(
         f"{each.path.removeprefix('rubrics.')}: {each.message}" for each in found.problems
     )
-    assert found.rubrics, "the map declares no rubric: one has metrics, or extends another"
-    return list(found.rubrics.values())
+    own = [rubric for name, rubric in found.rubrics.items() if name in sections]  # others are of installed packages
+    assert own, "the map declares no rubric: one has metrics, or extends another"
+    return own
 
 
 def check_dialect(dialect: Dialect, spans: Iterable[RawSpan]) -> None:

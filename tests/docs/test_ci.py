@@ -44,13 +44,21 @@ def runner(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("run", "code"), [("check good.yaml", 0), ("check bad.yaml", 2), ("check  good.yaml --all", 0)]
+    ("run", "code"),
+    [
+        ("check good.yaml", 0),
+        ("check bad.yaml", 2),
+        ("check  good.yaml --all", 0),
+        ("check\n  good.yaml\n", 0),
+        ("check good.yaml\ncheck bad.yaml\n", 2),
+        ("check\nbad.yaml", 2),
+    ],
 )
 def test_the_action_runs_the_command_and_ends_as_it_does(runner, run, code):
     done = step(RUN["run"], runner, RUN=run)
     assert done.returncode == code, done.stderr
     assert ("configuration ok" in done.stdout) is (code == 0)
-    assert ("--all shows every value" in done.stdout) is (run == "check good.yaml")
+    assert ("--all shows every value" in done.stdout) is (code == 0 and "--all" not in run)
 
 
 def test_what_the_action_is_given_is_never_evaluated(runner):

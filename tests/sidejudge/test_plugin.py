@@ -160,3 +160,10 @@ def test_its_author_runs_the_conformance_kit(python, tmp_path):
     )
     done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_kit_checks_the_rubrics_that_it_is_given_and_no_others_that_are_installed(python, tmp_path):
+    program = "from sidejudge.testing import check_rubric; check_rubric({})"
+    done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "the map declares no rubric" in done.stderr
+    assert "plugin acme-broken of acme-sidejudge 1.0.0 cannot be loaded: AttributeError: " in done.stderr
