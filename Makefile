@@ -71,7 +71,7 @@ bench-peers: ## what bench_scoring and bench_traffic compare with, in an environ
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip -qq install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4" "rotel==0.0.1a15"
 
-status: $(VENV)/.dev ## simulate months of alerts and write monitor/STATUS.md anew (a quarter of an hour)
+status: $(VENV)/.dev ## simulate months of alerts and write docs/reference/status.md anew (a quarter of an hour)
 	$(BIN)/python tests/simulation/judge_error.py
 	$(BIN)/python tests/simulation/tables.py
 	$(BIN)/python -m tests.simulation.metric_tables

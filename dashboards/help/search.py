@@ -30,7 +30,7 @@ _IDLE: Final = frozenset([
     "or", "the", "to", "what", "when", "where", "why", "with",
 ])  # fmt: skip
 """Words of questions, which every page holds."""
-_DECLARED: Final = ("monitor/CONFIG.md", "scoring/METRICS.md", "integrations/prometheus/FAMILIES.md")
+_DECLARED: Final = ("docs/reference/configuration.md", "docs/reference/metrics.md", "docs/reference/families.md")
 """Pages that declare what others mention."""
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE page USING fts5(title, headings, prose, code, path UNINDEXED, "

@@ -20,7 +20,6 @@ _PLACES = (_HERE.parent / "repository", _HERE.parents[2])
 """Where the files stand: in an installed package what lies outside the packages is kept beside this file."""
 SECTIONS = ("tutorials", "how-to", "reference", "explanation", "development")
 _ELSEWHERE = (
-    "monitor/*.md", "monitor/offline/*/*.md", "scoring/METRICS.md", "integrations/*/*.md", "integrations/notify/*/*.md",
     "dashboards/runbooks/*.md", "helm/README.md", "helm/*/README.md", "CHANGELOG.md", "SECURITY.md", "SUPPORT.md",
 )  # fmt: skip
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
@@ -63,8 +62,8 @@ def addresses() -> Mapping[str, str]:
 def address(path: str) -> str:
     """Where a file of the repository is served.
 
-    >>> address("docs/README.md"), address("docs/how-to/README.md"), address("monitor/CONFIG.md")
-    ('/help', '/help/how-to', '/help/monitor/CONFIG')
+    >>> address("docs/README.md"), address("docs/how-to/README.md"), address("docs/reference/configuration.md")
+    ('/help', '/help/how-to', '/help/reference/configuration')
     """
     page = path.removeprefix("docs/").removesuffix(".md")
     page = page.removesuffix("README").rstrip("/") if path.startswith("docs/") else page

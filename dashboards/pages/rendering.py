@@ -147,7 +147,7 @@ def metric_card(rubric: object, metric: object) -> str:
     if known is None:
         return f"/rubrics/{quote(str(rubric))}#{quote(str(metric))}" if rubric and metric else ""
     found = any(each.metric.id == metric for each in (*known.criteria, *known.opt_in))
-    return f"/help/scoring/METRICS#{rubric}-{metric}" if found else ""
+    return f"/help/reference/metrics#{rubric}-{metric}" if found else ""
 
 
 def duration(seconds: float) -> str:

@@ -1,23 +1,17 @@
-"""Reference: the page that lists the dialects, written from their declarations.
-
-``python -P -m sidejudge.monitor.reference`` writes ``DIALECTS.md`` anew; a test compares the two.
-"""
+"""Reference: the page that lists the dialects, written from their declarations."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from . import DIALECTS
 from .reading import Dialect
 
-PAGE = Path(__file__).resolve().with_name("DIALECTS.md")
-
 _HEAD = """\
 # Dialects
 
-Generated from the files of this folder; do not edit. A span is read by the first of these that speaks for it, so that
-one trace may mix several. What they were compared with, client by client, stands in [MATCHED.md](MATCHED.md).
+Generated from `integrations/dialects/`; do not edit. A span is read by the first of these that speaks for it, so that
+one trace may mix several. What they were compared with, client by client, stands in [What is matched](matched.md).
 
 Where a trace holds no contents, that is a result of its own, and names the setting of the last column; a dialect
 without one sends contents always. `sidejudge inspect -v` shows of each field which attribute or event it was read
@@ -37,4 +31,4 @@ def _row(dialect: Dialect) -> str:
     documented = sys.modules[dialect.normalise.__module__].__doc__ or ""
     what = documented.strip().partition("\n")[0].replace("``", "`").replace("|", "\\|")
     switch = f"`{dialect.switch}`" if dialect.switch else ""
-    return f"| [`{dialect.name}`]({dialect.name}.py) | {what} | {switch} |\n"
+    return f"| `{dialect.name}` | {what} | {switch} |\n"

@@ -3,7 +3,7 @@
 The headers are those of Standard Webhooks (https://www.standardwebhooks.com): ``webhook-signature: v1,BASE64`` is the
 HMAC-SHA256, under the common secret, of ``webhook-id``, ``webhook-timestamp`` (seconds since the epoch) and the body as
 it was sent, with full stops between them. ``Sidejudge-Signature: v1=HEX`` is the older one, of timestamp and body.
-``README.md`` beside this file shows how a receiver verifies it. A template may replace the body.
+``docs/reference/notices.md`` shows how a receiver verifies it. A template may replace the body.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
-"""Reference: the page that describes every metric family, written from the declarations.
-
-``python -P -m sidejudge.integrations.prometheus.reference`` writes ``FAMILIES.md`` anew; a test compares the two.
-"""
+"""Reference: the page that describes every metric family, written from the declarations."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from .exposition import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST, ONLY
 from .families import FAMILIES, LABELS, TRACES, Family
 
-PAGE = Path(__file__).resolve().with_name("FAMILIES.md")
-
 _HEAD = """\
 # Metric families
 
-Generated from `families/`; do not edit. `GET /metrics` serves them as OpenMetrics 1.0 (with exemplars) to those who
+Generated from `integrations/prometheus/families/`; do not edit.
+`GET /metrics` serves them as OpenMetrics 1.0 (with exemplars) to those who
 ask for it, else in the classic text format.
 
 - Fleet-wide ratios are made of summed counters, never of averaged gauges. The pass ratio of all traffic is
@@ -72,7 +66,3 @@ def _in_standard(family: Family) -> str:
     if family in ONLY:
         stated.append(f"Only {ONLY[family]}")
     return " ".join(f"{each} unless `metrics.detail` is `full`." for each in stated)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -44,7 +44,7 @@ def _keys(name: str) -> Iterator[str]:
     """A key, or all of a section, as the reference declares it: type, default, meaning, variable."""
     from sidejudge.dashboards.help.site import files
 
-    for line in files()["monitor/CONFIG.md"].read_text(encoding="utf-8").splitlines():
+    for line in files()["docs/reference/configuration.md"].read_text(encoding="utf-8").splitlines():
         key, *cells = (
             (cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip("|"))) if _ROW.match(line) else ("",)
         )

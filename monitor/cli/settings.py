@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _JSON = "sidejudge.json"
-_REMEDY = "'sidejudge help KEY' explains a key; /help/monitor/CONFIG of a running monitor lists all with their defaults"
+_REMEDY = "'sidejudge help KEY' explains a key; /help/reference/configuration of a monitor lists all with defaults"
 
 
 def config_option(function: Function) -> Function:

@@ -63,7 +63,7 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge what it answers.
 
     An agent at http://… gets POST {"input", "test_id", "metadata"} and answers text or {"output": …, …}; one at
-    python:module:function is called with the input. Tests and answers: 'sidejudge help monitor/offline/test/TEST_SETS'.
+    python:module:function is called with the input. Tests and answers: 'sidejudge help reference/test-sets'.
 
     Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
@@ -178,7 +178,7 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
         found = selected(tests, tags, pairs)
     except TestSetError as error:
         remedy = "mend all of these" if len(error.problems) > 1 else "mend it"
-        remedy += "; 'sidejudge help monitor/offline/test/TEST_SETS' describes test sets"
+        remedy += "; 'sidejudge help reference/test-sets' describes test sets"
         if any(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from None

@@ -1,6 +1,6 @@
 """Config: everything an operator can set, with its default, unit and meaning. No file is needed.
 
-Every class here is a section of the YAML file; a field's name is its key. The reference page CONFIG.md and the
+Every class here is a section of the YAML file; a field's name is its key. The reference page configuration.md and the
 JSON Schema are generated from these declarations.
 """
 

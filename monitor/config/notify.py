@@ -145,7 +145,7 @@ class PeopleReceiver(ReasonsSection):
 
 
 class WebhookReceiver(PeopleReceiver):
-    """Any HTTP receiver, JSON and signed as Standard Webhooks are; see `integrations/notify/README.md`."""
+    """Any HTTP receiver, JSON and signed as Standard Webhooks are; see `docs/reference/notices.md`."""
 
     url: SecretUrl = Field(description="where to post to, as `${NAME}` if it holds a secret; it is never shown")
     secret: Secret | None = Field(

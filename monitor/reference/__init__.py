@@ -19,29 +19,29 @@ from .metrics_page import metrics_page
 from .promises import KINDS, pins
 from .rubrics_page import rubrics_page, which_rubric_page
 
-_ROOT = Path(__file__).resolve().parents[2]
-PROMISES = _ROOT / "docs" / "reference" / "promises"
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PROMISES = REFERENCE / "promises"
 """The folder of the files that pin what is promised."""
 
 
 def pages() -> Mapping[Path, str]:
     """Return every generated page: its path and its text."""
     return {
-        _ROOT / "scoring" / "METRICS.md": metrics_page(),
-        _ROOT / "monitor" / "CONFIG.md": config_page(),
-        _ROOT / "monitor" / "RUBRICS.md": rubrics_page(),
-        _ROOT / "docs" / "reference" / "cli.md": cli_page(),
-        _ROOT / "docs" / "reference" / "api.md": api_page(),
-        _ROOT / "docs" / "reference" / "schemas" / "openapi.json": openapi_text(),
-        _ROOT / "docs" / "reference" / "which-rubric.md": which_rubric_page(),
+        REFERENCE / "metrics.md": metrics_page(),
+        REFERENCE / "configuration.md": config_page(),
+        REFERENCE / "rubrics.md": rubrics_page(),
+        REFERENCE / "cli.md": cli_page(),
+        REFERENCE / "api.md": api_page(),
+        REFERENCE / "schemas" / "openapi.json": openapi_text(),
+        REFERENCE / "which-rubric.md": which_rubric_page(),
         **{
-            _ROOT / "docs" / "reference" / "schemas" / f"{name}.schema.json": schema_text(name)
+            REFERENCE / "schemas" / f"{name}.schema.json": schema_text(name)
             for name in SCHEMAS
             if name != "configuration"
         },
         **{path: pins(_text(path), set(found())) for path, found in promised().items()},
-        families.PAGE: families.page(),
-        dialects.PAGE: dialects.page(),
+        REFERENCE / "families.md": families.page(),
+        REFERENCE / "dialects.md": dialects.page(),
     }
 
 

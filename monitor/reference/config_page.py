@@ -1,4 +1,4 @@
-"""CONFIG.md: every key of the configuration, from the declarations of its sections; and the fields of a schema."""
+"""configuration.md: every key, from the declarations of its sections; and the fields of a schema."""
 
 from __future__ import annotations
 

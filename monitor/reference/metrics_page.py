@@ -1,4 +1,4 @@
-"""METRICS.md: every metric of every rubric, from the declarations of the rubrics."""
+"""metrics.md: every metric of every rubric, from the declarations of the rubrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RUBRICS.md and the page on the choice of a rubric, from the declarations of checks, variables and rubrics."""
+"""rubrics.md and the page on the choice of a rubric, from the declarations of checks, variables and rubrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ those that ship; everything else (scores, Langfuse, Prometheus, alerts, pages, `
 there. `sidejudge check` reports its mistakes with file, line and remedy; `sidejudge try RUBRIC FILE` judges one
 case and shows each step; `sidejudge rubrics list` has ready ones to start from.
 
-```yaml
+```yaml other
 rubrics:
   support-answer:
     title: Support answers
@@ -102,7 +102,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 _CHOICE_HEAD = """# Which rubric?
 
 Generated from the declarations; do not edit (`make reference`). `sidejudge explain RUBRIC` shows one with all its
-metrics, [Metrics](../../scoring/METRICS.md) each metric in full.
+metrics, [Metrics](metrics.md) each metric in full.
 
 Begin with `run_health`: it needs nothing but the trace, and judges every trace that no route matches. Then say what you
 expect (`workflow`), and only then ask a judge.

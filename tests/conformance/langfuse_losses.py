@@ -17,7 +17,7 @@ RENAMED = "Langfuse calls the span by its message (`logfire.msg`), and its name 
 SHADOWED = (
     "attributes under `gen_ai.prompt.` are taken for messages of the older form, and those of the newer are struck"
 )
-UNTOLD = "a protocol's requests become the input and output of a trace, and nothing tells any more what they were"
+UNTOLD = "a protocol's requests become the input and output of a trace, and nothing shows any more what they were"
 STRUCK = "instructions on a span without messages are struck from its attributes, and put nowhere"
 
 _OF_MESSAGES = ("s1_plain", "s3_callcentre", "s5_stream", "s6_session")

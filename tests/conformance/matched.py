@@ -25,7 +25,7 @@ from tests.conformance.test_dialects import (
     _manifest,
 )
 
-PAGE = Path(__file__).parents[2] / "integrations" / "dialects" / "MATCHED.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "matched.md"
 
 _COLUMNS = {
     "agents": ("agents",), "tools": ("tools", "handoffs"), "arguments": ("args",),

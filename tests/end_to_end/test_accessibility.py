@@ -23,7 +23,7 @@ PAGES = [
     "/", "/verdicts", "/verdicts?passed=false", "/verdicts?passed=maybe", "/traces", "trace", SERVICE,
     SERVICE + "&metric=question_score_accuracy", "/compare", "/compare?service=call-quality&by=release",
     "/configuration", "/docs", "/rubrics/qa", "/help", "/help?q=threshold", "/help?q=zxqvy", "/help/how-to/sampling",
-    "/help/monitor/CONFIG", "/help/reference/cli", "/nowhere",
+    "/help/reference/configuration", "/help/reference/cli", "/nowhere",
 ]  # fmt: skip
 LOOKS = [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]
 _RUN = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map((each) =>

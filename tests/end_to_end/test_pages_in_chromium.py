@@ -226,7 +226,7 @@ def test_the_trend_shows_where_it_went_and_a_gap_where_too_little_is_known(monit
         "story",
         SERVICE,
         "/help/how-to/sampling",
-        "/help/monitor/CONFIG",
+        "/help/reference/configuration",
     ],
 )
 @pytest.mark.parametrize("width", [360, 1280])

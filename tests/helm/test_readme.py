@@ -69,7 +69,7 @@ def test_every_file_that_is_linked_to_is_there(readme):
 
 
 def test_every_metric_that_the_readme_names_is_exported():
-    families = (ROOT / "integrations" / "prometheus" / "FAMILIES.md").read_text(encoding="utf-8")
+    families = (ROOT / "docs" / "reference" / "families.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(sidejudge_[a-z_]+)", (HELM / "README.md").read_text(encoding="utf-8")))
     assert named
     assert {name for name in named if name not in families} == set()

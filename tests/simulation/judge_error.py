@@ -1,4 +1,4 @@
-"""Writes monitor/JUDGE_ERROR.md: how often the corrected pass rate's interval holds what people would find.
+"""Writes docs/reference/judge-error.md: how often the corrected pass rate's interval holds what people would find.
 
 A part of ``make status``; a minute. 2,000 repetitions a cell.
 """
@@ -19,7 +19,7 @@ from sidejudge.scoring.statistics.interval import wilson_pair  # noqa: E402  # t
 from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered, rectified  # noqa: E402  # the path is set first
 from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen  # noqa: E402  # the path is set first
 
-PAGE = HERE.parents[1] / "monitor" / "JUDGE_ERROR.md"
+PAGE = HERE.parents[1] / "docs" / "reference" / "judge-error.md"
 RUNS = 2_000
 
 

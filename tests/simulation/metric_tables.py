@@ -1,4 +1,4 @@
-"""Writes monitor/METRICS_COVERAGE.md: how often bounds of means and percentiles hold, and how limits alarm.
+"""Writes docs/reference/metrics-coverage.md: how often bounds of means and percentiles hold, and how limits alarm.
 
 ``python -m tests.simulation.metric_tables``; some minutes on two processors.
 """
@@ -21,7 +21,7 @@ from sidejudge.scoring.statistics.mean import mean_estimate
 from sidejudge.scoring.statistics.quantile import Measured, quantile
 from sidejudge.scoring.status.metric_status import MetricLimit
 
-PAGE = Path(__file__).parents[2] / "monitor" / "METRICS_COVERAGE.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics-coverage.md"
 REPEATS = 1_000
 SIZES = (60, 240)
 RATES = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)

@@ -1,4 +1,4 @@
-"""Writes monitor/STATUS.md: how often each mode alarms falsely, and how long it takes to notice: ``make status``.
+"""Writes docs/reference/status.md: how often each mode alarms falsely, and how soon it notices: ``make status``.
 
 Thirty simulated months a cell, a hundred for the goals; half an hour. ``months.py`` simulates many months at once.
 """
@@ -36,7 +36,7 @@ from sidejudge.scoring.statistics.cusum import Cusum, average_run_length, design
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson, wilson_pair  # noqa: E402  # the path is set first
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence  # noqa: E402  # the path is set first
 
-PAGE = HERE.parents[1] / "monitor" / "STATUS.md"
+PAGE = HERE.parents[1] / "docs" / "reference" / "status.md"
 MODES = {"plain average": PLAIN, "adaptive": ADAPTIVE, "bound": BOUND, "sequence": SEQUENCE}
 RATES = (20, 50, 120)
 HEALTHY = (0.95, 0.90, 0.87)

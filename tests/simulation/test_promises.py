@@ -194,5 +194,5 @@ def test_a_shorter_period_promises_less_and_finds_more():
 
 def test_the_page_of_long_runs_was_made_with_the_defaults_in_force():
     """When a default changes: ``python tests/simulation/tables.py``."""
-    page = (Path(simulated.__file__).parents[2] / "monitor" / "STATUS.md").read_text("utf-8")
+    page = simulated.PAGE.read_text("utf-8")
     assert simulated.described(BOUND) in page

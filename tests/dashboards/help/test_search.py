@@ -27,7 +27,7 @@ def first(words, among=1):
         ("missing traces", "/help/how-to/missing-trace"),
         ("SidejudgePassRateCritical", "/help/dashboards/runbooks/pass-rate-critical"),
         ("pass_rate_critical", "/help/dashboards/runbooks/pass-rate-critical"),
-        ("error: sampling.rate (e.yaml, line 1): must be a number, got '5%'", "/help/monitor/CONFIG"),
+        ("error: sampling.rate (e.yaml, line 1): must be a number, got '5%'", "/help/reference/configuration"),
         ("PYTEST", "/help/how-to/pytest"),
         ("dataframes", "/help/how-to/score-dataframe"),
         ("jupyter", "/help/how-to/score-dataframe"),
@@ -43,15 +43,15 @@ def test_a_word_that_stands_in_code_alone_is_found_behind_pages_that_speak_of_it
 
 
 def test_every_key_of_the_configuration_finds_the_page_that_declares_it():
-    lost = [".".join(path) for path, _ in walk() if "/help/monitor/CONFIG" not in first(".".join(path), 3)]
+    lost = [".".join(path) for path, _ in walk() if "/help/reference/configuration" not in first(".".join(path), 3)]
     assert lost == []
 
 
 def test_every_metric_every_family_and_every_alert_finds_its_page():
     metrics = {each for rubric in RUBRICS.values() for each in rubric.metric_ids}
-    assert [each for each in metrics if "/help/scoring/METRICS" not in first(each, 2)] == []
+    assert [each for each in metrics if "/help/reference/metrics" not in first(each, 2)] == []
     families = [each.name for each in FAMILIES]
-    assert [each for each in families if "/help/integrations/prometheus/FAMILIES" not in first(each, 2)] == []
+    assert [each for each in families if "/help/reference/families" not in first(each, 2)] == []
     runbooks = {path.rpartition("/")[2][:-3] for path in files() if "/runbooks/" in path} - {"README"}
     assert len(runbooks) > 10
     found = {name: first(name.replace("-", "_")) for name in runbooks}
@@ -74,4 +74,4 @@ def test_what_is_shown_of_a_page_is_words_and_no_markdown():
 
 def test_a_result_leads_to_the_passage():
     (found, *_) = search("sampling.rate")
-    assert found.address == "/help/monitor/CONFIG#sampling"
+    assert found.address == "/help/reference/configuration#sampling"

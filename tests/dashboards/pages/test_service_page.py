@@ -75,7 +75,7 @@ def test_the_worst_trace_stands_first_and_everything_is_escaped() -> None:
     worst = text.partition('id="worst"')[2]
     assert worst.partition("/traces/")[2].startswith(f"{2:032x}")
     assert "<b>call" not in text
-    assert '<a href="/help/scoring/METRICS#' not in text, "qa has no metric accuracy"
+    assert '<a href="/help/reference/metrics#' not in text, "qa has no metric accuracy"
 
 
 def test_of_a_metric_whose_failures_are_large_the_largest_is_the_worst() -> None:

@@ -4,7 +4,6 @@ import re
 
 from sidejudge.integrations.prometheus import families
 from sidejudge.integrations.prometheus.families import FAMILIES, LABELS, Family
-from sidejudge.integrations.prometheus.reference import PAGE, page
 
 
 def test_names_follow_the_conventions():
@@ -25,7 +24,3 @@ def test_labels_are_those_described_and_no_name_repeats_one():
 
 def test_every_declaration_is_listed():
     assert {value for value in vars(families).values() if isinstance(value, Family)} == set(FAMILIES)
-
-
-def test_the_reference_page_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -P -m sidejudge.integrations.prometheus.reference"

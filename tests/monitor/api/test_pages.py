@@ -173,7 +173,7 @@ async def test_the_documentation_is_served_searched_and_answers_404_where_there_
     overview = await still.get("/help")
     assert overview.status_code == 200
     assert 'href="/help/how-to/missing-trace"' in overview.text
-    page = await still.get("/help/monitor/CONFIG")
+    page = await still.get("/help/reference/configuration")
     assert "<h1" in page.text
     assert "sampling.rate" in page.text
     assert "/help/how-to/missing-trace" in (await still.get("/help?q=missing+trace")).text

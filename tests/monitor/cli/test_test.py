@@ -156,7 +156,7 @@ def test_mistakes_of_the_set_are_told_all_at_once(folder: Path) -> None:
     done = run(folder, "--agent", "python:bot:ask")
     assert done.returncode == 2
     assert [line.split()[1] for line in done.stderr.splitlines()[:-1]] == ["tests[0].inptu", "tests[1].scenario"]
-    assert "help monitor/offline/test/TEST_SETS" in done.stderr.splitlines()[-1]
+    assert "help reference/test-sets" in done.stderr.splitlines()[-1]
     missing = run(folder, "--agent", "python:bot:ask", name="none.yaml")
     assert (missing.returncode, missing.stderr.splitlines()) == (
         2,

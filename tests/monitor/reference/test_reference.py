@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sidejudge.monitor.config import resolve
 from sidejudge.monitor.config.environment import name_of
 from sidejudge.monitor.config.summary import summary
 from sidejudge.monitor.config.validation_messages import walk
-from sidejudge.monitor.reference import pages
+from sidejudge.monitor.reference import REFERENCE, pages
 from sidejudge.scoring.rubrics import RUBRICS
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_the_generated_pages_are_up_to_date() -> None:
@@ -20,7 +16,7 @@ def test_the_generated_pages_are_up_to_date() -> None:
 
 
 def test_every_metric_of_every_rubric_has_its_card() -> None:
-    page = pages()[ROOT / "scoring" / "METRICS.md"]
+    page = pages()[REFERENCE / "metrics.md"]
     for rubric in RUBRICS.values():
         assert f"## {rubric.id}\n" in page
         for criterion in rubric.criteria:
@@ -29,7 +25,7 @@ def test_every_metric_of_every_rubric_has_its_card() -> None:
 
 
 def test_every_key_has_its_line_with_its_variable() -> None:
-    page = pages()[ROOT / "monitor" / "CONFIG.md"]
+    page = pages()[REFERENCE / "configuration.md"]
     leaves = [
         path
         for path, _ in walk()

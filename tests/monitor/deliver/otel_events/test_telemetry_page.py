@@ -15,7 +15,7 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.running import ROOT
 
-PAGE = ROOT / "integrations" / "otel_events" / "TELEMETRY.md"
+PAGE = ROOT / "docs" / "reference" / "telemetry.md"
 NAME = re.compile(r"(?:service|telemetry|deployment|sidejudge|langfuse|gen_ai|error)(?:\.[a-zA-Z_]+)+")
 
 

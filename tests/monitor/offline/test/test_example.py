@@ -17,7 +17,7 @@ from sidejudge.monitor.offline.test.test_file import TEST_FIELDS
 from tests.forked import sidejudge
 
 ROOT = Path(__file__).parents[4]
-PAGE = ROOT / "monitor" / "offline" / "test" / "TEST_SETS.md"
+PAGE = ROOT / "docs" / "reference" / "test-sets.md"
 
 
 @pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"])
