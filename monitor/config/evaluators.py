@@ -141,6 +141,12 @@ class JudgeModelSection(Section):
         ge=1024,
         description="tokens that fit into one call; without it: what is known of the model, else 32000",
     )
+    outline: bool = Field(
+        default=False,
+        description="judge a run that does not fit into one call by its outline, with the steps that matter most in "
+        "full, in questions on a conversation, a transcript or tool calls; the reason says so, with the share that was "
+        "shown. Without it such questions have no answer. The rubric `trajectory` needs it not",
+    )
     price: PriceSection | None = Field(
         default=None, description="what it costs; without it: the list price, where it is known"
     )

@@ -221,6 +221,7 @@ def _settings(section: JudgeSection) -> JudgeSettings:
         requests_per_minute=section.requests_per_minute,
         tokens_per_minute=section.tokens_per_minute,
         context_tokens=section.context_tokens,
+        outline=section.outline,
         budget_usd_per_hour=section.budget_usd_per_hour,
         budget_usd_per_day=section.budget_usd_per_day,
         cache_entries=section.cache_entries,

@@ -25,6 +25,7 @@ from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exac
 from .form import Form, object_of, one_of
 from .forms import form_of
 from .layout import form_for
+from .outlined import LEAST, Outline, outlined, run_parts
 from .parts import part
 from .prompt import AGAIN, DATA, SEED_002, prompt, version
 from .shapes import Shape, mended, named
@@ -37,6 +38,8 @@ OVERHEAD = 64
 _HEADINGS = 50
 """Tokens of what stands around parts and questions."""
 _BREAK = "\n\n"
+_OF_OUTLINE = "its numbers are those of steps, not of turns: name no turns"
+"""What a judge has to know of an outline, outside of the fence."""
 _ID = "q0000-000000"
 
 
@@ -65,11 +68,11 @@ class Batching:
     def fits(self, group: Sequence[Question]) -> bool:
         """Whether these questions may travel together."""
         too_many = len(group) > 1 and sum(map(self._answer, group)) > MAX_ANSWER_TOKENS
-        return not too_many and self._needed(group) <= self._context
+        return not too_many and self.needed(group) <= self._context
 
     def refusal(self, question: Question) -> NoAnswer:
         """Why a question cannot be asked."""
-        needed = self._needed([question])
+        needed = self.needed([question])
         return NoAnswer(
             Reason(
                 "takes some {needed} tokens, more than the judge's context of {most}", needed=needed, most=self._context
@@ -80,7 +83,7 @@ class Batching:
         """Tokens of the answers, at most."""
         return min(sum(map(self._answer, group)), MAX_ANSWER_TOKENS)
 
-    def _needed(self, group: Sequence[Question]) -> int:
+    def needed(self, group: Sequence[Question]) -> int:
         """Tokens of prompt and answers. A text that is shown once and asked about twice counts twice."""
         forms = tuple({form.metric: form for form in map(form_for, group)}.values())
         files = forms[0].files if forms[0].alone else layout.files(forms)
@@ -150,6 +153,8 @@ class JudgeRequest:
     ids: tuple[str, ...]
     prompt_tokens: int
     answer_tokens: int
+    outline: Outline | None = None
+    """What stands in it of a run that does not fit as a whole."""
 
     @property
     def alone(self) -> bool:
@@ -275,6 +280,7 @@ def requests(
     context_tokens: int,
     permuted: bool = False,
     left_out: Collection[str] = (),
+    outline: bool = False,
 ) -> tuple[tuple[JudgeRequest, ...], dict[Question, NoAnswer]]:
     """As few requests as hold the questions that a judge can answer, each within the judge's context.
 
@@ -284,6 +290,7 @@ def requests(
         context_tokens: tokens of prompt and answer that the judge takes at once.
         permuted: parts and questions stand in the opposite order (not in seed 002's template).
         left_out: parts that are not shown, though the case has them.
+        outline: what does not fit as a whole is asked by an outline of the run, where the question is about one.
 
     Returns:
         The requests, and a ``NoAnswer`` for each question whose material does not fit: nothing is cut to fit.
@@ -297,7 +304,39 @@ def requests(
     made = [_template(shown, group, batching) for group in alone if batching.fits(group)]
     refused |= {group[0]: batching.refusal(group[0]) for group in alone if not batching.fits(group)}
     made += [_batch(shown, group, batching, permuted=permuted) for group in batching.groups(together, refused)]
+    if outline and any(question in refused for question in together):
+        made += _outlined(case, refused, context_tokens, permuted=permuted, left_out=left_out)
     return tuple(made), refused
+
+
+def _outlined(
+    case: Case, refused: dict[Question, NoAnswer], context_tokens: int, *, permuted: bool, left_out: Collection[str]
+) -> list[JudgeRequest]:
+    """Requests that show an outline of the run in place of all of it; what they ask is refused no more."""
+    asked = [question for question in refused if run_parts(case, form_for(question).parts)]
+    asked = [question for question in asked if not form_for(question).alone]
+
+    def batching_with(of: Sequence[Question], note: str, text: str) -> tuple[PromptMaterial, Batching]:
+        first, *others = run_parts(case, layout.parts(list(map(form_for, of))))
+        in_place = {first: (note, text)} | dict.fromkeys(others, (f"see {first}, which shows the whole run", ""))
+        shown = PromptMaterial(case, left_out, in_place)
+        return shown, Batching(shown, context_tokens)
+
+    made: list[JudgeRequest] = []
+    groups = batching_with(asked, _OF_OUTLINE, "step " * LEAST)[1].groups(asked, {}) if asked else []
+    for group in groups:
+        left = context_tokens - batching_with(group, _OF_OUTLINE, "")[1].needed(group)
+        while left >= LEAST:
+            found = outlined(case, left)
+            note = f"{found.extent}; {_OF_OUTLINE}"
+            shown, batching = batching_with(group, note, found.text)
+            if batching.fits(group):
+                made.append(dataclasses.replace(_batch(shown, group, batching, permuted=permuted), outline=found))
+                for question in group:
+                    del refused[question]
+                break
+            left = left * 9 // 10
+    return made
 
 
 def _batch(

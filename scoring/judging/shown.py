@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.token_estimate import estimate
@@ -14,10 +14,15 @@ NOT_GIVEN = "(not given)"
 
 
 class PromptMaterial:
-    """One case. What it lacks, and what is ``left_out``, is marked as not given."""
+    """One case. What it lacks, and what is ``left_out``, is marked as not given.
 
-    def __init__(self, case: Case, left_out: Collection[str] = ()) -> None:
-        self._case, self._left_out = case, left_out
+    ``in_place`` are texts in place of parts, each with a note of ours on what it is.
+    """
+
+    def __init__(
+        self, case: Case, left_out: Collection[str] = (), in_place: Mapping[str, tuple[str, str]] | None = None
+    ) -> None:
+        self._case, self._left_out, self._in_place = case, left_out, in_place or {}
         self._fenced: dict[str, str | None] = {}
         self._tokens: dict[str, int] = {}
 
@@ -30,6 +35,9 @@ class PromptMaterial:
 
     def titled(self, name: str) -> str:
         """The part under its name."""
+        if name in self._in_place:
+            note, text = self._in_place[name]
+            return f"{name} ({note})" + (f":\n{fence(name, text)}" if text else "")
         fenced = self.fenced(name)
         return f"{name}: {NOT_GIVEN}" if fenced is None else f"{name}:\n{fenced}"
 

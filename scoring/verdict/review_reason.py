@@ -18,6 +18,8 @@ COST_ESTIMATED: Final = "cost estimated"
 """The flag of a judged answer whose provider gave no account of its tokens, so that ours stand for them."""
 LEFT_OUT: Final = "asked without a part that a filter stopped"
 """The flag of an answer to a prompt without what may be left out, for the provider's filter refused the whole."""
+OUTLINED: Final = "judged by "
+"""Begins the flag of an answer that was given by an outline of the run, for the whole did not fit."""
 _NOTES: Final = frozenset({COST_UNKNOWN, COST_ESTIMATED, LEFT_OUT, "reason cut to 80 words", "redacted"})
 """Flags that put no value in doubt."""
 NEAR: Final = 0.05
@@ -37,7 +39,7 @@ class ReviewReason(StrEnum):
 
 def contradicts(flags: Iterable[str]) -> bool:
     """Whether one of the flags of a judged answer is a contradiction to what can be decided without a judge."""
-    return any(flag not in _NOTES and flag != JUDGES_DISAGREE for flag in flags)
+    return any(flag not in _NOTES and flag != JUDGES_DISAGREE and not flag.startswith(OUTLINED) for flag in flags)
 
 
 def review_reason(verdict: VerdictDocument, scale: float) -> ReviewReason | None:

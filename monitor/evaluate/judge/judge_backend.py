@@ -23,6 +23,7 @@ from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount, plain
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.check import contradiction
+from sidejudge.scoring.judging.outlined import Outline
 from sidejudge.scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests, spare_parts
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.questions.kinds import CANNOT_TELL, AskDeclared, ReachedGoal
@@ -30,7 +31,7 @@ from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Rep
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.trace.instant import written
-from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT
+from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT, OUTLINED
 
 from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
 from .breaker import CONSECUTIVE, Breaker, BreakerState
@@ -106,6 +107,7 @@ class JudgeBackend:
             [self._member(model, settings) for model in settings.models],
             rule=settings.panel_rule,
             context_tokens=settings.context_tokens,
+            outline=settings.outline,
             observer=self._observer,
         )
 
@@ -208,6 +210,9 @@ class JudgeBackend:
         return replies
 
     async def _answer(self, case: Case, requested: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
+        for panel in {self._panel_for(question) for question in requested}:
+            if panel.outline:
+                await self._context(panel)  # part of the key
         keys = await asyncio.to_thread(self._keys, case, requested)
         replies = await self._cached(case, requested, keys)
         self._observer.looked_up(hits=len(replies), misses=len(requested) - len(replies))
@@ -235,10 +240,13 @@ class JudgeBackend:
     def _keys(self, case: Case, requested: Sequence[Question]) -> dict[Question, str]:
         """The cache's keys. Where another order makes no other prompt, its answer is that to the first one."""
         keys: dict[Question, str] = {}
-        for (_, permuted), asked in _by_judge(requested).items():
+        for (judge, permuted), asked in _by_judge(requested).items():
             mark = "permuted\0" if permuted and can_permute(list(asked)) else ""
             mark += repr(self._settings.redaction)  # what the judge does not see, it cannot have answered by
-            keys |= {q: key(self._panel_for(q).identity, mark + cache_key(case, each)) for each, q in asked.items()}
+            panel = self._others.get(judge, self._panel)
+            if panel.outline:  # what is shown of a run depends on what fits
+                mark += f"outline {panel.context_tokens or self._context_tokens.get(panel.name)}\0"
+            keys |= {q: key(panel.identity, mark + cache_key(case, each)) for each, q in asked.items()}
         return keys
 
     async def _cached(
@@ -261,7 +269,7 @@ class JudgeBackend:
             panel = self._others.get(judge, self._panel)
             context_tokens = await self._context(panel)
             made, refused = await asyncio.to_thread(
-                requests, case, list(asked), context_tokens=context_tokens, permuted=permuted
+                requests, case, list(asked), context_tokens=context_tokens, permuted=permuted, outline=panel.outline
             )
             found: dict[Question, Reply] = dict(refused)
             of_these = {each: keys[question] for each, question in asked.items()}
@@ -298,7 +306,8 @@ class JudgeBackend:
             paid = self._paid(panel.name, own, request.prompt_version, call)
             failed = NoAnswer(cut(error.reason, MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
-            if len(request.questions) > 1 and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
+            divides = len(request.questions) > 1 or (panel.outline and request.outline is None)
+            if divides and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
                 smaller = await self._ask_apart(case, panel, request, keys, bill)
             if error.kind is ProviderErrorKind.CONTENT_REFUSED:
                 why = Reason("filtered: {error}", error=quoted(label(str(error), MAX_REASON)))
@@ -310,6 +319,8 @@ class JudgeBackend:
             await self._keep(case, call, sent, own, answers)
         if self._on_answered is not None:
             self._on_answered(case, panel.identity, sent, answers)
+        notes = (*((REDACTED,) if redacted else ()), *((LEFT_OUT,) if left_out else ()))
+        answers = {question: _noted(answer, notes, request.outline) for question, answer in answers.items()}
         replies: dict[Question, Reply] = {}
         for question, answer in answers.items():
             if isinstance(answer, NoAnswer):
@@ -318,10 +329,6 @@ class JudgeBackend:
                 judgement = self._paid(panel.name, own, answer.prompt_version, call) or Judgement(
                     panel.name, answer.prompt_version
                 )
-                if redacted:
-                    judgement = replace(judgement, flags=(*judgement.flags, REDACTED))
-                if left_out:
-                    judgement = replace(judgement, flags=(*judgement.flags, LEFT_OUT))
                 replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
         return replies
@@ -386,7 +393,7 @@ class JudgeBackend:
     ) -> dict[Question, Reply]:
         """Send the questions of a request that was too long, as far as they fit into requests of half its length."""
         half = (request.prompt_tokens + request.answer_tokens) // 2
-        made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half)
+        made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half, outline=panel.outline)
         replies: dict[Question, Reply] = {}
         for answered in await asyncio.gather(*(self._ask(case, panel, each, keys, bill) for each in made)):
             replies |= answered
@@ -454,6 +461,19 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
+
+
+def _noted(answer: CachedAnswer | NoAnswer, notes: tuple[str, ...], outline: Outline | None) -> CachedAnswer | NoAnswer:
+    """An answer with what its reader has to know of its prompt, from the cache too: what the judge was not shown."""
+    if isinstance(answer, NoAnswer):
+        return answer
+    if outline is None:
+        return replace(answer, flags=(*answer.flags, *notes)) if notes else answer
+    value = answer.value
+    if isinstance(value, Mapping) and "turns" in value:
+        value = {**value, "turns": []}  # a number of a step is none of a turn
+    by = f"{OUTLINED}{outline.extent}"
+    return replace(answer, value=value, reason=f"{by}: {answer.reason}", flags=(*answer.flags, *notes, by))
 
 
 def _judge_of(question: Question) -> str:

@@ -164,12 +164,15 @@ class JudgePanel:
         *,
         rule: Rule = "majority",
         context_tokens: int | None = None,
+        outline: bool = False,
         observer: JudgeObserver,
     ) -> None:
         self._members, self._rule, self._observer = members, rule, observer
         self.models: Final = tuple(member.model for member in members)
         self.context_tokens: Final = context_tokens
         """As configured; None: the least that is known of the models."""
+        self.outline: Final = outline
+        """Whether a run that does not fit is asked about by its outline."""
         names = [model.name for model in self.models]
         self.name: Final = names[0] if len(names) == 1 else f"{rule} of {', '.join(names)}"
         self.identity: Final = json.dumps([rule if len(names) > 1 else "", *(model.identity for model in self.models)])

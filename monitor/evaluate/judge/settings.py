@@ -29,6 +29,7 @@ class JudgeSettings:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     context_tokens: int | None = None
+    outline: bool = False
     budget_usd_per_hour: float | None = None
     budget_usd_per_day: float | None = None
     cache_entries: int = 100_000
