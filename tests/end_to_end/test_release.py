@@ -14,6 +14,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
 JOBS = WORKFLOW["jobs"]
+SECTIONS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+"""Those of keepachangelog.com, in its order."""
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
@@ -26,7 +28,7 @@ def notes(version):
 
 
 def test_every_script_that_it_calls_is_there_and_can_be_run():
-    called = {name for job in JOBS for step in steps(job) for name in re.findall(r"\.ci/\w+", step["run"])}
+    called = {name for job in JOBS for step in steps(job) for name in re.findall(r"\.ci/\w+(?![\w.])", step["run"])}
     assert called == {".ci/audit", ".ci/changelog", ".ci/release", ".ci/run", ".ci/sbom"}
     for name in called:
         assert (ROOT / name).stat().st_mode & 0o111 or name == ".ci/run", name
@@ -68,7 +70,9 @@ def test_no_secret_is_kept_for_publishing():
 def test_the_notes_of_a_release_are_its_section_of_the_changelog():
     found = notes(VERSION)
     assert found.returncode == 0
-    assert "### What is new for you" in found.stdout
+    sections = re.findall(r"^### (.*)", found.stdout, re.MULTILINE)
+    assert sections == [each for each in SECTIONS if each in sections]
+    assert {"Added", "Fixed"} <= {*sections}
     assert "\n## " not in found.stdout
 
 
