@@ -15,7 +15,7 @@ from sidejudge.scoring.trace.tool_calls import tool_calls
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.trace_index import TraceIndex
 
-from .case import Case, Utterance
+from .case import Case, Utterance, parse_output
 
 REFERENCE_KEYS = (
     "expected_outcome", "expected_output", "expected", "reference", "ground_truth",
@@ -23,6 +23,9 @@ REFERENCE_KEYS = (
 )  # fmt: skip
 """Metadata keys under which the expected outcome is looked for, first found first."""
 
+_LONGEST_EMPTY = 1000
+"""Characters of a text that is looked through for JSON without contents."""
+_EMPTY_OPENS = frozenset('{["n`~\ufeff')
 _STEPS = (SpanKind.AGENT, SpanKind.CHAIN)
 _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
 
@@ -37,9 +40,9 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     root = trace.root or next(iter(trace.tops), None)
     runs = agent_runs(trace, index.agents)
     metadata = _metadata(index.metadata)
-    task_input = _first_stated(_requested(trace, index, root, runs))
+    task_input = next(filter(shows, _requested(trace, index, root, runs)), None)
     called = tool_calls(trace, index, runs)
-    answer = _first_stated(chain(_answered(trace, index, root, runs), _given(trace, root, runs, called or ())))
+    answer = _answer(chain(_answered(trace, index, root, runs), _given(trace, root, runs, called or ())))
     input_tokens, output_tokens = leaves.tokens(trace, index.usage) or (None, None)
     calls = leaves.model_calls(trace)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
@@ -130,15 +133,21 @@ def _asks_for_tools(span: Span) -> bool:
 def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:
     """Whether the topmost agent, or without one the root step, ended in an error and returned nothing."""
     top = agents[0] if agents else root if root is not None and root.kind in _STEPS else None
-    return top is not None and top.error is not None and not _stated(top.output)
+    return top is not None and top.error is not None and not shows(top.output)
 
 
-def _first_stated(values: Iterator[Json]) -> Json:
-    """The first value that holds anything that can be seen: spaces and marks without a width say nothing."""
+def _answer(values: Iterator[Json]) -> Json:
+    """The first value that shows anything; without one the first list, map or JSON text that is empty, if there is any.
+
+    Such a value may be the answer, of a program that was to list what there is, or stand for none.
+    """
+    empty: Json = None
     for value in values:
-        if value is not None and _stated(value) and (not isinstance(value, str) or shows_text(value)):
+        if shows(value):
             return value
-    return None
+        if empty is None and (isinstance(value, list | dict) or (isinstance(value, str) and shows_text(value))):
+            empty = value
+    return empty
 
 
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
@@ -153,12 +162,27 @@ def shows_text(text: str) -> bool:
     return any(mark.isprintable() and not mark.isspace() for mark in text)
 
 
-def _stated(value: Json) -> bool:
-    return bool(value) or (value is not None and value not in ("", [], {}))
+def shows(value: Json, levels: int = 60) -> bool:
+    r"""Whether a value holds anything that can be seen, in whatever lists and maps, and in JSON of them as a text.
+
+    >>> shows("Riga"), shows(0), shows("null"), shows({"answer": ""}), shows('```json\n[{}]\n```')
+    (True, True, False, False, False)
+    """
+    if isinstance(value, str):
+        if len(value) > _LONGEST_EMPTY or value.lstrip()[:1] not in _EMPTY_OPENS:
+            return shows_text(value)
+        parsed = parse_output(value)
+        if parsed.error is not None or isinstance(parsed.value, str):
+            return shows_text(value if parsed.error is not None else str(parsed.value))
+        value = parsed.value
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if held is None:
+        return value is not None
+    return levels <= 0 or any(shows(each, levels - 1) for each in held)
 
 
 def _has_content(span: Span) -> bool:
-    return bool(span.input_messages or span.output_messages) or _stated(span.input) or _stated(span.output)
+    return bool(span.input_messages or span.output_messages) or shows(span.input) or shows(span.output)
 
 
 def _metadata(sources: Sequence[Mapping[str, Json]]) -> dict[str, Json]:

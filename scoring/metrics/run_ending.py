@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.extract import shows_text
+from sidejudge.scoring.case.extract import shows, shows_text
 from sidejudge.scoring.case.grounds import headless, incomplete
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, is_refusal, sole_text
@@ -66,7 +66,7 @@ def _answered(case: Case) -> Result:
         return gap
     if headless(case):
         return incomplete(case)
-    if _has_text(case.model_output):
+    if shows(case.model_output):
         return _OK
     if case.unread_answer:
         first = case.unread_answer[0]
@@ -76,6 +76,8 @@ def _answered(case: Case) -> Result:
         return Unavailable(Reason("the telemetry carries no contents"))
     if not case.complete:
         return incomplete(case)
+    if _may_mean_nothing(case):
+        return Unavailable(Reason("the answer is JSON without contents, which may be meant or stand for none"))
     if case.trace is not None and not _may_answer(case.trace):
         return NotApplicable(Reason("nothing in the trace gives an answer"))
     if _goes_on_elsewhere(case):
@@ -85,6 +87,19 @@ def _answered(case: Case) -> Result:
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
+
+
+def _may_mean_nothing(case: Case) -> bool:
+    """Whether the answer is JSON without contents, by which a model may say that there is nothing.
+
+    What stands in the place of an answer and no model wrote is none.
+    """
+    if case.model_output is None or (isinstance(case.model_output, str) and not shows_text(case.model_output)):
+        return False
+    models = [] if case.trace is None else case.trace.models
+    if not any(call.output_messages for call in models):
+        return True  # what a model wrote is not known
+    return any(isinstance(call.output, str) and shows_text(call.output) for call in models)
 
 
 def _goes_on_elsewhere(case: Case) -> bool:
@@ -151,10 +166,6 @@ def no_run(case: Case) -> NotApplicable | Unavailable | None:
     return None if steps.acts else NO_RUN
 
 
-def _has_text(value: Json) -> bool:
-    return shows_text(value) if isinstance(value, str) else value not in (None, [], {})
-
-
 def _failed(span: Span, error: str) -> Reason:
     kind = "step" if span.kind is SpanKind.OTHER else span.kind.value
     named = part(label(span.agent or span.name))
@@ -181,8 +192,8 @@ answered = Metric(
     measure=_answered,
     bands=must_be_one(),
     unit="pass or fail",
-    undefined="contents were not captured or not understood, or the trace is incomplete; not applicable where nothing "
-    "gives answers",
+    undefined="contents were not captured or not understood, the answer is JSON without contents, or the trace is "
+    "incomplete; not applicable where nothing gives answers",
 )
 answer_intact = Metric(
     id="answer_intact",

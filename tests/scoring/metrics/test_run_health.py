@@ -67,6 +67,25 @@ def values(verdict):
     return {s.metric: s.result.value if isinstance(s.result, Scored) else s.result.status for s in verdict.scores}
 
 
+EMPTY = (
+    "{}", "[]", "null", '""', " {}\n", "```json\n{}\n```", '{"answer": ""}', "[null, {}]", {}, [], {"answer": None},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+def test_json_without_contents_is_an_answer_only_perhaps_and_none_where_no_model_wrote_it(answer):
+    written = json.dumps(answer) if not isinstance(answer, str) else answer
+    assert values(judged(run(*SOUND[:2], model("m2", 5, written), answer=answer)))["answered"] == "unavailable"
+    assert values(judged(run(tool("t1", 3), answer=answer)))["answered"] == "unavailable"
+    assert values(judged(run(*SOUND[:2], model("m2", 5, ""), answer=answer)))["answered"] == 0.0
+    assert run(*SOUND, answer=answer).model_output == "Aurora sails at 9.", "what a model says goes before it"
+
+
+@pytest.mark.parametrize("answer", ["0", "false", "[0]", '{"found": false}', "none", "{", "no", "[" * 500 + "]" * 500])
+def test_json_that_says_something_is_an_answer(answer):
+    assert values(judged(run(*SOUND[:2], model("m2", 5, answer), answer=answer)))["answered"] == 1.0
+
+
 def test_a_sound_run_passes_with_every_metric_at_one():
     verdict = judged(run(*SOUND))
     assert verdict.passed
