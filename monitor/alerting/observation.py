@@ -21,6 +21,7 @@ from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.escalation import Escalation
 from sidejudge.scoring.verdict.verdict import Selection, Verdict
 
+_PASSED: Final = {True: True, False: False, None: None}
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -115,11 +116,11 @@ def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
     return key, Observation(
         identity=str(verdict["trace_id"] or verdict["case_id"]),
         at_ns=min(_nanoseconds(str(verdict["created_at"])), int(verdict.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
-        passed=verdict["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
+        passed=_PASSED[verdict["passed"]],  # type: ignore[index]  # bool or None by the verdict's format
         weight=1.0 / float(verdict["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
         selection="forced" if verdict.get("selection") == "forced" else "random",
         revision=int(verdict.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
-        composite=verdict["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        composite=None if (norm := verdict["composite_norm"]) is None else float(norm),  # type: ignore[arg-type]  # a number
         blockers=tuple(map(str, verdict.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
         judge_failed=verdict["passed"] is None
         and any(score["status"] == Failed.status and score["weight"] for score in scores),

@@ -1,8 +1,8 @@
 """Delivers what waits in a queue to one destination, in order and at least once.
 
 What a destination cannot take now holds up what is behind it, with growing pauses, until it is too old; then it is set
-aside, as is at once what the destination refuses. What is set aside in the store waits again from the next start on,
-when the configuration may have been corrected.
+aside, as is at once what the destination refuses or what cannot be read. What is set aside in the store waits again
+from the next start on, when the configuration may have been corrected.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Dispatcher(DeliveryTask, Generic[P]):
             waiting = self._queue.waiting(self._destination.batch)
             if not waiting:
                 return None
-            pause_s = await self._deliver(self._destination.together(waiting))
+            pause_s = await self._deliver(waiting)
             if pause_s is not None:
                 return pause_s
         return 0.0
@@ -171,7 +171,7 @@ class Dispatcher(DeliveryTask, Generic[P]):
     async def flush(self) -> None:
         # What failed a moment ago, perhaps by hanging, would only make the stop take longer.
         while self.status.state != "retrying" and (waiting := self._queue.waiting(self._destination.batch)):
-            await self._deliver(self._destination.together(waiting))
+            await self._deliver(waiting)
 
     async def _gather(self) -> None:
         """Wait for what belongs to what waits, at most as long as the destination asks for."""
@@ -189,13 +189,25 @@ class Dispatcher(DeliveryTask, Generic[P]):
                 return
 
     async def _deliver(self, entries: Sequence[P]) -> float | None:
-        """Try once; None when the entries are settled, else the seconds to wait before the next attempt."""
+        """Try the first of them that go together once.
+
+        Returns:
+            None when they are settled, else the seconds to wait before the next attempt.
+        """
         try:
+            entries = self._destination.together(entries)
             refused = await self._destination.deliver(entries)
         except DestinationUnreachableError as error:
             return await self._unreachable(entries, error)
         except RefusedError as error:
             refused = {entry.seq: error.reason for entry in entries}
+        except (LookupError, TypeError, ValueError) as error:
+            if len(entries) > 1:  # one by one, so that those that are sound go out
+                return await self._each(entries)
+            log.exception(
+                "what waits to be delivered cannot be read, and is set aside", extra={"destination": self.name}
+            )
+            refused = {entry.seq: f"it cannot be read: {type(error).__name__}" for entry in entries}
         taken = [entry.seq for entry in entries if entry.seq not in refused]
         now_ns = self._clock_ns()
         await self._queue.settle(taken, refused)
@@ -207,6 +219,12 @@ class Dispatcher(DeliveryTask, Generic[P]):
             self.status.change("ok")
         else:
             self.status.change("stopped", next(iter(refused.values()), ""))
+        return None
+
+    async def _each(self, entries: Sequence[P]) -> float | None:
+        for entry in entries:
+            if (pause_s := await self._deliver((entry,))) is not None:
+                return pause_s
         return None
 
     async def _unreachable(self, entries: Sequence[P], error: DestinationUnreachableError) -> float:

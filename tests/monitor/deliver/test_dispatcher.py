@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -25,14 +26,22 @@ class Destination:
         self.alone = ""
         self.failures = list(failures)
         self.refuses: dict[str, str] = {}
+        self.reads_first = False
         self.taken: list[str] = []
         self.attempts = 0
 
     def together(self, entries):
+        if self.reads_first:
+            self.read(entries)
         return entries[:1] if entries[0].id == self.alone else [each for each in entries if each.id != self.alone]
+
+    @staticmethod
+    def read(entries):
+        return [json.loads(each.body)["kind"] for each in entries if each.body != "{}"]
 
     async def deliver(self, entries):
         self.attempts += 1
+        self.read(entries)
         if self.failures:
             failure = self.failures.pop(0)
             if failure == "hang":
@@ -123,6 +132,20 @@ async def test_what_is_refused_is_set_aside_and_the_rest_goes_on(office):
         ("failed", "slack", "not_delivered", 1),
         ("exported", "slack", 1),
     ]
+
+
+@pytest.mark.parametrize("reads_first", [False, True])
+@pytest.mark.parametrize("body", ['{"kinf": "alert"}', '{"kind": "alert"', "[1]"])
+async def test_what_cannot_be_read_is_set_aside_and_holds_up_nothing(office, body, reads_first):
+    store, start = office
+    destination = Destination(batch=10)
+    destination.reads_first = reads_first
+    await store.notifications.put([*entries("a"), Entry(destination="slack", id="b", body=body), *entries("c")], 1)
+    dispatcher = await start(destination)
+    await until(lambda: destination.taken == ["a", "c"] and dispatcher.snapshot().state == "ok")
+    standing = dispatcher.snapshot()
+    assert (standing.waiting, standing.dead) == (0, 1)
+    assert standing.reason.startswith("it cannot be read: ")
 
 
 async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):

@@ -87,7 +87,8 @@ async def test_a_text_that_changed_is_reported_as_damage_with_the_command_that_h
 @pytest.mark.parametrize(
     ("written", "damaged"),
     [(b'"sampling_probability":1.0', b'"sampling_probability":8.0'), (b'"rubric":', b'"rubsic":'),
-     (b'"sampling_probability":1.0', b'"sampling_probability":0.0')],
+     (b'"sampling_probability":1.0', b'"sampling_probability":0.0'),
+     (b'"passed":true', b'"passed":[12]'), (b'"composite_norm":1.0', b'"composite_norm":"x"')],
 )  # fmt: skip
 async def test_a_changed_name_or_number_costs_its_verdict_and_no_start(started, tmp_path, caplog, written, damaged):
     path = tmp_path / "s.sqlite"
