@@ -12,17 +12,18 @@ import contextlib
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.decode import UndecodableError
-from sidejudge.integrations.otlp.wire.kept import decode_chunk, decode_kept, joined
+from sidejudge.integrations.otlp.wire.kept import by_span, decode_chunk, decode_kept, joined
 from sidejudge.integrations.packed_spans import PackedPart, Part, pack, unpack
 from sidejudge.integrations.raw import AttributeValue, RawLogRecord, RawSpan
 from sidejudge.integrations.store.contents import WaitingContents
@@ -42,7 +43,7 @@ _WORK_S: Final = 0.2
 _AT_ONCE: Final = 32
 """Traces that share a commit."""
 MOST_DECODED: Final = 2 * 2**20
-"""Bytes that one chunk of a trace may take decoded, by the estimate of its limits: 340 KB of text."""
+"""Bytes that one chunk of a trace, or a span of a larger one, may take decoded: 340 KB of plain text, 150 of JSON."""
 MOST_PACKED: Final = 2**20
 """Bytes that the contents of one trace may take, compressed: some MB of text."""
 MEMORY: Final = 2 * MOST_DECODED + MOST_PACKED
@@ -133,9 +134,10 @@ class KeptContents:
         chunks = self._store.chunks(trace_id)
         if not chunks:
             return None
-        body = None
-        if all(decoded_size(chunk) <= MOST_DECODED for chunk in chunks):
-            body = pack(filter(any, map(self._part, chunks)), MOST_PACKED)
+        try:
+            body = pack(filter(any, map(self._part, chain.from_iterable(map(_pieces, chunks)))), MOST_PACKED)
+        except _TooLargeError:
+            body = None
         if body is None:
             log.warning("contents of a trace are too large to be kept", extra={"trace_id": trace_id.hex()})
         return body
@@ -148,10 +150,21 @@ class KeptContents:
         self._give_way()
         if not self.terms.redaction.may_apply(chunk):
             return chunk
+        if decoded_size(chunk) > MOST_DECODED:
+            raise _TooLargeError
         try:
             return redacted(PackedPart(*decode_chunk(chunk)), self._text)
         except UndecodableError:
             return PackedPart([], [])
+
+
+class _TooLargeError(Exception):
+    """A part takes more memory, decoded, than there is for one."""
+
+
+def _pieces(chunk: bytes) -> Iterable[bytes]:
+    """A chunk, or its spans one by one where they are too much at once."""
+    return [chunk] if decoded_size(chunk) <= MOST_DECODED else by_span(chunk)
 
 
 def has_room(store: Store) -> bool:

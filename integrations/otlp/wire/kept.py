@@ -6,7 +6,7 @@ request for spans does not have (``KeptLogs``), so that decoding it as spans fin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,8 @@ from .decode import UndecodableError, decode_spans
 from .decode_logs import decode_logs
 from .schema import classes
 
+_REPEATED: Final = 16 * 2**10
+"""Bytes of a resource and a scope that may stand beside each span."""
 LOGS: Final = b"\x12"
 """The first byte of a chunk of log records; a chunk of spans has another."""
 
@@ -55,6 +57,24 @@ def decode_chunk(payload: bytes) -> tuple[list[RawSpan], list[RawLogRecord]]:
         return [], decode_logs(classes("complete")["KeptLogs"].FromString(payload).request)
     except DecodeError as error:
         raise UndecodableError(str(error)) from None
+
+
+def by_span(payload: bytes) -> Iterator[bytes]:
+    """A chunk of spans as one chunk for each span. Log records, damage, and what repeats much for each stay whole."""
+    try:
+        found = classes("envelope")["Request"].FromString(payload) if payload[:1] != LOGS else None
+    except DecodeError:
+        found = None
+    groups = [(held, scope) for held in found.resource_spans for scope in held.scope_spans] if found is not None else []
+    if not groups or any(len(held.resource) + len(scope.scope) > _REPEATED for held, scope in groups):
+        yield payload
+        return
+    for held, scope in groups:
+        for span in scope.spans:
+            piece = classes("envelope")["Request"]()
+            around = piece.resource_spans.add(resource=held.resource, schema_url=held.schema_url)
+            around.scope_spans.add(scope=scope.scope, schema_url=scope.schema_url, spans=[span])
+            yield piece.SerializeToString()
 
 
 def joined(spans: list[RawSpan], records: list[RawLogRecord]) -> list[RawSpan]:

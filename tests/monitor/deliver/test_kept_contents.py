@@ -7,10 +7,19 @@ import sqlite3
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.chunk import decoded_size
+from sidejudge.integrations.otlp.wire.kept import by_span
 from sidejudge.integrations.packed_spans import PackedPart, PackedSpansError, pack, unpack
 from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
 from sidejudge.monitor.config import ConfigError
-from sidejudge.monitor.deliver.kept_contents import KeptContents, _draw, redacted, redacting
+from sidejudge.monitor.deliver.kept_contents import (
+    MOST_DECODED,
+    KeptContents,
+    _draw,
+    held_spans,
+    redacted,
+    redacting,
+)
 from sidejudge.monitor.runtime.memory_bound import memory_bound
 from sidejudge.scoring.checks.redaction import Redaction
 from tests.monitor.api.still import Still
@@ -201,6 +210,30 @@ async def test_a_trace_of_which_one_part_is_huge_is_left_out_and_others_are_not(
     assert await case(one, 1) is None
     assert await case(one, 2) is not None
     assert "contents of a trace are too large to be kept" in caplog.text
+
+
+async def test_a_large_request_is_redacted_span_by_span(still):
+    """A batch of a long run holds its history again with each call: no span is too large, all together are."""
+    one = still({"redact": ["email"]})
+    stated = {"langfuse.observation.type": "generation", "langfuse.observation.input": "[2, ann@example.com] " * 1_000}
+    calls = [
+        S(trace_id=trace(1, HIGH), span_id=span(number), parent_id=span(2), name=f"call {number}", attributes=stated)
+        for number in range(3, 15)
+    ]
+    await one.monitor.intake.consume(request([S(trace_id=trace(1, HIGH), span_id=span(2), attributes=ASKED), *calls]))
+    await one.judge()
+    assert sum(map(decoded_size, one.monitor.store.chunks(trace(1, HIGH)))) > MOST_DECODED
+    await later(one)
+    spans = held_spans(one.monitor.store, trace(1, HIGH)).spans
+    assert sorted(each.name for each in spans) == sorted(["step", *(call.name for call in calls)])
+    assert {each.attributes["langfuse.observation.input"][:12] for each in spans} == {"[2, [email]]", "When? I am ["}
+    assert {each.resource["service.name"] for each in spans} == {"shop"}
+
+
+def test_what_cannot_be_taken_apart_stays_whole():
+    large = request([S(trace_id=trace(1), span_id=span(n)) for n in (1, 2)], {"much": "x" * 20_000})
+    whole = [large, b"\xff" * 9, b"", b"\x12\x02\x0a\x00"]
+    assert [list(by_span(each)) for each in whole] == [[each] for each in whole]
 
 
 async def test_contents_that_are_damaged_are_said_to_be_and_nothing_else_is_lost(still, tmp_path):
