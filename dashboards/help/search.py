@@ -25,6 +25,7 @@ _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WEIGHTS: Final = "12.0, 5.0, 2.0, 0.5"
 _LIKE: Final = 0.75
+_FEW: Final = 5
 _IDLE: Final = frozenset([
     "a", "an", "and", "are", "at", "can", "do", "does", "for", "how", "i", "in", "is", "it", "my", "not", "of", "on",
     "or", "the", "to", "what", "when", "where", "why", "with",
@@ -92,7 +93,7 @@ _index = cache(_Index)
 
 
 def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
-    """Pages with all of these words, best first; where there is none, pages with any of them.
+    """Pages with all of these words, best first; where there are few, pages with any of them after those.
 
     Args:
         words: What somebody typed: words, a key, the name of a metric or an alert, an error message.
@@ -109,14 +110,16 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
         return []
     terms = [f'"{each}" *' for each in wanted]
     # Around a name (`alerts.window`, `judge_budget`) other words only say what somebody wants to know of it.
-    found = index.find(" AND ".join(terms), limit) or index.find(" OR ".join(terms), limit)
+    found = index.find(" AND ".join(terms), limit)
+    if len(found) < _FEW:
+        found += index.find(" OR ".join(terms), limit)
     named = dict(index.defined.get(words.strip().casefold(), {}))
     runbook = runbook_of(words.strip().replace("_", "-")) if len(wanted) == 1 else None
     if runbook is not None:
         named[runbook] = ""
-    shown = dict(found)
+    shown = dict(reversed(found))  # of a page that was found twice, the passage with all words
     first = sorted(named, key=lambda path: (path != runbook, path not in _DECLARED))
-    ranked = [*dict.fromkeys((*first, *shown))][:limit]
+    ranked = [*dict.fromkeys((*first, *(path for path, _ in found)))][:limit]
     return [_found(path, shown.get(path, ""), wanted, named.get(path)) for path in ranked]
 
 

@@ -19,7 +19,7 @@ from sidejudge.integrations.store.bounded_read import first_verdict, read_first,
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from sidejudge.scoring.status.trend import Stretch, Trend
+from sidejudge.scoring.status.trend import Stretch, Trend, pooled
 
 from .observation import Key
 
@@ -97,6 +97,8 @@ _REST = 50
 """After a reading of t seconds there is none for 50 t: at most 2 % of one processor, however many people look."""
 _LEAST_REST_S = 5.0
 _ENOUGH = 5
+_TOGETHER: Final = (1, 2, 3, 4, 6, 8, 12)
+"""How many stretches are looked at as one, where each alone has too few verdicts."""
 
 
 class Trends:
@@ -151,7 +153,7 @@ class Trends:
         step_ns = max(1, span_ns // STEPS)
         found = await asyncio.to_thread(self._stretches, now_ns, step_ns)
         stretches = [each for each in found if _key(each) == key]
-        return self._trend(stretches, now_ns, step_ns=step_ns, enough=_ENOUGH) if stretches else None
+        return _trend(stretches, now_ns, step_ns, [_ENOUGH]) if stretches else None
 
     def _read(self, now_ns: int) -> dict[Key, Trend]:
         whole_ns = STEPS * self._window_ns
@@ -163,15 +165,8 @@ class Trends:
         by_key: dict[Key, list[Stretch]] = {}
         for each in stretches:
             by_key.setdefault(_key(each), []).append(each)
-        return {
-            key: self._trend(
-                of,
-                now_ns,
-                step_ns=step_ns,
-                enough=self._declared.policy_of(key.rubric).min_samples if windows == STEPS else _ENOUGH,
-            )
-            for key, of in by_key.items()
-        }
+        asked = {key: [self._declared.policy_of(key.rubric).min_samples] if windows == STEPS else [] for key in by_key}
+        return {key: _trend(of, now_ns, step_ns, [*asked[key], _ENOUGH]) for key, of in by_key.items()}
 
     def _stretches(self, now_ns: int, step_ns: int) -> Sequence[Stretch]:
         stored = read_trends(self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
@@ -179,12 +174,22 @@ class Trends:
             return stored
         return self._archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
 
-    def _trend(self, stretches: Sequence[Stretch], now_ns: int, *, step_ns: int, enough: float) -> Trend:
-        estimates = dict.fromkeys(range(STEPS), None) | {each.number: each.sums.estimate for each in stretches}
-        return Trend(
-            until_ns=now_ns, step_ns=step_ns, estimates=tuple(estimates.values()), enough=enough,
-            changes=tuple(_changes(stretches)),
-        )  # fmt: skip
+
+def _trend(stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: Sequence[float]) -> Trend:
+    """In the shortest stretches that are legible; what is ``enough`` is lowered where none are."""
+    tried = [_pooled(stretches, now_ns, step_ns, least, each) for least in enough for each in _TOGETHER]
+    return next((each for each in tried if each.legible), tried[0])
+
+
+def _pooled(stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: float, together: int) -> Trend:
+    found: dict[int, list[Stretch]] = {number: [] for number in range(STEPS // together)}
+    for each in stretches:
+        found[each.number // together].append(each)
+    return Trend(
+        until_ns=now_ns, step_ns=step_ns * together, enough=enough,
+        estimates=tuple(pooled([each.sums for each in of]) for of in found.values()),
+        changes=tuple(dict.fromkeys(each // together for each in _changes(stretches))),
+    )  # fmt: skip
 
 
 def _changes(stretches: Sequence[Stretch]) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sidejudge.scoring.statistics.estimate import Estimate, from_sums
@@ -24,10 +25,17 @@ class VerdictSums:
     @property
     def estimate(self) -> Estimate | None:
         """The pass ratio of these verdicts; None where none passed or failed."""
-        return from_sums(
-            n=self.passed + self.failed, failures=self.failed, weight=self.weight, failed_weight=self.failed_weight,
-            squared_weight=self.squared_weight,
-        )  # fmt: skip
+        return pooled([self])
+
+
+def pooled(sums: Collection[VerdictSums]) -> Estimate | None:
+    """The pass ratio of all these verdicts; None where none passed or failed."""
+    failures = sum(each.failed for each in sums)
+    return from_sums(
+        n=sum(each.passed for each in sums) + failures, failures=failures, weight=sum(each.weight for each in sums),
+        failed_weight=sum(each.failed_weight for each in sums),
+        squared_weight=sum(each.squared_weight for each in sums),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +65,9 @@ class Trend:
     def reported(self) -> list[Estimate | None]:
         """The estimates with those that rest on too little left out."""
         return [each if each is not None and each.effective_n >= self.enough else None for each in self.estimates]
+
+    @property
+    def legible(self) -> bool:
+        """Whether four fifths of the stretches with verdicts have enough of them, and one at least."""
+        reported = sum(each is not None for each in self.reported())
+        return reported > 0 and 5 * reported >= 4 * sum(each is not None for each in self.estimates)

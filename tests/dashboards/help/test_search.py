@@ -42,6 +42,10 @@ def test_a_word_that_stands_in_code_alone_is_found_behind_pages_that_speak_of_it
     assert "/help/how-to/notify" in first("slack", 3)
 
 
+def test_where_few_pages_have_all_words_those_that_have_some_follow():
+    assert first("gdpr delete user", 3) == ["/help/helm/README", "/help/how-to/forget", "/help/reference/cli"]
+
+
 def test_every_key_of_the_configuration_finds_the_page_that_declares_it():
     lost = [".".join(path) for path, _ in walk() if "/help/reference/configuration" not in first(".".join(path), 3)]
     assert lost == []

@@ -21,6 +21,9 @@ def verdict(*, passed: bool, service: str | None = "shop", created_at: str = "20
     }  # fmt: skip
 
 
+KEY = Key("shop", "unknown", "qa")
+
+
 async def put(store: Store, number: int, at_ns: int, stated: dict) -> None:
     trace_id = number.to_bytes(16, "big")
     await store.finish(
@@ -99,3 +102,16 @@ async def test_a_trend_begins_with_the_first_verdict_while_the_store_holds_fewer
     assert await trends.fitting(key, NOW) == "6h"
     assert await trends.fitting(key, NOW - 60 * 10**9) == "1h"
     assert await trends.fitting(Key("x", "unknown", "qa"), NOW) == "1d"
+
+
+async def test_stretches_are_as_long_as_the_verdicts_need(store):
+    """One an hour of them all, half of the early ones failed: no hour has enough, six have."""
+    for hour in range(STEPS):
+        stated = {**verdict(passed=hour < 12 or hour % 2 == 0), "rubric_version": "qa@b" if hour < 3 else "qa@a"}
+        await put(store, hour + 1, NOW - hour * HOUR - 1, stated)
+    trends = Trends(store.path, HOUR, Declaration())
+    for trend in ((await trends.at(NOW))[KEY], await trends.over(KEY, NOW, STEPS * HOUR)):
+        assert trend.step_ns == 6 * HOUR
+        assert [each.n for each in trend.reported()] == [6, 6, 6, 6]
+        assert [each.pass_ratio for each in trend.reported()] == [0.5, 0.5, 1.0, 1.0]
+        assert trend.changes == (3,), "the rubric changed in the last of them"
