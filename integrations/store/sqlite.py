@@ -24,7 +24,7 @@ from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
 from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
-from .connection import connect, identity, migrate, queries
+from .connection import connect, identity, migrate, queries, reading
 from .contents import ContentsTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .finishing import finish
@@ -355,30 +355,25 @@ class Store:
         """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""
         return read_compared(self.path, wanted)
 
-    def verdicts_since(self, since_ns: int) -> list[VerdictDocument]:
-        """All verdicts of traces closed since then, oldest first: what windows are filled with at start.
+    def verdicts_since(self, since_ns: int) -> Iterator[VerdictDocument]:
+        """All verdicts of traces closed since then, oldest first, one by one: windows are filled with them at start.
 
         ``cluster`` is what their trace belongs to, None for nothing; ``slices`` are its values of ``alerts.slices``.
         """
-        rows = self._read("verdicts_since", (since_ns,))
-        with self._as_written():
-            return [
-                {**stored_verdict(text, at), "cluster": cluster, "slices": json.loads(slices) if slices else {}}
-                for text, at, cluster, slices in rows
-            ]
+        with self._as_written(), reading(self.path) as connection:
+            for text, at, cluster, slices in connection.execute(self._sql["verdicts_since"], (since_ns,)):
+                named = json.loads(slices) if slices else {}
+                yield {**stored_verdict(text, at), "cluster": cluster, "slices": named}
 
-    def figures_since(self, since_ns: int) -> list[tuple[str, str | None, TraceDocument, int, int]]:
+    def figures_since(self, since_ns: int) -> Iterator[tuple[str, str | None, TraceDocument, int, int]]:
         """What traces closed since then took, oldest first: what windows of figures are filled with at start.
 
         Returns:
             Trace id in hex, service, details (figures, sampling, cluster, environment), when it was closed, revision.
         """
-        rows = self._read("figures_since", (since_ns,))
-        with self._as_written():
-            return [
-                (trace_id.hex(), service, json.loads(text), at, revision)
-                for trace_id, service, text, at, revision in rows
-            ]
+        with self._as_written(), reading(self.path) as connection:
+            for trace_id, service, text, at, revision in connection.execute(self._sql["figures_since"], (since_ns,)):
+                yield trace_id.hex(), service, json.loads(text), at, revision
 
     def fact(self, name: str) -> JsonRecord | None:
         """The stored finding of this name, as JSON; None for none yet."""

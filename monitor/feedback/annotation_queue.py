@@ -95,7 +95,7 @@ class AnnotationQueueFeeder:
             await self._remember()
             return
         since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough
-        verdicts = await asyncio.to_thread(self._store.verdicts_since, since_ns)
+        verdicts = await asyncio.to_thread(lambda: list(self._store.verdicts_since(since_ns)))
         try:
             for each in self._doubtful(verdicts):
                 if each.object_id not in self._put and each.object_id not in self._left_out:

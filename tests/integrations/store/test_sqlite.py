@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import tracemalloc
 from dataclasses import dataclass, replace
 
 import pytest
@@ -122,6 +123,20 @@ async def test_verdicts_are_filtered_and_paged_newest_first(store):
     assert [v["closed_ns"] for v in store.verdicts(limit=1)] == [5]
     assert store.verdicts(rubric="' OR 1=1 --") == []
     assert [v["n"] for v in store.verdicts_since(3)] == [3, 4, 5]
+
+
+async def test_what_fills_windows_at_a_start_is_read_one_by_one(store):
+    for n in range(100):
+        await store.finish(finished(
+            trace_id=bytes([n]) * 16, closed_ns=n, details={"figures": {"text": "x" * 20_000}},
+            verdicts=[verdict(passed=True, service="a", n=n, reason="r" * 20_000)],
+        ))  # fmt: skip
+    for rows in (store.verdicts_since, store.figures_since):
+        tracemalloc.start()
+        assert sum(1 for _ in rows(0)) == 100
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 500_000, "of two megabytes"
 
 
 async def test_purging_takes_what_is_old_and_never_what_waits(store):

@@ -72,7 +72,7 @@ async def verdicts(deliveries: list[tuple[int, bytes]]) -> list[dict]:
             await wait(pause)
             await monitor.intake.consume(body)
         await wait(300)
-        found = monitor.store.verdicts_since(0)
+        found = list(monitor.store.verdicts_since(0))
         assert monitor.outcomes.open == 0
         monitor.store.close()
     reported = [{key: value for key, value in verdict.items() if key not in _SAID_AGAIN} for verdict in found]
