@@ -185,12 +185,18 @@ def _image(request: pytest.FixtureRequest, variant: str) -> Path:
 
 
 def _make_image(root: Path, variant: str, kept: Path, target: Path) -> None:
-    shutil.rmtree(kept)
-    made = subprocess.run(
-        ["sh", str(root / ".ci" / "image.sh"), str(kept / "new"), variant],
-        cwd=root, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    """By uv, which takes a fifth of pip's time; by pip, as the Dockerfile does it, where uv reaches nothing."""
+    new = kept / "new"
+    uv = f"{sys.executable} -m uv pip install --quiet --compile-bytecode --python {new}/bin/python"
+    for installer in (uv, ""):
+        shutil.rmtree(kept)
+        made = subprocess.run(
+            ["sh", str(root / ".ci" / "image.sh"), str(new), variant],
+            cwd=root, env={**os.environ, "INSTALLER": installer}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if not made.returncode:
+            break
     if made.returncode and any(sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")):
         pytest.skip("the image's dependencies cannot be fetched; give pip an index that has them")
     assert made.returncode == 0, made.stderr
-    (kept / "new").rename(target)
+    new.rename(target)
