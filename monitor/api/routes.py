@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Protocol, TypeAlias
+from typing import Annotated, Final, Protocol, TypeAlias, TypeVar
 
 import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
@@ -36,17 +37,21 @@ from .params import (
     unknown_trace,
 )
 from .readers import Readers
-from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
+from .report import Passed, Position, ReloadOutcome, TracePosition, TraceQuery, VerdictQuery
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult
 from .status_schemas import AlertBody, BoardBody, ConditionBody
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
 
 MAX_LIMIT = 1000
-CONTENTS_REMEDY = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
 """Verdicts on one page, at most."""
+_BLOCK: Final = 50
+"""Rows of a page that are read at once."""
+CONTENTS_REMEDY = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, object]]
+_Rows: TypeAlias = Sequence[Mapping[str, object]]
+_P = TypeVar("_P", bound=TracePosition)
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
 
 
@@ -214,17 +219,17 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
     ) -> Response:
         """Verdicts that match all that is given, newest first."""
-        page = await view.verdicts(
-            VerdictQuery(
-                rubric=rubric_of(rubric, view.rubrics), service=service, environment=environment, passed=passed,
-                state=state,
-                trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since), limit=limit,
-                after=position_of(cursor),
-            ),
-            contents=rules.shows_contents(request),
+        query = VerdictQuery(
+            rubric=rubric_of(rubric, view.rubrics), service=service, environment=environment, passed=passed,
+            state=state, trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since),
         )  # fmt: skip
-        found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
-        return await asyncio.to_thread(_json, found, request)
+        contents = rules.shows_contents(request)
+
+        async def read(count: int, after: Position | None) -> tuple[_Rows, Position | None]:
+            page = await view.verdicts(replace(query, limit=count, after=after), contents=contents)
+            return page.verdicts, page.next
+
+        return await _listed("verdicts", read, limit, position_of(cursor), request)
 
 
 def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
@@ -242,15 +247,14 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
     ) -> Response:
         """Traces that have ended, newest first: how, why, and the verdicts in short."""
-        page = await view.traces(
-            TraceQuery(
-                reason=reason_of(reason), service=service, since_ns=nanoseconds_of(since), limit=limit,
-                after=trace_position_of(cursor),
-            ),
-            contents=rules.shows_contents(request),
-        )  # fmt: skip
-        found = {"traces": list(page.traces), "next_cursor": str(page.next) if page.next else None}
-        return await asyncio.to_thread(_json, found, request)
+        query = TraceQuery(reason=reason_of(reason), service=service, since_ns=nanoseconds_of(since))
+        contents = rules.shows_contents(request)
+
+        async def read(count: int, after: TracePosition | None) -> tuple[_Rows, TracePosition | None]:
+            page = await view.traces(replace(query, limit=count, after=after), contents=contents)
+            return page.traces, page.next
+
+        return await _listed("traces", read, limit, trace_position_of(cursor), request)
 
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
@@ -296,9 +300,38 @@ def _misdirected(app: FastAPI) -> None:
 
 def _json(body: Mapping[str, object], request: Request, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """The body as it is (a thousand verdicts are what they were when they were stored); indented for a browser."""
-    person = "text/html" in request.headers.get("accept", "")
+    return Response(_text(body, person=_is_person(request)), status, media_type="application/json")
+
+
+def _is_person(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _text(body: Mapping[str, object], *, person: bool) -> bytes:
     try:
-        text = orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
+        return orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
     except TypeError:  # whole numbers beyond 64 bits, lone surrogates: json can write what orjson refuses
-        text = json.dumps(body, indent=2 if person else None).encode()
-    return Response(text, status, media_type="application/json")
+        return json.dumps(body, indent=2 if person else None).encode()
+
+
+async def _listed(
+    name: str, read: Callable[[int, _P | None], Awaitable[tuple[_Rows, _P | None]]], limit: int, after: _P | None,
+    request: Request,
+) -> Response:  # fmt: skip
+    """Rows under a name, and where the next page begins.
+
+    They are read and written a few at a time: as objects a thousand verdicts take ten times what they take as text.
+    """
+    person, texts = _is_person(request), list[bytes]()
+
+    def write(rows: _Rows) -> list[bytes]:
+        return [_text(row, person=person).replace(b"\n", b"\n    ") for row in rows]
+
+    goes_on = True
+    while goes_on:
+        count = min(_BLOCK, limit - len(texts))
+        rows, after = await read(count, after)
+        texts += await asyncio.to_thread(write, rows)
+        goes_on = after is not None and len(rows) == count and len(texts) < limit
+    body = {name: [*map(orjson.Fragment, texts)], "next_cursor": str(after) if after else None}
+    return await asyncio.to_thread(_json, body, request)

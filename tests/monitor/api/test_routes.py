@@ -146,7 +146,7 @@ async def test_status_tells_where_every_service_stands_and_that_the_books_balanc
     (standing,) = answer["standings"]
     assert (standing["service"], standing["environment"], standing["rubric"]) == ("shop", "prod", "qa")
     assert (standing["status"], answer["status"]) == ("warning", "warning")
-    assert "upper bound" in standing["reason"]
+    assert "upper end of its 95 % interval" in standing["reason"]
     assert standing["pass_ratio"] == pytest.approx(2 / 3)
     assert standing["lower"] < standing["pass_ratio"] < standing["upper"] < 0.85
     assert (standing["n"], standing["failures"], standing["effective_n"], standing["traffic"]) == (30, 10, 30, 600)
@@ -462,3 +462,31 @@ async def test_a_reload_is_not_for_web_pages(headers, status, client, view):
     view.reload = reload
     assert (await client.post("/-/reload", headers=headers)).status_code == status
     assert bool(asked) == (status == 200)
+
+
+class Numbered(View):
+    """A monitor with 130 verdicts, newest first."""
+
+    async def verdicts(self, query, *, contents=False):
+        self.requested.append(query.limit)
+        first = 0 if query.after is None else 130 - query.after.closed_ns
+        rows = [{**verdict(), "n": n, "text": "a\nb"} for n in range(first, min(130, first + query.limit))]
+        at = rows[-1]["n"] if rows and rows[-1]["n"] < 129 else None
+        following = None if at is None else Position(closed_ns=130 - at - 1, trace_id=TRACE, rubric="qa")
+        return VerdictPage(verdicts=rows, next=following)
+
+
+@pytest.mark.parametrize("accept", ["*/*", "text/html"])
+@pytest.mark.parametrize(("limit", "count", "ends"), [(120, 120, False), (130, 130, True), (1000, 130, True)])
+async def test_a_long_page_is_read_a_few_rows_at_a_time_and_is_one_answer(accept, limit, count, ends):
+    view = Numbered()
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=create_app(view, version="1")), base_url="http://127.0.0.1"
+    ) as client:
+        answer = await client.get("/v1/verdicts", params={"limit": limit}, headers={"accept": accept})
+    found = answer.json()
+    assert [row["n"] for row in found["verdicts"]] == list(range(count))
+    assert (found["next_cursor"] is None) is ends
+    assert max(view.requested) <= 50
+    written = json.dumps(found, indent=2) if accept == "text/html" else json.dumps(found, separators=(",", ":"))
+    assert answer.text == written
