@@ -24,6 +24,9 @@ _OF_SCHEMA: Final = ("response_format", "json_schema", "structured output", "gui
 """What providers and local servers name where they refuse a schema."""
 
 
+_OF_LOGPROBS: Final = ("logprob", "log prob")
+
+
 class JudgeCall(Protocol):
     """A request: messages, the JSON schema of the answer and its name, and the most tokens that the answer takes."""
 
@@ -55,6 +58,7 @@ class JudgeModel:
     ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request states
     that its answers need more. ``timeout_s`` is that of one attempt. ``structured``: whether the schema of the answer
     is sent, which the provider then holds the model to; ``auto``: where litellm knows that the model takes one.
+    ``logprobs``: whether the probabilities of the answer's tokens are asked for.
     """
 
     name: str
@@ -67,6 +71,7 @@ class JudgeModel:
     seed: int | None = 42
     price: TokenPrice | None = None
     structured: Structured = "auto"
+    logprobs: bool = False
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"  # a key must not be shown by accident
@@ -77,6 +82,7 @@ class JudgeModel:
         return json.dumps({
             "name": self.name, "api_base": self.api_base, "temperature": self.temperature, "top_p": self.top_p,
             "max_tokens": self.max_tokens, "seed": self.seed, "structured": self.structured,
+            **({"logprobs": True} if self.logprobs else {}),  # an answer without them says less
         })  # fmt: skip
 
     @property
@@ -90,7 +96,8 @@ class Completion:
     """A model's response; the text is empty where it returned none, which is no fault of the provider.
 
     ``model`` is the provider's name for it; ``tool_call``: the text is the arguments of one; ``cut_off``: it ran into
-    ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none.
+    ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none. ``tokens`` are
+    those of the text with the logarithms of their probabilities, where it gives them.
     """
 
     text: str
@@ -101,6 +108,7 @@ class Completion:
     tool_call: bool = False
     finish_reason: str | None = None
     response_id: str | None = None
+    tokens: tuple[tuple[str, float], ...] = ()
 
 
 class _Message(Protocol):
@@ -126,21 +134,28 @@ class JudgeClient:
         self._library = library
         self._models: dict[str, Mapping[str, object]] = {}
         self._without_schema: set[tuple[str, str | None]] = set()
+        self._without_logprobs: set[tuple[str, str | None]] = set()
 
     async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
         """Ask once. Raises ``ProviderError`` for everything that is not a text from the model.
 
-        A provider that refuses the schema of the answer is asked without it, now and from then on.
+        A provider that refuses the schema of the answer, or the probabilities of its tokens, is asked without it, now
+        and from then on.
         """
-        try:
-            return await self._once(request, model)
-        except ProviderError as error:
-            place = (model.name, model.api_base)
-            if not _refuses_schema(error) or model.structured == "never" or place in self._without_schema:
-                raise
-            self._without_schema.add(place)
-            log.info("the judge takes no schema and is asked without", extra={"judge": model.name})
-        return await self._once(request, model)
+        place = (model.name, model.api_base)
+        while True:
+            without = {*self._without_logprobs}
+            try:
+                return await self._once(request, model)
+            except ProviderError as error:
+                if model.logprobs and _refuses(error, _OF_LOGPROBS) and place not in without:
+                    what = "no probabilities of tokens"
+                elif _refuses(error, _OF_SCHEMA) and model.structured != "never" and place not in self._without_schema:
+                    self._without_schema.add(place)
+                    what = "no schema"
+                else:
+                    raise
+                log.info("the judge takes %s and is asked without", what, extra={"judge": model.name})
 
     async def _once(self, request: JudgeCall, model: JudgeModel) -> Completion:
         arguments: dict[str, object] = {
@@ -159,6 +174,8 @@ class JudgeClient:
             known = model.structured == "auto" and litellm.supports_response_schema(model=model.name)
             if (known or model.structured == "always") and (model.name, model.api_base) not in self._without_schema:
                 arguments["response_format"] = response_format(request)
+            if model.logprobs and (model.name, model.api_base) not in self._without_logprobs:
+                arguments["logprobs"] = True
             response: _Response = await litellm.acompletion(**arguments)
             return response
 
@@ -168,6 +185,8 @@ class JudgeClient:
         except ProviderError:
             raise
         except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
+            if model.logprobs and "logprob" in str(error).lower():
+                self._without_logprobs.add((model.name, model.api_base))  # no text is lost to them twice
             raise read_error(error, secret=model.api_key) from None  # its chain may hold the request
 
     async def context_tokens(self, model: JudgeModel) -> int:
@@ -214,9 +233,9 @@ def response_format(request: JudgeCall) -> dict[str, object]:
     return {"type": "json_schema", "json_schema": schema}
 
 
-def _refuses_schema(error: ProviderError) -> bool:
+def _refuses(error: ProviderError, words: Sequence[str]) -> bool:
     text = error.message.lower()
-    return error.kind is ProviderErrorKind.BAD_REQUEST and any(word in text for word in _OF_SCHEMA)
+    return error.kind is ProviderErrorKind.BAD_REQUEST and any(word in text for word in words)
 
 
 def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completion:
@@ -239,7 +258,20 @@ def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completi
         tool_call=bool(arguments),
         finish_reason=_text(choice.finish_reason),
         response_id=_text(getattr(response, "id", None)),
+        tokens=() if arguments else _tokens(getattr(choice, "logprobs", None)),
     )
+
+
+def _tokens(stated: object) -> tuple[tuple[str, float], ...]:
+    """The tokens of a response with the logarithms of their probabilities; none where one of them is not stated so."""
+    listed = _of(stated, "content")
+    found = [(_of(each, "token"), _of(each, "logprob")) for each in listed] if isinstance(listed, list) else []
+    usable = all(isinstance(t, str) and type(at) in (int, float) and at <= 0 for t, at in found)  # type: ignore[operator]  # numbers
+    return tuple((str(t), float(at)) for t, at in found) if usable else ()  # type: ignore[arg-type]  # as above
+
+
+def _of(stated: object, name: str) -> object:
+    return stated.get(name) if isinstance(stated, Mapping) else getattr(stated, name, None)
 
 
 def _written(content: object) -> str:

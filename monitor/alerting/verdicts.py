@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.verdict.rubric import Rubric
 
@@ -31,7 +32,9 @@ class VerdictObserver:
     def __init__(
         self, *, store: Store, windows: Windows, watch: Watch, schedule: EvaluationSchedule,
         rubrics: Mapping[str, Rubric], figures: Windows | None = None, published: SlicePublisher | None = None,
+        cascade_learning: CascadeLearning | None = None,
     ) -> None:  # fmt: skip
+        self._cascade_learning = cascade_learning
         self._published = published
         self._store, self._windows, self._watch, self._schedule = store, windows, watch, schedule
         self._rubrics, self._figures = rubrics, figures
@@ -91,6 +94,8 @@ class VerdictObserver:
 
     def _add(self, key: Key, seen: Observation) -> None:
         self._touched(seen.identity, key.rubric)
+        if self._cascade_learning is not None and seen.cascade is not None and seen.revision == 1:
+            self._cascade_learning.take(key.rubric, seen.passed, seen.cascade)
         if self._windows.add(key, seen) and self._published is not None:
             self._published.seen(key, seen)
 

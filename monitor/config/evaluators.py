@@ -225,7 +225,29 @@ class CascadeSection(Section):
     permuted: bool = Field(
         default=True, description="ask a judge twice, the second time in another order, and doubt it where that matters"
     )
+    logprobs: bool = Field(
+        default=False,
+        description="ask for the probabilities of the answers' tokens, and doubt a yes, a no or a category below "
+        "`sure_from`; where the endpoint gives them it is not asked twice. One that refuses is asked without",
+    )
+    sure_from: Share = Field(
+        default=0.9, description="with `logprobs`: probability of an answer from which on it is in no doubt"
+    )
+    agreement: float | None = Field(
+        default=None,
+        gt=0.5,
+        lt=1.0,
+        description="share of the verdicts that are to be the strongest judge's: `margin` and `sure_from` are learned "
+        "from the verdicts that it saw, so that this is reached as cheaply as it can be; needs a `rate`, and 30 drawn "
+        "verdicts of a rubric",
+    )
     seed: int = Field(default=0, description="another seed draws other traces")
+
+    @model_validator(mode="after")
+    def _can_learn(self) -> CascadeSection:
+        if self.agreement is not None and self.rate == 0.0:
+            raise ValueError("agreement is learned from the verdicts that are drawn, and rate is 0; raise rate")
+        return self
 
     def draws(self, identity: str) -> bool:
         """Whether the trace is drawn. The same for all its rubrics, in each process, whenever it is judged."""

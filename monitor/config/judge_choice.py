@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from sidejudge.scoring.metrics.judge_metrics import parse_judge_config
 
@@ -13,16 +13,25 @@ from .evaluators import CascadeSection, JudgeSection, NamedJudgeSection
 from .section import DEFAULT_JUDGE
 
 
+class LearnedThresholds(Protocol):
+    """What is learned about when the next judge of a cascade is worth its cost."""
+
+    def policy(self, rubric: str, stated: CascadeSection) -> CascadeSection:
+        """The thresholds in force for a rubric."""
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
     """Who answers for a metric: what is named for the metric, else for its rubric, else the default judge.
 
-    Several names are a cascade, the cheapest judge first; ``cascade`` is when the next one is asked.
+    Several names are a cascade, the cheapest judge first; ``cascade`` is when the next one is asked, with what was
+    ``learned`` of it, if anything is.
     """
 
     by_rubric: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_metric: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     cascade: CascadeSection = field(default_factory=CascadeSection)
+    learned: LearnedThresholds | None = None
 
     def of(self, rubric: str, metric: str) -> tuple[str, ...]:
         """The names of the judges, one at least."""

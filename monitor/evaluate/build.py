@@ -205,16 +205,17 @@ def _kept_calls(section: JudgeSection, storage: CallStorage | None) -> KeptCalls
 
 def judge_settings(config: Config) -> JudgeSettings:
     """The settings of the default judge, and with it of all others by name. ``evaluators.judge`` must be there."""
-    first, *others = ((name, _settings(section)) for name, section in judge_sections(config).items())
+    logprobs = config.evaluators.cascade.logprobs
+    first, *others = ((name, _settings(section, logprobs=logprobs)) for name, section in judge_sections(config).items())
     return replace(first[1], others=dict(others))
 
 
-def _settings(section: JudgeSection) -> JudgeSettings:
+def _settings(section: JudgeSection, *, logprobs: bool) -> JudgeSettings:
     from sidejudge.monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
     from sidejudge.scoring.checks.redaction import redaction_of  # noqa: PLC0415  # likewise
 
     return JudgeSettings(
-        models=tuple(_model(name, section) for name in (section.model, *section.panel)),
+        models=tuple(replace(_model(name, section), logprobs=logprobs) for name in (section.model, *section.panel)),
         panel_rule=section.panel_rule,
         retries=section.retries,
         concurrency=section.concurrency,

@@ -1,14 +1,16 @@
 """Cascade: the outcome of a rubric under one judge in, whether a stronger judge is asked, and why, out.
 
-A stronger judge is asked where the one before is in doubt. It gave no answer, contradicts what can be decided without a
-judge, or its panel differs; the composite is near the pass mark, or a judged value near its blocker; or the same
-questions in another order bring another verdict. Of the other verdicts a share is drawn by lot, by the trace's
-id: the strongest judge is asked about these too, which measures what the weaker ones get wrong where they are sure.
+A stronger judge is asked where the one before is in doubt, and about these metrics alone. It gave no answer,
+contradicts what can be decided without a judge, its panel differs, or its tokens leave doubt; the composite is near the
+pass mark, or a judged value near its blocker; or the same questions in another order bring another verdict. A blocker
+that is in no doubt decides: whatever else is in doubt changes nothing. Of the other verdicts a share is drawn by lot,
+by the trace's id: the strongest judge is asked all about these, which measures what the weaker ones get wrong where
+they are sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,6 +26,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 NO_ANSWER: Final = "it gave no answer"
 CONTRADICTS: Final = "it contradicts what is decidable"
 DIFFERS: Final = "its panel differs"
+UNSURE: Final = "its tokens leave doubt"
 NEAR_MARK: Final = "the composite is near the pass mark"
 NEAR_BLOCKER: Final = "a value is near its blocker"
 OTHER_ORDER: Final = "in another order it answers otherwise"
@@ -67,7 +70,8 @@ class Climb:
         own = {metric: results[metric] for metric in self.judges}
         if self._permuting:
             self._permuting = False
-            return self._climb(OTHER_ORDER) if self._moved(outcome, own) else self._sure()
+            moved = self._moved(outcome, own)
+            return self._climb(OTHER_ORDER, moved) if moved else self._sure()
         if not self._settled and not any(map(_is_judged, own.values())):
             return self._stop()
         if self._settled and any(
@@ -79,11 +83,12 @@ class Climb:
         self._settled.append(_Settled(self._judge, outcome, own))
         if self._level == self._last:
             return self._stop()
-        if (why := doubt(outcome, self.rubric, own, self.policy.margin)) is not None:
-            return self._climb(why)
-        if self.policy.permuted:
+        if doubted := doubts(outcome, self.rubric, own, self.policy):
+            return self._climb(next(iter(doubted.values())), doubted)
+        unmeasured = [metric for metric in self._judged if certainty(own[metric]) is None]
+        if self.policy.permuted and unmeasured:  # tokens measure the same doubt, at no cost
             self._permuting = True
-            return Run({metric: self._at(metric) for metric in self._judged}, permuted=True)
+            return Run({metric: self._at(metric) for metric in unmeasured}, permuted=True)
         return self._sure()
 
     @property
@@ -105,6 +110,7 @@ class Climb:
             judge_before=before.judge if before else None,
             passed_before=before.outcome.passed if before else None,
             composite_before=before.outcome.composite_norm if before else None,
+            certainty_before=_least_certainty(before.results) if before else None,
             unanswered=self._unanswered,
         )
 
@@ -123,16 +129,19 @@ class Climb:
     def _at(self, metric: str) -> str:
         return self.judges[metric][min(self._level, len(self.judges[metric]) - 1)]
 
-    def _moved(self, outcome: Outcome, own: Mapping[str, Result]) -> bool:
-        """Whether another order brought another verdict; without answers to it nothing is known."""
-        before = self._settled[-1].outcome
+    def _moved(self, outcome: Outcome, own: Mapping[str, Result]) -> tuple[str, ...]:
+        """The metrics by which another order brought another verdict; without answers to it nothing is known."""
+        before = self._settled[-1]
         if any(isinstance(result, Failed) for result in own.values()):
-            return False
-        return outcome.passed != before.passed or outcome.blockers != before.blockers
+            return ()
+        blocked = {*outcome.blockers}, {*before.outcome.blockers}
+        if outcome.passed == before.outcome.passed and (blocked[0] == blocked[1] or blocked[0] & blocked[1]):
+            return ()
+        return tuple(metric for metric in self._judged if _value(own[metric]) != _value(before.results[metric]))
 
-    def _climb(self, why: str) -> Run:
+    def _climb(self, why: str, metrics: Iterable[str]) -> Run:
         self._cause, self._why = EscalationCause.DOUBT, why
-        return self._ask(self._level + 1)
+        return self._ask(self._level + 1, metrics)
 
     def _sure(self) -> Run:
         if self._level:
@@ -140,13 +149,11 @@ class Climb:
         if not self.drawn:
             return self._stop()
         self._cause = EscalationCause.DRAWN
-        return self._ask(self._last)
+        return self._ask(self._last, self._judged)
 
-    def _ask(self, level: int) -> Run:
+    def _ask(self, level: int, metrics: Iterable[str]) -> Run:
         before, self._level = self._level, level
-        higher = {
-            m: self._at(m) for m in self._judged if min(before, len(self.judges[m]) - 1) < len(self.judges[m]) - 1
-        }
+        higher = {m: self._at(m) for m in metrics if min(before, len(self.judges[m]) - 1) < len(self.judges[m]) - 1}
         return Run(higher) if higher else self._stop()
 
     def _stop(self) -> Run:
@@ -162,42 +169,77 @@ def climbs(case: Case, rubrics: Sequence[Rubric], choice: JudgeChoice) -> dict[s
         cascaded = {metric: names for metric, names in judges.items() if len(names) > 1}
         if cascaded:
             drawn = choice.cascade.draws(case.trace_id or case.case_id)
-            found[rubric.id] = Climb(rubric=rubric, judges=cascaded, policy=choice.cascade, drawn=drawn)
+            policy = choice.cascade if choice.learned is None else choice.learned.policy(rubric.id, choice.cascade)
+            found[rubric.id] = Climb(rubric=rubric, judges=cascaded, policy=policy, drawn=drawn)
     return found
 
 
-def doubt(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], margin: float) -> str | None:
-    """Why the judge that gave these results is in doubt, None when it is not.
+def doubts(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], policy: CascadeSection) -> dict[str, str]:
+    """The metrics that the judge that gave these results is in doubt about, each with why; the gravest first.
 
     Args:
         outcome: of all results of the rubric.
         rubric: the rubric.
         results: those that the judge is asked about.
-        margin: share of the scale within which a value is near a mark.
+        policy: how near a mark is near, and how certain is sure.
     """
-    if any(isinstance(result, Failed) for result in results.values()):
-        return NO_ANSWER
+    found = {metric: NO_ANSWER for metric, result in results.items() if isinstance(result, Failed)}
     scored = {metric: result for metric, result in results.items() if isinstance(result, Scored)}
-    flags = {flag for each in scored.values() for judgement in each.judgements for flag in judgement.flags}
-    if JUDGES_DISAGREE in flags:
-        return DIFFERS
-    if contradicts(flags):
-        return CONTRADICTS
+    flags = {metric: {flag for each in result.judgements for flag in each.flags} for metric, result in scored.items()}
+    unsure = {
+        metric: UNSURE
+        for metric, result in scored.items()
+        if (sure := certainty(result)) is not None and sure < policy.sure_from
+    }
+    disputed = (
+        {metric: DIFFERS for metric in scored if JUDGES_DISAGREE in flags[metric]}
+        | {metric: CONTRADICTS for metric in scored if contradicts(flags[metric])}
+        | unsure
+        | _near_blockers(rubric, scored, policy.margin)
+    )
+    decided = any(blocker not in disputed for blocker in outcome.blockers)
+    if not decided:
+        found |= {metric: why for metric, why in disputed.items() if metric not in found}
+        if not found and _near_mark(outcome, rubric, policy.margin):
+            judged = {metric: result for metric, result in scored.items() if result.judgements}
+            ends = {criterion.metric.id: criterion.metric.bounds for criterion in rubric.criteria}
+            # Where each value is the end of its scale, a plain yes or no, nothing lies near anything.
+            if any(result.value not in ends[metric] for metric, result in judged.items()):
+                found = dict.fromkeys(judged, NEAR_MARK)
+    return found
+
+
+def certainty(result: Result) -> float | None:
+    """The probability of the least certain answer of a result, by its tokens; None where one of them is not known."""
+    known = [each.certainty for each in result.judgements] if isinstance(result, Scored) else []
+    return None if not known or None in known else min(each for each in known if each is not None)
+
+
+def _least_certainty(results: Mapping[str, Result]) -> float | None:
+    return min((sure for result in results.values() if (sure := certainty(result)) is not None), default=None)
+
+
+def _near_mark(outcome: Outcome, rubric: Rubric, margin: float) -> bool:
     mark = rubric.pass_mark
-    if (
-        outcome.composite is not None
-        and mark is not None
-        and abs(outcome.composite - mark) <= margin * rubric.scale + 1e-9
-    ):
-        return NEAR_MARK
+    if outcome.composite is None or mark is None:
+        return False
+    return abs(outcome.composite - mark) <= margin * rubric.scale + 1e-9
+
+
+def _near_blockers(rubric: Rubric, scored: Mapping[str, Scored], margin: float) -> dict[str, str]:
+    found: dict[str, str] = {}
     for criterion, blocker in rubric.blocking:
         result, (low, high) = scored.get(criterion.metric.id), criterion.metric.bounds
         bound = blocker.below if blocker.below is not None else blocker.above
         if result is None or high is None or bound is None or result.value in (low, high):
             continue  # the end of a scale is a plain yes or no
         if abs(result.value - bound) <= margin * (high - low) + 1e-9:
-            return NEAR_BLOCKER
-    return None
+            found[criterion.metric.id] = NEAR_BLOCKER
+    return found
+
+
+def _value(result: Result) -> float | None:
+    return result.value if isinstance(result, Scored) else None
 
 
 def _is_judged(result: Result) -> bool:

@@ -25,7 +25,6 @@ from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.contents_token import ContentsToken
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.config import Config, Loaded
-from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured, reached, rubrics_of
 from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
@@ -218,9 +217,9 @@ class Monitor(MonitorParts):
         map_attributes(config.sources.attributes)
         self.router.become(router_of(config))
         self.silent_routes.become(config.routes)
-        if self.backends.others is not None:
-            self.backends.others.choice = judge_choice(config)
         self.config = self.view.config = config
+        self.cascade_learning.forget(changed)
+        self._learn_cascades()
         self.view.rubrics = tuple(configured(config))
 
     def reloaded(self, *, successful: bool) -> None:

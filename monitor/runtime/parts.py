@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from sidejudge.monitor.alerting.verdicts import VerdictObserver
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.api.queries import MonitorQueries
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.deliver.commit import Commit
 from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents
@@ -40,6 +42,7 @@ from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.deliver.verdict_metrics import VerdictMetrics
 from sidejudge.monitor.evaluate.baselines import Baselines
 from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
+from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.interrupted import InterruptedTraces
 from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
@@ -138,6 +141,8 @@ class MonitorParts:
         self.sinks = self._build_sinks()
         self.drift, self.contents = _drift_watch(config, self.store, clock_ns), self._build_contents()
         self.backends = self._build_backends()
+        self.cascade_learning = CascadeLearning(self.rubrics, config.evaluators.cascade)
+        self._learn_cascades()
         share_judging(self.fleet, self.backends, clock_ns)
         share_upkeep(self.fleet, config)
         self.references = references(
@@ -159,7 +164,7 @@ class MonitorParts:
         self.fleet_status = self._build_fleet_status()
         self.verdicts = VerdictObserver(
             store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics,
-            figures=self.figures,
+            figures=self.figures, cascade_learning=self.cascade_learning,
             published=self.fleet_status.publisher if self.fleet_status is not None else None,
         )  # fmt: skip
         self.commit = self._build_commit()
@@ -256,6 +261,12 @@ class MonitorParts:
             on_answered=self.drift.take if self.drift is not None else None,
             clock_ns=self.clock_ns,
         )
+
+    def _learn_cascades(self) -> None:
+        """Have the configured choice of judges go by what is learned of cascades."""
+        self.cascade_learning.section = self.config.evaluators.cascade
+        if self.backends.others is not None:
+            self.backends.others.choice = replace(judge_choice(self.config), learned=self.cascade_learning)
 
     def _build_stages(self) -> EvaluationStages:
         return EvaluationStages(

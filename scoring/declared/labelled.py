@@ -6,7 +6,6 @@ never measured by what it was shown, and no choice of examples changes what is m
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +14,13 @@ from typing import Final, TypeAlias
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.layout import fence
 from sidejudge.scoring.judging.parts import part
+from sidejudge.scoring.questions.teaching import teaches
 from sidejudge.scoring.trace.span import Json
 
-TEACHING: Final = 0.25
-"""Share of the labelled cases that teach."""
 MOST: Final = 6
 """Examples that a question shows."""
 LONGEST: Final = 2_000
 """Characters of what one example shows; longer cases are passed over, for nothing is cut."""
-SHOWN: Final = "labelled_examples"
-"""The detail of a score whose question showed examples out of labels: how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +39,6 @@ Labelled: TypeAlias = Callable[[str], Sequence[LabelledCase] | str]
 def no_labels(metric: str) -> str:
     """No source of labels."""
     return f"no labels are read for {metric}: the rubric names none (labels: {{labels: FILE, cases: FILE}})"
-
-
-def teaches(identity: str) -> bool:
-    """Whether a case of this id may teach. One with several ids teaches by all of them, and measures by none."""
-    digest = hashlib.sha256(f"teaches\0{identity}".encode()).digest()
-    return int.from_bytes(digest[:7]) < TEACHING * (1 << 56)
 
 
 def chosen(

@@ -38,13 +38,15 @@ class JudgedValue:
     """One answer. ``value`` is of the type that the question's docstring names; ``reason`` is the judge's own.
 
     ``prompt_version`` is the SHA-256 of the prompt files that this question was asked with, whatever else was in
-    the same call. ``flags`` note what was mended in reading it.
+    the same call. ``flags`` note what was mended in reading it. ``certainty`` is its probability by the model's tokens,
+    None where it is not known.
     """
 
     value: object
     reason: str
     prompt_version: str
     flags: tuple[str, ...] = ()
+    certainty: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from sidejudge.scoring.trace.span import Json
 
 from . import layout
 from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, listed, shortened
+from .certainty import Tokens, certainties
 from .form import Form, object_of, one_of
 from .forms import form_of
 from .layout import form_for
@@ -161,8 +162,13 @@ class JudgeRequest:
         """Whether its answer has a shape of its own, which is accepted or rejected as a whole (seed 002)."""
         return form_for(self.questions[0]).alone
 
-    def read(self, text: str) -> AnswerReading:
-        """Read an answer question by question; what is valid is kept whatever the others are."""
+    def read(self, text: str, tokens: Tokens = ()) -> AnswerReading:
+        """Read an answer question by question; what is valid is kept whatever the others are.
+
+        Args:
+            text: the judge's.
+            tokens: what it is made of, where the model gives their probabilities.
+        """
         shapes: Counter[Shape] = Counter()
         try:
             if self.alone:
@@ -185,6 +191,11 @@ class JudgeRequest:
                 answers[question] = _read(name, question, found[name], shapes)
             except ParseError as error:
                 refused[question] = str(error)
+        if tokens and not self.alone:
+            of = dict(zip(self.ids, self.questions, strict=True))
+            sure = certainties(text, tokens, {name: form_for(question).properties for name, question in of.items()})
+            known = {of[name]: each for name, each in sure.items() if of[name] in answers}
+            answers |= {q: dataclasses.replace(answers[q], certainty=each) for q, each in known.items()}
         return AnswerReading(answers=answers, faults=refused, shapes=dict(shapes) if answers else {})
 
     @property

@@ -35,7 +35,8 @@ class Judgement:
     cache, for which nothing was paid now. ``share`` is the part of the call's cost that falls to one score: the shares
     of all scores of a trace sum to 1. ``flags`` name what makes the answer doubtful (it contradicts what can be
     decided without a judge), what was mended in it, or that its cost is too low. Of a panel ``votes`` is each model's
-    vote as JSON, and ``dissent`` the share in [0, 1] of the votes that differ from the answer.
+    vote as JSON, and ``dissent`` the share in [0, 1] of the votes that differ from the answer. ``certainty`` is the
+    answer's probability by the model's tokens, None where it gives none.
     """
 
     model: str
@@ -49,6 +50,7 @@ class Judgement:
     share: float = 1.0
     votes: tuple[tuple[str, str], ...] = ()
     dissent: float = 0.0
+    certainty: float | None = None
 
 
 class Scored(Struct, frozen=True, kw_only=True):

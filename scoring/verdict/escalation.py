@@ -25,8 +25,9 @@ class Escalation:
 
     ``judge`` names the judge whose answers count, ``why`` the doubt. ``rate`` is the probability with which verdicts
     without doubt are drawn. ``judge_before``, ``passed_before`` and ``composite_before`` (normalised) are of the last
-    judge before the one that counts; ``passed_before`` is None where that had no result. ``unanswered``: a stronger
-    judge was asked and gave no answer, so that the one before it counts.
+    judge before the one that counts; ``passed_before`` is None where that had no result, ``certainty_before`` is the
+    probability of its least certain answer by its tokens, None where it gives none. ``unanswered``: a stronger judge
+    was asked and gave no answer, so that the one before it counts.
     """
 
     judge: str
@@ -37,6 +38,7 @@ class Escalation:
     passed_before: bool | None = None
     composite_before: float | None = None
     unanswered: bool = False
+    certainty_before: float | None = None
 
     def to_json(self) -> dict[str, object]:
         """The field ``cascade`` of a verdict."""
@@ -44,6 +46,7 @@ class Escalation:
             "judge": self.judge, "cause": self.cause.value, "why": self.why, "rate": self.rate,
             "judge_before": self.judge_before, "passed_before": self.passed_before,
             "composite_before": self.composite_before, "unanswered": self.unanswered,
+            **({} if self.certainty_before is None else {"certainty_before": self.certainty_before}),
         }  # fmt: skip
 
     @classmethod

@@ -3,9 +3,10 @@
     python tests/bench/bench_cascade.py [TRACES]
 
 The strong judge is the truth. The small one differs from it in two ways: by noise that changes with the order of the
-questions, and by errors that it repeats in every order. The evaluator, the doubts, the draw and the estimate are those
-of the product; only the judges' answers are made up. Tokens are those of the prompts as they would be sent, prices
-those of the list. ``agrees`` is the share of verdicts that are the strong judge's, ``cost`` is that of asking it alone.
+questions, and by errors that it repeats in every order; its tokens, where they are asked for, show the noise alone.
+The evaluator, the doubts, the draw and the estimate are those of the product; only the judges' answers are made up.
+Tokens are those of the prompts as they would be sent, prices those of the list. ``agrees`` is the share of verdicts
+that are the strong judge's, ``cost`` is that of asking it alone.
 The last line of each part is the best that is possible by the small judge's own doubt.
 """
 
@@ -16,7 +17,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 from rich.console import Console
@@ -73,6 +74,7 @@ class Simulated:
     error: float
     price: Mapping[str, TokenPrice]
     sample: int = 0
+    logprobs: bool = False
     usd: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     outage: None = None
@@ -99,7 +101,8 @@ class Simulated:
             judgement = Judgement(judge, "v", cost_usd=paid, call=f"{case.case_id}{judge}{permuted}")
             for question in asked:
                 value = self.value(case.case_id, plain(question), judge, permuted=permuted)
-                replies[question] = Answer(value=value, method=Method.JUDGE, judgement=judgement)
+                of_this = replace(judgement, certainty=self.certainty(case.case_id, plain(question), judge))
+                replies[question] = Answer(value=value, method=Method.JUDGE, judgement=of_this)
         return replies
 
     def value(self, case: str, question: Question, judge: str, *, permuted: bool) -> object:
@@ -112,6 +115,12 @@ class Simulated:
         if uniform(case, name, "hard") < self.noise:
             return uniform(case, name, permuted, *self._drawn) < 0.5
         return strong ^ (uniform(case, name, "wrong") < self.error)
+
+    def certainty(self, case: str, question: Question, judge: str) -> float | None:
+        """What the tokens of the small judge say of its noise, and nothing of the errors that it repeats."""
+        if not self.logprobs or judge == "strong" or not hasattr(question, "metric"):
+            return None
+        return 0.55 if uniform(case, question.metric, "hard") < self.noise else 0.97
 
     def grade(self, case: str, name: str, judge: str, *, permuted: bool) -> float:
         strong = 0.82 + 0.14 * normal(case, "case") + 0.06 * normal(case, name)
@@ -171,6 +180,7 @@ async def main(n: int) -> None:
         "margin: 0.05": CascadeSection(margin=0.05),
         "margin: 0.1": CascadeSection(margin=0.1),
         "rate: 0.1": CascadeSection(rate=0.1),
+        "logprobs: true": CascadeSection(permuted=False, logprobs=True, rate=0.04),
     }
     prices = {"default": SMALL, "strong": STRONG}
     for rubric, noise, error in (
@@ -184,7 +194,7 @@ async def main(n: int) -> None:
             "bounds", box=None,
         )  # fmt: skip
         for name, policy in settings.items():
-            judges = Simulated(noise, error, prices)
+            judges = Simulated(noise, error, prices, logprobs=policy.logprobs)
             found = await verdicts(judges, rubric, ("default", "strong"), policy, n)
             asked = sum(each.cascade is not None and each.cascade.cause != "sure" for each in found) / n
             whole, few = truth.usd["strong"], judges.usd["default"]

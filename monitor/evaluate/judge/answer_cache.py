@@ -37,7 +37,7 @@ class AnswerCacheStorage(Protocol):
 class CachedAnswer:
     """A judged answer. ``value`` is of the type that the question's docstring names.
 
-    ``flags``, ``votes`` and ``dissent`` are as in ``Judgement``.
+    ``flags``, ``votes``, ``dissent`` and ``certainty`` are as in ``Judgement``.
     """
 
     value: object
@@ -46,15 +46,16 @@ class CachedAnswer:
     flags: tuple[str, ...] = ()
     votes: tuple[tuple[str, str], ...] = ()
     dissent: float = 0.0
+    certainty: float | None = None
 
     def to_json(self) -> str:
-        parts = [self.value, self.reason, self.prompt_version, self.flags, self.votes, self.dissent]
+        parts = [self.value, self.reason, self.prompt_version, self.flags, self.votes, self.dissent, self.certainty]
         return json.dumps(parts, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> CachedAnswer:
         value, reason, prompt_version, flags, *of_panel = json.loads(text)
-        votes, dissent = of_panel or ((), 0.0)  # answers that an earlier version kept have neither
+        votes, dissent, certainty = (*of_panel, None, None, None)[:3]  # an earlier version kept fewer
         # JSON has no tuples: a list is an answer of several parts.
         value = tuple(value) if isinstance(value, list) else value
         return cls(
@@ -62,8 +63,9 @@ class CachedAnswer:
             reason=reason,
             prompt_version=prompt_version,
             flags=tuple(flags),
-            votes=tuple((model, ballot) for model, ballot in votes),
-            dissent=dissent,
+            votes=tuple((model, ballot) for model, ballot in votes or ()),
+            dissent=dissent or 0.0,
+            certainty=certainty,
         )
 
 

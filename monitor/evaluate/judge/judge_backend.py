@@ -426,7 +426,9 @@ class JudgeBackend:
         if found is not None:
             self._observer.flagged(judgement.model, "contradiction")
         flags = (*judgement.flags, *kept.flags, *(() if found is None else (label(found, MAX_REASON),)))
-        judgement = replace(judgement, flags=flags, votes=kept.votes, dissent=kept.dissent)
+        judgement = replace(
+            judgement, flags=flags, votes=kept.votes, dissent=kept.dissent, certainty=kept.certainty
+        )  # fmt: skip
         return Answer(value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=judgement)
 
     def _paid(self, judge: str, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:

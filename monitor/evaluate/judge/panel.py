@@ -236,7 +236,10 @@ class JudgePanel:
         answers = list(judged.values())
         if len(self._members) == 1:
             (one,) = answers
-            return CachedAnswer(value=one.value, reason=one.reason, prompt_version=one.prompt_version, flags=one.flags)
+            return CachedAnswer(
+                value=one.value, reason=one.reason, prompt_version=one.prompt_version, flags=one.flags,
+                certainty=one.certainty,
+            )  # fmt: skip
         try:
             decision = vote([each.value for each in answers], self._rule)
         except SplitError as error:

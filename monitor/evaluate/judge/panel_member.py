@@ -177,7 +177,7 @@ class PanelMember:
         reading: AnswerReading | None = None
         shapes: Counter[str] = Counter()
         try:
-            reading = await asyncio.to_thread(request.read, completion.text)
+            reading = await asyncio.to_thread(request.read, completion.text, completion.tokens)
             shapes.update(reading.shapes)
             if completion.tool_call and reading.answers:
                 shapes["tool_call"] = 1

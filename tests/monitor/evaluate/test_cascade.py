@@ -49,11 +49,14 @@ class Judges:
         judge += "_permuted" * (isinstance(question, Addressed) and question.permuted)
         self.requested.append((judge, plain(question).metric.partition("-")[0]))
         said = self.answers.get(judge, self.answers.get(judge.partition("_")[0]))
+        said = said[plain(question).metric.partition("-")[0]] if isinstance(said, dict) else said
         if isinstance(said, NoAnswer):
             return said
         value, *flags = said if isinstance(said, tuple) else (said,)
+        sure = next((flag for flag in flags if isinstance(flag, float)), None)
+        flags = tuple(flag for flag in flags if not isinstance(flag, float))
         self.calls += 1
-        judgement = Judgement(judge, "v", cost_usd=1.0, call=f"call-{self.calls}", flags=tuple(flags))
+        judgement = Judgement(judge, "v", cost_usd=1.0, call=f"call-{self.calls}", flags=flags, certainty=sure)
         return Answer(value=value, method=Method.JUDGE, reason="so it is", judgement=judgement)
 
     @property
@@ -61,10 +64,10 @@ class Judges:
         return list(dict.fromkeys(judge for judge, _ in self.requested))
 
 
-async def judged(policy=NEVER, *, case=CASE, names=("default", "strong"), choice=None, **answers):
+async def judged(policy=NEVER, *, case=CASE, names=("default", "strong"), choice=None, rubric=RUBRIC, **answers):
     judges = Judges(**answers)
     choice = choice or JudgeChoice({"own": names}, cascade=policy)
-    evaluator = Evaluator({"own": RUBRIC}, None, Backends(order=(judges,), judge=judges, choice=choice))
+    evaluator = Evaluator({"own": rubric}, None, Backends(order=(judges,), judge=judges, choice=choice))
     evaluation = evaluator.open(case, ["own"])
     await evaluator.finish(evaluation)
     (verdict,) = evaluation.verdicts(created_at=AT)
@@ -97,6 +100,75 @@ async def test_the_strong_judge_is_asked_where_the_small_one_is_in_doubt(answers
     assert verdict.cascade.judge == ("strong" if why else "default")
     assert verdict.to_json()["cascade"] == verdict.cascade.to_json()
     assert Escalation.from_json(verdict.cascade.to_json()) == verdict.cascade
+
+
+GATE = {"weight": 0.5, "blocker": "disqualify"}
+GATES = declared_rubric(
+    "own",
+    {"metrics": [{"id": "polite", "ask": "Is it polite?", **GATE}, {"id": "true", "ask": "Is it true?", **GATE}]},
+    Sources(rubrics=RUBRICS),
+)
+SURE = 0.99
+
+
+async def asked_strong(policy=NEVER, **answers):
+    judges, verdict, _ = await judged(policy, rubric=GATES, strong={"polite": True, "true": True}, **answers)
+    return {metric for judge, metric in judges.requested if judge == "strong"}, judges.asked, verdict
+
+
+@pytest.mark.parametrize(
+    ("default", "asked", "passed"),
+    [
+        ({"polite": True, "true": (True, "the judges disagree")}, {"true"}, True),
+        ({"polite": (True, "a claim states 3"), "true": FAILS}, {"polite", "true"}, True),
+        ({"polite": (True, SURE), "true": (True, 0.6)}, {"true"}, True),
+        ({"polite": (True, SURE), "true": (False, 0.6)}, {"true"}, True),
+        ({"polite": (False, SURE), "true": (True, 0.6)}, set(), False),
+        ({"polite": (False, SURE), "true": (True, "the judges disagree")}, set(), False),
+        ({"polite": (False, SURE), "true": FAILS}, {"true"}, False),
+        ({"polite": (False, 0.6), "true": (False, 0.6)}, {"polite", "true"}, True),
+    ],
+    ids=["differs", "each its doubt", "tokens", "a doubtful no", "a sure no decides", "whatever the doubt",
+         "but no answer is asked for", "two doubtful ones"],
+)  # fmt: skip
+async def test_the_strong_judge_is_asked_about_what_is_in_doubt_and_can_change_the_verdict(default, asked, passed):
+    found, _, verdict = await asked_strong(default=default)
+    assert (found, verdict.passed) == (asked, passed)
+
+
+async def test_another_order_has_only_what_moved_asked_about():
+    first, other = {"polite": True, "true": True}, {"polite": True, "true": False}
+    found, _, verdict = await asked_strong(default=first, default_permuted=other)
+    assert (found, verdict.cascade.why, verdict.passed) == ({"true"}, cascade.OTHER_ORDER, True)
+    refused = {"polite": False, "true": True}
+    found, _, verdict = await asked_strong(default=refused, default_permuted={"polite": False, "true": False})
+    assert (found, verdict.passed) == (set(), False)  # what blocks in both orders decides
+
+
+async def test_a_judge_whose_tokens_are_known_is_not_asked_twice_and_leaves_its_certainty():
+    _, asked, verdict = await asked_strong(default={"polite": (True, SURE), "true": (True, SURE)})
+    assert asked == ["default"]
+    _, asked, verdict = await asked_strong(default={"polite": (True, SURE), "true": (True, 0.6)})
+    assert asked == ["default", "strong"]
+    assert (verdict.cascade.why, verdict.cascade.certainty_before) == (cascade.UNSURE, 0.6)
+    assert Escalation.from_json(verdict.cascade.to_json()) == verdict.cascade
+    lax = CascadeSection(rate=0.0, sure_from=0.5)
+    assert (await asked_strong(lax, default={"polite": (True, SURE), "true": (True, 0.6)}))[0] == set()
+
+
+async def test_a_drawn_trace_has_all_asked_whatever_is_sure():
+    found, _, _ = await asked_strong(CascadeSection(rate=1.0), default={"polite": (True, SURE), "true": (True, SURE)})
+    assert found == {"polite", "true"}
+
+
+async def test_learned_thresholds_are_those_in_force():
+    class Learned:
+        def policy(self, rubric, stated):
+            return stated.model_copy(update={"margin": 0.5})
+
+    choice = JudgeChoice({"own": ("default", "strong")}, cascade=NEVER, learned=Learned())
+    judges, verdict, _ = await judged(choice=choice, default=9, strong=2)
+    assert (judges.asked, verdict.cascade.why) == (["default", "strong"], cascade.NEAR_MARK)
 
 
 async def test_a_drawn_trace_is_seen_by_the_strongest_judge_whatever_the_small_one_says():

@@ -22,7 +22,8 @@ GOLDEN = Path(__file__).with_name("outlined.txt")
 def called(number: int) -> ToolCall:
     failed = number == 40
     return ToolCall(
-        name="search", arguments={"page": number}, result=None if failed else f"Page {number}. " + "Words of it. " * 120,
+        name="search", arguments={"page": number},
+        result=None if failed else f"Page {number}. " + "Words of it. " * 120,
         error="429 Too many requests" if failed else None,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A run that does not fit is judged by its outline where that is configured; every reader of the answer learns of it."""
+"""A run that does not fit is judged by its outline where that is configured; every reader of it learns so."""
 
 from __future__ import annotations
 
