@@ -38,7 +38,7 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake, IntakeCounts
-from sidejudge.monitor.ingest.joining import Joining
+from sidejudge.monitor.peers.joining import Joining
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.board import in_order

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
-from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.result import SessionIdentity, TraceResult
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
-from sidejudge.monitor.sessions.windows import Identity, SessionWindows, StoredTurnHead
+from sidejudge.monitor.sessions.windows import SessionWindows, StoredTurnHead
 
 from .sinks import Sinks
 
@@ -96,5 +96,5 @@ class Commit:
 def _turn_head(row: Sequence[Any]) -> StoredTurnHead:
     trace_id, key, service, environment, session_id, *rest = row
     closed_ns, done, size, revision, judged_ns = rest
-    identity = Identity(service, environment, session_id)
+    identity = SessionIdentity(service, environment, session_id)
     return StoredTurnHead(trace_id, key, identity, closed_ns, bool(done), size, revision, judged_ns)

@@ -10,10 +10,10 @@ from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
-from sidejudge.monitor.sessions.turns import SessionTurn
 from sidejudge.scoring.verdict.documents import SamplingDocument, TraceDocument
 
 from .evaluation import Evaluation
+from .result import SessionTurn
 
 log = logging.getLogger("sidejudge.pipeline")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.sessions.turns import SessionTurn
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.record import record
@@ -17,6 +16,23 @@ from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
+
+
+class SessionIdentity(NamedTuple):
+    """Whose session it is. Ids are the application's own, so two services may use the same one."""
+
+    service: str | None
+    environment: str | None
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTurn:
+    """A turn on its way to the store. ``former`` is the session that an earlier revision of its trace belonged to."""
+
+    identity: SessionIdentity
+    text: str
+    former: bytes | None = None
 
 
 @record(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.monitor.route.router import Excluded, NotARun, Router
-from sidejudge.monitor.sessions.turns import SessionTurns
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import question_of
 from sidejudge.scoring.case.extract import extract
@@ -29,7 +28,7 @@ from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
 from sidejudge.scoring.trace.instant import written
-from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import Completion, JsonRecord
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
@@ -39,7 +38,7 @@ from .batching import in_step
 from .evaluation import Evaluation
 from .evaluator import Evaluator
 from .job import EvaluationJob, fail, give_up
-from .result import TraceResult, reason_of, revise
+from .result import SessionTurn, TraceResult, reason_of, revise
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
@@ -73,6 +72,19 @@ class Drawing(Protocol):
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision: ...
 
 
+class Conversations(Protocol):
+    """The part of sessions that traces and sessions pass through, where sessions are judged."""
+
+    @property
+    def router(self) -> Router: ...
+    def turn(
+        self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: TraceDocument | None
+    ) -> SessionTurn | None: ...
+    def case(
+        self, key: bytes, stored: Sequence[JsonRecord], completion: Completion
+    ) -> tuple[Case, Decision, list[str]]: ...
+
+
 def _go_on() -> None:
     """The default of ``give_way``: no pause."""
 
@@ -95,7 +107,7 @@ class EvaluationStages:
     router: Router
     evaluator: Evaluator
     reference_keys: Sequence[str]
-    conversations: SessionTurns | None = None
+    conversations: Conversations | None = None
     references: References | None = None
     baselines: Baselines | None = None
     quotes: bool = False

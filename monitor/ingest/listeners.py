@@ -22,7 +22,6 @@ from sidejudge.integrations.otlp.server.response import Message, Refusal, Send
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Passage, Receipt
-from sidejudge.integrations.peers import PATH as PEERS
 from sidejudge.integrations.store.kept_requests import KeptRequest, beside
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.forward import ForwardSection
@@ -60,8 +59,8 @@ class Listeners:
     ) -> None:
         otlp = config.sources.otlp
         self._config = config
-        self.peers: AsgiApp | None = None
-        """The ASGI application that other monitors talk to; None where there are none."""
+        self.also: dict[str, AsgiApp] = {}
+        """Further ASGI applications of the OTLP address, by path."""
         self.certificates = read_certificates(otlp.tls) if otlp.tls else None
         if config.api.tls:
             read_certificates(config.api.tls, "api.tls")
@@ -120,8 +119,8 @@ class Listeners:
             path = scope.get("path", "")
             if path in PROBES:
                 await api(scope, receive, send)
-            elif path == PEERS and self.peers is not None and scope["type"] == "http":
-                await self.peers(scope, receive, send)
+            elif path in self.also and scope["type"] == "http":
+                await self.also[path](scope, receive, send)
             elif forward is not None and forward.serves(path, scope.get("raw_path")):
                 await forward(scope, receive, send)
             elif whole and scope["type"] == "http" and signal_of(path) is None:

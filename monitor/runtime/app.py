@@ -18,6 +18,7 @@ from functools import partial
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from sidejudge.integrations.dialects import map_attributes
+from sidejudge.integrations.peers import PATH as PEERS
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
@@ -158,7 +159,7 @@ class Monitor(MonitorParts):
         if self.fleet is not None:
             await self.fleet.start()
         if self.peers is not None:
-            self.listeners.peers = self.peers.app(self.receiver)
+            self.listeners.also[PEERS] = self.peers.app(self.receiver)
             await self.peers.start(address(otlp_socket, self.listeners.scheme))
         self.view.is_started = self.view.is_ready = True
         addresses = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,9 +16,11 @@ from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.deferred import DeferredTraces
 from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import BATCH
+from sidejudge.monitor.evaluate.references.places import ReferencePlace
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.assembler import AssemblyLimits
+from sidejudge.monitor.ingest.langfuse.fetch import Share
 from sidejudge.monitor.route.router import Router
 from sidejudge.monitor.sessions.turns import SessionTurns
 from sidejudge.monitor.sessions.windows import SessionLimits
@@ -91,14 +94,14 @@ def fleet_of(config: Config, store: Store) -> Fleet | None:
 
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.evaluate.judge.answer_cache import SharedAnswers
+    from sidejudge.monitor.fleet.judge_answers import SharedAnswers
 
 
 def share_judging(fleet: Fleet | None, backends: EvaluationBackends, clock_ns: Callable[[], int]) -> None:
     """Have judges keep the budget of the whole fleet, where there are both."""
     if fleet is None or backends.judge is None or not backends.judge.budget.limited:
         return
-    from sidejudge.monitor.evaluate.judge.fleet_budget import FleetBudget  # noqa: PLC0415  # only where both are configured
+    from sidejudge.monitor.fleet.judge_budget import FleetBudget  # noqa: PLC0415  # only where both are configured
 
     FleetBudget(backends.judge.budget, fleet, lambda: clock_ns() / 1e9)
 
@@ -114,12 +117,37 @@ def share_upkeep(fleet: Fleet | None, config: Config) -> None:
     Upkeep(fleet, results_s=archive.keep.seconds if archive is not None else 0.0, windows_s=longest + 3_600.0)
 
 
+def langfuse_share(fleet: Fleet | None, config: Config) -> Share | None:
+    """This monitor's part of the traces in Langfuse, where a fleet reads them."""
+    source = config.sources.langfuse
+    if fleet is None or source is None:
+        return None
+    from sidejudge.monitor.fleet.langfuse_share import FleetShare  # noqa: PLC0415  # only where both are configured
+
+    return FleetShare(fleet, f"{source.access.base_url} {source.access.public_key}")
+
+
+def shared_references(fleet: Fleet | None, config: Config) -> Callable[[ReferencePlace], ReferencePlace]:
+    """Have one monitor of the fleet read each place of references in Langfuse."""
+    if fleet is None or config.langfuse is None:
+        return lambda place: place
+    from sidejudge.monitor.fleet.references import SharedPlace  # noqa: PLC0415  # only where both are configured
+
+    access, kept_ns = config.langfuse.access, config.kept_for.ns
+
+    def shared(place: ReferencePlace) -> ReferencePlace:
+        identity = (access.base_url, access.public_key, place.entries.place, place.key, kept_ns)
+        return SharedPlace(place, json.dumps(identity), fleet)
+
+    return shared
+
+
 def shared_answers(
     fleet: Fleet | None, config: Config, own: JudgeCacheTable, clock_ns: Callable[[], int]
 ) -> JudgeCacheTable | SharedAnswers:
     """Where judged answers are kept: in the monitor's own store, and shared where there is a fleet and a judge."""
     if fleet is None or config.evaluators.judge is None:
         return own
-    from sidejudge.monitor.evaluate.judge.answer_cache import SharedAnswers  # noqa: PLC0415  # only where both are configured
+    from sidejudge.monitor.fleet.judge_answers import SharedAnswers  # noqa: PLC0415  # only where both are configured
 
     return SharedAnswers(own, fleet, clock_ns, most=config.evaluators.judge.cache_entries)

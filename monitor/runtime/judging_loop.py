@@ -13,9 +13,9 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
-from sidejudge.monitor.ingest.joining import Joining
 from sidejudge.monitor.ingest.load_shedding import LoadShedding
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
+from sidejudge.monitor.peers.joining import Joining
 from sidejudge.monitor.sessions.windows import SessionWindows
 
 log = logging.getLogger("sidejudge")

@@ -72,6 +72,7 @@ from sidejudge.scoring.status.snapshots import ExportSnapshot
 from .builders import (
     conversations,
     fleet_of,
+    langfuse_share,
     judge_queue,
     limits,
     opened,
@@ -79,6 +80,7 @@ from .builders import (
     share_judging,
     share_upkeep,
     shared_answers,
+    shared_references,
 )
 from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
@@ -135,7 +137,8 @@ class MonitorParts:
         )
         self.pull = traces_in(
             config, self.langfuse, store=self.store, intake=self.intake, outcomes=self.outcomes, sampler=self.sampler,
-            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns, fleet=self.fleet,
+            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
+            share=langfuse_share(self.fleet, config),
         )  # fmt: skip
         # What is evaluated, and by whom.
         self.sinks = self._build_sinks()
@@ -147,7 +150,8 @@ class MonitorParts:
         share_upkeep(self.fleet, config)
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
-            under_way=self._judges, late_references=self.store.late_references, fleet=self.fleet,
+            under_way=self._judges, late_references=self.store.late_references,
+            shared=shared_references(self.fleet, config),
         )  # fmt: skip
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()

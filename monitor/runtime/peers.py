@@ -21,8 +21,8 @@ from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config.fleet import PeersSection
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
-from sidejudge.monitor.ingest.joining import Holding, Joining
-from sidejudge.monitor.ingest.peers import Peer, Peers
+from sidejudge.monitor.peers.joining import Holding, Joining
+from sidejudge.monitor.peers.peers import Peer, Peers
 
 from .handover import Handover, by_trace, handed_over
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sidejudge.integrations.cases import case_of
+from sidejudge.monitor.evaluate.result import SessionIdentity, SessionTurn
 from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.monitor.route.router import Router
 from sidejudge.scoring.case.case import Case, Utterance
@@ -16,21 +17,12 @@ from sidejudge.scoring.trace.loop_guard import evaluator_traffic
 from sidejudge.scoring.trace.span import Completion, JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument
 
-from .windows import Identity, draw
+from .windows import draw
 
 log = logging.getLogger("sidejudge.pipeline")
 
 MAX_ID = 200
 """Characters of a session id; what is longer is taken for none. Langfuse and its SDKs hold to the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTurn:
-    """A turn on its way to the store. ``former`` is the session that an earlier revision of its trace belonged to."""
-
-    identity: Identity
-    text: str
-    former: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +36,7 @@ class SessionTurns:
     router: Router
     hash_key: bytes = b""
 
-    def draw(self, identity: Identity) -> Decision:
+    def draw(self, identity: SessionIdentity) -> Decision:
         """Whether a session is judged."""
         return draw(identity, self.rate, self.hash_key)
 
@@ -56,7 +48,7 @@ class SessionTurns:
         if case.session_id is None or len(case.session_id) > MAX_ID or own:
             return None
         service, environment = (name and name[:MAX_ID] for name in (case.service, case.environment))
-        identity = Identity(service, environment, case.session_id)
+        identity = SessionIdentity(service, environment, case.session_id)
         decision = self.draw(identity)
         if not decision.kept:
             return None
@@ -76,7 +68,7 @@ class SessionTurns:
         """The conversation that these turns are, how it was drawn, and the ids of its traces in order of time."""
         turns = sorted((_read(each) for each in stored), key=lambda turn: (turn.started_ns, turn.case.case_id))
         case = conversation(key.hex(), turns, completion)
-        decision = self.draw(Identity(case.service, case.environment, case.session_id or ""))
+        decision = self.draw(SessionIdentity(case.service, case.environment, case.session_id or ""))
         if decision.probability is not None:
             # The rate may have been another when the session began: it is here because it was drawn at each of them.
             least = min(decision.probability, *(float(each["probability"]) for each in stored))

@@ -22,20 +22,13 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
 from sidejudge.scoring.trace.span import Completion
 
 _SECOND: Final = 1_000_000_000
 _HASH_KEY: Final = b"sidejudge.session"
-
-
-class Identity(NamedTuple):
-    """Whose session it is. Ids are the application's own, so two services may use the same one."""
-
-    service: str | None
-    environment: str | None
-    session_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +48,7 @@ class StoredTurnHead(NamedTuple):
 
     trace_id: bytes
     key: bytes
-    identity: Identity
+    identity: SessionIdentity
     closed_ns: int
     done: bool
     size: int
@@ -66,7 +59,7 @@ class StoredTurnHead(NamedTuple):
 @dataclass(slots=True)
 class _Session:
     key: bytes
-    identity: Identity
+    identity: SessionIdentity
     last_ns: int
     turns: dict[bytes, int] = field(default_factory=dict)
     size: int = 0
@@ -74,7 +67,7 @@ class _Session:
     closed_ns: int = 0
 
 
-def draw(identity: Identity, rate: float, hash_key: bytes = b"") -> Decision:
+def draw(identity: SessionIdentity, rate: float, hash_key: bytes = b"") -> Decision:
     """Whether a session is judged, at a rate in (0, 1]. ``hash_key`` is a secret one."""
     limit = threshold(rate)
     name = identity.session_id.encode("utf-8", "surrogatepass")
@@ -95,7 +88,7 @@ class SessionWindows:
 
     def __init__(self, limits: SessionLimits | None = None) -> None:
         self._limits = limits or SessionLimits()
-        self._latest: dict[Identity, _Session] = {}
+        self._latest: dict[SessionIdentity, _Session] = {}
         self._open: dict[bytes, _Session] = {}  # in order of their last turn
         self._closed: dict[bytes, _Session] = {}  # in order of closing
         self._full: list[_Session] = []
@@ -120,7 +113,7 @@ class SessionWindows:
         return None if oldest_ns is None else oldest_ns + self._limits.idle_ns
 
     def join(
-        self, identity: Identity, trace_id: bytes, size: int, now_ns: int, *, former: bytes | None = None
+        self, identity: SessionIdentity, trace_id: bytes, size: int, now_ns: int, *, former: bytes | None = None
     ) -> bytes | None:
         """Take in a turn; return the key of its session, or None when that takes no more.
 
@@ -231,7 +224,7 @@ class SessionWindows:
         return self.open_sessions
 
 
-def key_of(identity: Identity, trace_id: bytes) -> bytes:
+def key_of(identity: SessionIdentity, trace_id: bytes) -> bytes:
     """The key of the session that begins with this trace: 16 bytes, as a trace id has, and never one."""
     name = repr((*identity, trace_id)).encode("utf-8", "backslashreplace")
     return blake2b(name, digest_size=16, key=_HASH_KEY).digest()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.sources import ReferenceSection
-from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.assembler import Assembler
 
 from .lookup import LateReferences, References
@@ -25,10 +23,11 @@ def references(
     *,
     under_way: Callable[[bytes], bool] = lambda _: False,
     late_references: LateReferences | None = None,
-    fleet: Fleet | None = None,
+    shared: Callable[[ReferencePlace], ReferencePlace] = lambda place: place,
 ) -> References | None:
-    """What looks references up; None where they are in the traces alone. What is in Langfuse a ``fleet`` reads once.
+    """What looks references up; None where they are in the traces alone.
 
+    ``shared`` has a fleet read what is in Langfuse once.
     ``under_way`` returns whether a trace that the assembler does not hold is being judged.
     """
     if config.revised_within is None:
@@ -44,7 +43,8 @@ def references(
     # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
     sources = [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references]
     return References(
-        [_shared(each, config, fleet) for each in sources] if fleet is not None else sources,
+        # A place in Langfuse is the same for every monitor with these keys; a file may be another on each machine.
+        [each if isinstance(each, str | InFile) else shared(each) for each in sources],
         store=store,
         reopen=reopen,
         clock_ns=clock_ns,
@@ -66,14 +66,3 @@ def _source(
     if each.langfuse_dataset is not None:
         return InDataset(langfuse, each.langfuse_dataset, each.key)
     return InCorrections(langfuse, clock_ns, kept_ns)
-
-
-def _shared(source: str | ReferencePlace, config: Config, fleet: Fleet) -> str | ReferencePlace:
-    """A place in Langfuse is the same for every monitor with these keys; a file may be another on each machine."""
-    if isinstance(source, str | InFile) or config.langfuse is None:
-        return source
-    from .shared import SharedPlace  # noqa: PLC0415  # only in a fleet
-
-    access = config.langfuse.access
-    identity = (access.base_url, access.public_key, source.entries.place, source.key, config.kept_for.ns)
-    return SharedPlace(source, json.dumps(identity), fleet)

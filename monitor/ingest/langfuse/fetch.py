@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from sidejudge.integrations.backoff import Backoff
@@ -28,7 +28,6 @@ from sidejudge.monitor.ingest.intake import Undecodable
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.errors import SidejudgeError
 
-from .fleet_share import FleetShare
 from .listed_trace import ListedTrace, all_own
 from .pending import Pending
 
@@ -39,6 +38,20 @@ PERHAPS_ITS: Final = (
     LangfuseErrorKind.REFUSED,
 )
 """Failures that may be the fault of the requested trace."""
+
+
+class Share(Protocol):
+    """This monitor's share of the traces, where several read one Langfuse."""
+
+    from_ns: int
+    """Up to where this monitor need not list again, ns since the epoch; it is handed to who comes after."""
+
+    @property
+    def shards(self) -> frozenset[int]: ...
+    def mine(self, trace_id: str) -> bool: ...
+    def cursor(self, shards: Collection[int], before_ns: int) -> int: ...
+    async def claim(self, trace_ids: Sequence[str]) -> tuple[set[str], set[str]]: ...
+    async def done(self, trace_ids: Collection[str]) -> None: ...
 
 
 class UnreadError(SidejudgeError):
@@ -113,7 +126,7 @@ class TraceFetcher:
         patience: Backoff,
         settle_ns: int,
         look_back_ns: int,
-        share: FleetShare | None = None,
+        share: Share | None = None,
     ) -> None:
         self._share = share
         self._langfuse, self._pending, self._intake = langfuse, pending, intake

@@ -28,13 +28,13 @@ from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .deletions import DeletedTraces, Erase
-from .fetch import TraceConsumer, TraceFetcher, introduced
-from .fleet_share import ELSEWHERE, FleetShare
+from .fetch import Share, TraceConsumer, TraceFetcher, introduced
 from .listed_trace import trace_of
 from .pending import Pending
 
 log = logging.getLogger("sidejudge.langfuse")
 
+ELSEWHERE: Final = "other monitors of the fleet read them"
 PULL: Final = "langfuse_pull"
 """Name of the fact that holds up to where start times need not be listed any more."""
 MOST_PENDING: Final = 20_000
@@ -85,7 +85,7 @@ class Pull:
         rootless_ns: int,
         retention_ns: int = 0,
         erase: Erase | None = None,
-        share: FleetShare | None = None,
+        share: Share | None = None,
     ) -> None:
         self.poll_s: Final = poll_ns / 1e9
         """How often ``poll`` is to be called, in s."""
@@ -178,7 +178,7 @@ class Pull:
                 await self._deleted.look(server)
             self._set_state("ok", "")
 
-    def _divide(self, share: FleetShare) -> None:
+    def _divide(self, share: Share) -> None:
         """Keep to the traces that are this monitor's by now; what came to it is listed from where it was left."""
         self.pending.keep(share.mine)
         gained, self._shards = share.shards - self._shards, share.shards

@@ -10,13 +10,12 @@ from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 
-from .fleet_share import FleetShare
+from .fetch import Share
 from .pull import Pull
 
 MOST_WAITING = 500
@@ -34,11 +33,12 @@ def traces_in(
     assembler: Assembler,
     waiting: Callable[[], int],
     clock_ns: Callable[[], int],
-    fleet: Fleet | None = None,
+    share: Share | None = None,
 ) -> Pull | None:
     """What reads the configured Langfuse; None where none is.
 
     It pauses while traces wait that could not be judged as fast as they came.
+    ``share`` is its part, where others read too.
     """
     source = config.sources.langfuse
     if source is None:
@@ -54,6 +54,6 @@ def traces_in(
         clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
         look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
         retention_ns=config.kept_for.ns,
-        share=None if fleet is None else FleetShare(fleet, f"{source.access.base_url} {source.access.public_key}"),
+        share=share,
         erase=lambda traces: erase(store.path, traces, scores=False, now_ns=clock_ns()),
     )  # fmt: skip

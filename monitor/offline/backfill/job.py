@@ -24,12 +24,12 @@ from sidejudge.monitor.config.units import Duration
 from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends, build_backends
 from sidejudge.monitor.evaluate.references.build import references
 from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations
-from sidejudge.monitor.sessions.windows import Identity
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.session import conversation, turn_of
 from sidejudge.scoring.errors import SidejudgeError
@@ -176,7 +176,7 @@ class Begun:
         if found is None:
             return WorkEstimate(traces=0, read=0, judged=0, questions=0.0, usd=0.0)
         for sighting in self.found.drawn:
-            if sighting.session_id and found.draw(Identity(None, None, sighting.session_id)).kept:
+            if sighting.session_id and found.draw(SessionIdentity(None, None, sighting.session_id)).kept:
                 by_id[sighting.session_id].append(sighting)
         cases = []
         for session_id in evenly(list(by_id), SESSIONS):

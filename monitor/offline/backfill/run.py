@@ -33,14 +33,13 @@ from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.result import SessionTurn, TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
-from sidejudge.monitor.sessions.turns import SessionTurn
 from sidejudge.monitor.sessions.windows import SessionLimits
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract

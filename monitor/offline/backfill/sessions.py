@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembled_trace import Closing
-from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
+from sidejudge.monitor.sessions.windows import SessionLimits, SessionWindows, key_of
 from sidejudge.scoring.trace.span import JsonRecord
 
 
@@ -38,7 +39,7 @@ class HeldTurn(NamedTuple):
 class PastSession:
     """The last session under an id, as it is to be judged."""
 
-    identity: Identity
+    identity: SessionIdentity
     turns: tuple[HeldTurn, ...]
     closing: Closing
 
@@ -68,12 +69,12 @@ class PastSession:
         return found
 
 
-def bucket_of(identity: Identity) -> bytes:
+def bucket_of(identity: SessionIdentity) -> bytes:
     """Where the turns of all sessions under one id are kept until it is known which belong together."""
     return key_of(identity, b"")
 
 
-def last_session(identity: Identity, turns: Iterable[HeldTurn], limits: SessionLimits) -> PastSession:
+def last_session(identity: SessionIdentity, turns: Iterable[HeldTurn], limits: SessionLimits) -> PastSession:
     """The last session of these turns (at least one)."""
     machine = SessionWindows(limits)
     joined: dict[bytes, list[HeldTurn]] = {}
@@ -94,10 +95,10 @@ def last_session(identity: Identity, turns: Iterable[HeldTurn], limits: SessionL
 
 def past_sessions(store: Store, limits: SessionLimits, window: Window) -> list[PastSession]:
     """The last session under each id among the held turns, where a turn of it lies in a window; by age."""
-    buckets: dict[bytes, Identity] = {}
+    buckets: dict[bytes, SessionIdentity] = {}
     sizes: dict[bytes, int] = {}
     for trace_id, key, service, environment, session_id, _, _, size, _, _ in store.recover_turns():
-        buckets[key], sizes[trace_id] = Identity(service, environment, session_id), size
+        buckets[key], sizes[trace_id] = SessionIdentity(service, environment, session_id), size
     found = []
     for key, identity in buckets.items():
         texts = [(bytes.fromhex(text["case"]["trace_id"]), text) for _, text in store.turns(key)]

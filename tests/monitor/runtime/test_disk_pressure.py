@@ -9,9 +9,10 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn
+from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
 from sidejudge.monitor.runtime.retention import RetentionTerms, free_space
-from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows
+from sidejudge.monitor.sessions.windows import SessionLimits, SessionWindows
 
 MINUTE = 60 * 10**9
 LATE, RETENTION = 10 * MINUTE, 24 * 60 * MINUTE
@@ -76,7 +77,7 @@ class Kept:
     async def report(self, number: int, *, judged: bool = True) -> bytes:
         """A session of one turn, a session a second; its key."""
         now_ns, trace_id = START + number * 10**9, number.to_bytes(16, "big")
-        identity = Identity("shop", None, f"s{number}")
+        identity = SessionIdentity("shop", None, f"s{number}")
         key = self.sessions.join(identity, trace_id, 8192, now_ns)
         turn = StoredTurn(
             key=key, service="shop", environment=None, session_id=identity.session_id, turn=stated(number)
@@ -149,7 +150,7 @@ async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgott
     # A session goes on if and only if what was said in it is still there.
     for number, key in enumerate(keys):
         again = kept.sessions.join(
-            Identity("shop", None, f"s{number}"), b"new" + bytes(13), 1, START + len(keys) * 10**9
+            SessionIdentity("shop", None, f"s{number}"), b"new" + bytes(13), 1, START + len(keys) * 10**9
         )
         assert (again == key) is held[number], number
 

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from sidejudge.monitor.evaluate.result import EndReason
 from tests.faults.test_replicas import CONFIG, traffic
-from tests.monitor.ingest.test_joining import Ring
+from tests.monitor.peers.test_joining import Ring
 from tests.running import free_port
 from tests.waiting import until
 

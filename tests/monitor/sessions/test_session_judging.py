@@ -7,10 +7,11 @@ import pytest
 from sidejudge.monitor.api.report import VerdictQuery
 from sidejudge.monitor.config import ConfigError
 from sidejudge.monitor.deliver.commit import _turn_head
+from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.app import Monitor
-from sidejudge.monitor.sessions.windows import Identity, draw
+from sidejudge.monitor.sessions.windows import draw
 from tests.otlp_requests import S, request, span, trace
 
 MINUTE = 60_000_000_000
@@ -164,7 +165,7 @@ async def test_sessions_are_drawn_by_their_id_and_traces_by_theirs(bench):
     drawn = {
         f"chat-{n}"
         for n in range(1, 41)
-        if draw(Identity("shop", None, f"chat-{n}"), 0.25).randomness >= threshold(0.25)
+        if draw(SessionIdentity("shop", None, f"chat-{n}"), 0.25).randomness >= threshold(0.25)
     }
     assert set(found) == drawn
     assert set(found.values()) == {0.25}

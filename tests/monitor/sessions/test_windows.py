@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from scipy.stats import binomtest
 
-from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows, StoredTurnHead, draw, key_of
+from sidejudge.monitor.evaluate.result import SessionIdentity
+from sidejudge.monitor.sessions.windows import SessionLimits, SessionWindows, StoredTurnHead, draw, key_of
 
 LIMITS = SessionLimits(idle_ns=10, late_ns=20, max_turns=3, max_bytes=1_000, max_sessions=100)
-CHAT = Identity("shop", "prod", "chat")
+CHAT = SessionIdentity("shop", "prod", "chat")
 
 
 def tid(number: int) -> bytes:
@@ -66,38 +67,39 @@ def test_a_full_session_is_closed_at_once_and_what_goes_on_is_not_taken_for_a_ne
 
 def test_too_many_sessions_are_closed_oldest_first():
     sessions = SessionWindows(SessionLimits(idle_ns=10, max_sessions=2))
-    keys = [sessions.join(Identity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(3)]
+    keys = [sessions.join(SessionIdentity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(3)]
     assert closings(sessions, 3) == [(keys[0], "pressure", 1, True)]
 
 
 def test_too_many_bytes_in_all_close_the_oldest_first():
     sessions = SessionWindows(SessionLimits(idle_ns=10, max_open_bytes=25))
-    first, second = (sessions.join(Identity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(2))
+    first, second = (sessions.join(SessionIdentity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(2))
     assert closings(sessions, 3) == []
-    sessions.join(Identity("shop", None, "s1"), tid(3), 10, 3)
+    sessions.join(SessionIdentity("shop", None, "s1"), tid(3), 10, 3)
     assert closings(sessions, 3) == [(first, "pressure", 1, True)]
-    assert sessions.join(Identity("shop", None, "s0"), tid(4), 30, 4) == first
+    assert sessions.join(SessionIdentity("shop", None, "s0"), tid(4), 30, 4) == first
     assert closings(sessions, 4) == [(second, "pressure", 1, True), (first, "pressure", 2, True)]
 
 
 def test_services_and_environments_have_their_own_sessions():
-    keys = {key_of(Identity(s, e, "1"), tid(1)) for s in ("shop", "desk", None) for e in ("prod", None)}
+    keys = {key_of(SessionIdentity(s, e, "1"), tid(1)) for s in ("shop", "desk", None) for e in ("prod", None)}
     assert len(keys) == 6
-    assert draw(Identity("shop", None, "1"), 0.3).randomness == draw(Identity("desk", "prod", "1"), 0.3).randomness
+    one, other = SessionIdentity("shop", None, "1"), SessionIdentity("desk", "prod", "1")
+    assert draw(one, 0.3).randomness == draw(other, 0.3).randomness
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.25, 1.0])
 def test_sessions_are_drawn_at_their_rate_and_nested(rate):
-    drawn = [draw(Identity("shop", None, f"session-{n}"), rate) for n in range(20_000)]
+    drawn = [draw(SessionIdentity("shop", None, f"session-{n}"), rate) for n in range(20_000)]
     assert binomtest(sum(d.kept for d in drawn), 20_000, rate).pvalue > 1e-6
     assert {d.probability for d in drawn} <= {d.base_probability for d in drawn} | {None}
-    more = [draw(Identity("shop", None, f"session-{n}"), min(1.0, 2 * rate)) for n in range(20_000)]
+    more = [draw(SessionIdentity("shop", None, f"session-{n}"), min(1.0, 2 * rate)) for n in range(20_000)]
     assert all(m.kept for d, m in zip(drawn, more, strict=True) if d.kept)
 
 
 @given(st.text(max_size=30), st.floats(0.001, 1))
 def test_any_session_id_can_be_drawn(session_id, rate):
-    identity = Identity(None, None, session_id + "\ud800")
+    identity = SessionIdentity(None, None, session_id + "\ud800")
     assert draw(identity, rate) == draw(identity, rate)
     assert len(key_of(identity, tid(1))) == 16
 
@@ -114,7 +116,7 @@ class Conversing(RuleBasedStateMachine):
 
     @rule(trace=st.integers(1, 8), session=st.integers(1, 2), size=st.integers(1, 500))
     def join(self, trace, session, size):
-        identity = Identity("shop", None, f"s{trace % 2}")
+        identity = SessionIdentity("shop", None, f"s{trace % 2}")
         former = self.stored.get(tid(trace))
         key = self.sessions.join(identity, tid(trace), size, self.now, former=former.key if former else None)
         if former is not None:

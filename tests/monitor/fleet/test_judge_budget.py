@@ -12,8 +12,8 @@ from sidejudge.integrations.postgres.spend import SpendLimit, SpendTotals
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.evaluate.judge.budget import AHEAD_S, HOUR_S, JudgeBudget
-from sidejudge.monitor.evaluate.judge.fleet_budget import FleetBudget, granted_usd
 from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.fleet.judge_budget import FleetBudget, granted_usd
 from tests.postgres_server import PostgresServer
 
 HOUR = SpendLimit(10.0, 0, HOUR_S, 3600.0)

@@ -15,12 +15,12 @@ from typing import Final
 from sidejudge.integrations.postgres import shared
 from sidejudge.integrations.postgres.database import Transaction
 from sidejudge.integrations.postgres.errors import DatabaseError
-from sidejudge.monitor.fleet.fleet import Fleet
+
+from .fleet import Fleet
 
 log = logging.getLogger("sidejudge.langfuse")
 
 SHARDS: Final = 8
-ELSEWHERE: Final = "other monitors of the fleet read them"
 AGAIN_S: Final = 120.0
 """After how long a trace that another monitor began is read here, where it holds the trace's lease no longer."""
 

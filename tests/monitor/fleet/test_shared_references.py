@@ -14,16 +14,15 @@ from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudg
 from sidejudge.integrations.postgres.archive import purge
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.fleet import FleetSection
-from sidejudge.monitor.evaluate.references import shared
 from sidejudge.monitor.evaluate.references.places import InCorrections, InDataset, Unreadable
-from sidejudge.monitor.evaluate.references.shared import STALE_S, TAKE_S, SharedPlace
+from sidejudge.monitor.fleet import references as shared
 from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.fleet.references import STALE_S, TAKE_S, SharedPlace
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.monitor.evaluate.references.test_references import correct
 from tests.postgres_server import PostgresServer
-
-from .test_references import correct
 
 ONE, TWO = "1" * 32, "2" * 32
 

@@ -14,11 +14,11 @@ from typing import Final, TypeAlias
 
 from sidejudge.integrations.postgres import shared
 from sidejudge.integrations.postgres.database import Transaction
-from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.evaluate.references.entries import MOST_CHARACTERS, Entries
+from sidejudge.monitor.evaluate.references.places import ReferencePlace, Unreadable
 from sidejudge.scoring.trace.span import Json
 
-from .entries import MOST_CHARACTERS, Entries
-from .places import ReferencePlace, Unreadable
+from .fleet import Fleet
 
 log = logging.getLogger("sidejudge.references")
 

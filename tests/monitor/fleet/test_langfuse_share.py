@@ -12,7 +12,8 @@ from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudg
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.fleet.fleet import Fleet
-from sidejudge.monitor.ingest.langfuse.fleet_share import ELSEWHERE, SHARDS, FleetShare, shard_of
+from sidejudge.monitor.fleet.langfuse_share import SHARDS, FleetShare, shard_of
+from sidejudge.monitor.ingest.langfuse.pull import ELSEWHERE
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.monitor.ingest.langfuse.test_pull import Bench, rows, trace_id

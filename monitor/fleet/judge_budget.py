@@ -14,9 +14,9 @@ from typing import Final
 from sidejudge.integrations.postgres import spend
 from sidejudge.integrations.postgres.database import Transaction
 from sidejudge.integrations.postgres.spend import SpendLimit, SpendTotals
-from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.evaluate.judge.budget import AHEAD_S, HOUR_S, JudgeBudget
 
-from .budget import AHEAD_S, HOUR_S, JudgeBudget
+from .fleet import Fleet
 
 _FIRST: Final = 4
 """What is left is divided by so many times the monitors: that much each may have before it knows what it needs."""

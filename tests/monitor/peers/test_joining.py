@@ -17,8 +17,8 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin, SpanHeader
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
-from sidejudge.monitor.ingest.joining import Joining
-from sidejudge.monitor.ingest.peers import Peers
+from sidejudge.monitor.peers.joining import Joining
+from sidejudge.monitor.peers.peers import Peers
 
 S = 1_000_000_000
 TICK = S // 4

@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from .assembled_trace import Closing
-from .assembler import Assembler
+from sidejudge.monitor.ingest.assembled_trace import Closing
+from sidejudge.monitor.ingest.assembler import Assembler
+
 from .peers import Peer, Peers
 
 _log = logging.getLogger("sidejudge.joining")
