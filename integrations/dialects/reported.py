@@ -17,7 +17,8 @@ Feedback: a user's rating or comment on an answer, where clients write it on a s
 | Logfire | an annotation: ``logfire.feedback.name`` names the attribute that holds the value |
 | GenAI conventions | a span event ``gen_ai.evaluation.result`` whose name speaks of feedback |
 
-Scores that Langfuse, LangSmith or MLflow take through an API of their own travel on no span and are not seen here.
+Scores that Langfuse, LangSmith or MLflow take through an API of their own travel on no span. Those in Langfuse that a
+rubric asks for are read there and come as log records of that name (``monitor/feedback/reported_scores.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from sidejudge.integrations.raw import EVALUATION, AttributeValue, RawEvent
+from sidejudge.integrations.raw import EVALUATION, REPORTED_VIA, AttributeValue, RawEvent
 from sidejudge.scoring.case.feedback import KEYS
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
@@ -56,7 +57,7 @@ def _score(event: RawEvent, span_id: str) -> ReportedScore | None:
     name = given.get("gen_ai.evaluation.name")
     if not isinstance(name, str) or not name.strip() or "feedback" in name.lower():
         return None
-    if any(key.startswith(_OWN) for key in given):
+    if any(key.startswith(_OWN) and key != REPORTED_VIA for key in given):
         return None
     value, invalid = number(given.get("gen_ai.evaluation.score.value"))
     if invalid is None and isinstance(given.get("error.type"), str):
@@ -67,6 +68,7 @@ def _score(event: RawEvent, span_id: str) -> ReportedScore | None:
         label=_text(given, ("gen_ai.evaluation.score.label",), LONGEST_NAME),
         explanation=_text(given, ("gen_ai.evaluation.explanation",), LONGEST_TEXT),
         by=_text(given, _BY, LONGEST_NAME),
+        via="langfuse" if given.get(REPORTED_VIA) == "langfuse" else "telemetry",
         at_ns=event.time_ns,
         span_id=span_id,
         invalid=invalid,

@@ -24,9 +24,10 @@ from .client import Langfuse, Query
 from .existing_scores import MOST_IDS, read_back
 from .observations import instant_ns
 from .pages import PAGE, Row, by_cursor, by_number
-from .scores import timestamp
+from .scores import WRITTEN, timestamp
 
 _FIELDS: Final = "details,subject,annotation"
+_SOURCES: Final = {"EVAL": "an evaluator of Langfuse"}
 SubjectKind: TypeAlias = Literal["trace", "session"]
 
 
@@ -160,6 +161,46 @@ async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3:
                     id=id_, subject=of[1], name=name, value=value,
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     observation=of[2] or "",
+                )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignScore:
+    """One score of a trace that this product has not written: by a person, another evaluator, or Langfuse's own.
+
+    ``value`` is a truth value as 1 or 0, a text where it is a category. ``by`` is who gave it, as far as the score
+    states that; ``at_ns`` is when it was given or edited.
+    """
+
+    id: str
+    trace_id: str
+    observation: str | None
+    name: str
+    value: float | str
+    comment: str | None
+    by: str | None
+    at_ns: int
+
+
+async def scores_named(
+    langfuse: Langfuse, name: str, *, since_ns: int, until_ns: int, v3: bool
+) -> AsyncIterator[ForeignScore]:
+    """Scores of others of this name that have their time in [since, until). Raises ``LangfuseError``."""
+    query = {"name": name, "fields": _FIELDS}
+    async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
+        for row in rows:
+            metadata = row.get("metadata")
+            held: Mapping[str, Json] = metadata if isinstance(metadata, Mapping) else {}
+            id_, value, of = _text(row.get("id")), value_of(row), subject_of(row)
+            if id_ is None or value is None or of is None or of[0] != "trace" or WRITTEN in held:
+                continue
+            if row.get("name") == name and row.get("dataType") != "CORRECTION":
+                times = (instant_ns(row.get(key)) or 0 for key in ("timestamp", "updatedAt"))
+                given_by = (row.get("authorUserId"), held.get("evaluator"), _SOURCES.get(str(row.get("source"))))
+                yield ForeignScore(
+                    id=id_, trace_id=of[1], observation=of[2], name=name, value=value,
+                    comment=_text(row.get("comment")), by=next(filter(None, map(_text, given_by)), None),
+                    at_ns=max(times),
                 )  # fmt: skip
 
 

@@ -50,6 +50,7 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.evaluate.references.build import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
+from sidejudge.monitor.feedback.reported_scores import names_asked
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
@@ -161,7 +162,7 @@ class MonitorParts:
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
         self.annotating = _annotating(
-            config, self.sinks.langfuse, self.store, self.exporter, clock_ns, fleet=self.fleet
+            config, self.sinks.langfuse, self.store, self.exporter, clock_ns, fleet=self.fleet, intake=self.intake
         )
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
@@ -452,13 +453,19 @@ def _annotating(
     clock_ns: Callable[[], int],
     *,
     fleet: Fleet | None,
+    intake: Intake,
 ) -> LangfuseFeedback | None:
     sink, judge = config.sinks.langfuse, config.evaluators.judge
-    if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
+    rubrics = reached(config)
+    others = names_asked(rubrics.values())
+    if sink is None or scores_out is None:
+        return None
+    if not (others or sink.annotations or sink.annotation_queue or sink.failure_dataset):
         return None
     kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
     return LangfuseFeedback(
-        sink, scores_out=scores_out, store=store, rubrics=reached(config), counters=counters,
+        sink, scores_out=scores_out, store=store, rubrics=rubrics, counters=counters,
         redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=clock_ns,
-        fleet=fleet,
+        fleet=fleet, late_ns=config.late_for.ns,
+        take_logs=partial(intake.consume_logs, encoding="json"),
     )  # fmt: skip

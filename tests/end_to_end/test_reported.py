@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+
 RUBRICS = {"reported": {"metrics": [{"name": "Answer Helpfulness", "good": 0.8, "acceptable": 0.6}]}}
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -60,3 +64,50 @@ def test_a_late_evaluation_revises_and_our_own_events_do_not(serving):
     assert revised["revision"] > 1
     (score,) = revised["scores"]
     assert score["details"]["by"] == ["ragas (telemetry)"]
+
+
+def test_scores_of_others_in_langfuse_become_verdicts_and_our_own_do_not(serving):
+    resource = {"attributes": attributes(**{"service.name": "support"})}
+    span = {
+        "traceId": TRACE, "spanId": SPAN, "name": "chat m", "kind": 3,
+        "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000",
+        "attributes": attributes(**{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}),
+    }  # fmt: skip
+    metrics = [{"name": "Answer Helpfulness", "good": 0.8, "acceptable": 0.6}, {"name": "run_health", "good": 0.8}]
+    with FakeLangfuse(Mode.NEW) as fake:
+        sink = {
+            "base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "timeout": "2s",
+            "annotations": {"every": "1s"},
+        }  # fmt: skip
+        monitor = serving(
+            sinks={"langfuse": sink}, rubrics={"reported": {"metrics": metrics}},
+            routes=[{"rubrics": ["run_health", "reported"]}],
+        )  # fmt: skip
+
+        def give(name, value, **more):
+            fake.scores.add(id=f"{name}-{value}", traceId=TRACE, name=name, value=value, dataType="NUMERIC", **more)
+
+        give("Answer Helpfulness", 0.9, source="EVAL", comment="To the point.")  # before there is a verdict
+        give("run_health", 0.0, metadata={"written": "2026-01-01T00:00:00.000Z"})
+        give("Answer Tone", 0.0, source="API")
+        post(monitor, "traces", {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]})
+        monitor.settled(1)
+        monitor.until(lambda: "value" in helpful(monitor), "the score is not read", seconds=30)
+        assert helpful(monitor)["value"] == 0.9
+        assert helpful(monitor)["details"]["by"] == ["an evaluator of Langfuse (langfuse)"]
+        own = next(each for each in verdict(monitor)["scores"] if each["metric"] != helpful(monitor)["metric"])
+        assert own["status"] == "unavailable"
+        give("Answer Helpfulness", 0.2, source="ANNOTATION", authorUserId="ann", observationId=SPAN)
+        monitor.until(lambda: helpful(monitor)["value"] < 0.9, "the person's score is not read", seconds=30)
+        assert helpful(monitor)["value"] == pytest.approx(0.55)
+        assert set(helpful(monitor)["details"]["by"]) == {"an evaluator of Langfuse (langfuse)", "ann (langfuse)"}
+        revision = verdict(monitor)["revision"]
+        monitor.stop()
+        monitor.start()
+        give("Answer Helpfulness", 0.3, source="ANNOTATION", authorUserId="bob")
+        monitor.until(lambda: helpful(monitor)["details"]["reported"] == 3, "a later score is not read", seconds=30)
+        assert verdict(monitor)["revision"] == revision + 1, "what was taken in before the restart is not taken again"
+
+
+def helpful(monitor):
+    return next(each for each in verdict(monitor)["scores"] if "elpful" in each["metric"])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sidejudge.integrations.langfuse.annotations import PAGE, read_annotations, value_of
+from sidejudge.integrations.langfuse.annotations import PAGE, read_annotations, scores_named, value_of
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse.server import Mode, answer, stamp, too_many
 
@@ -19,14 +19,14 @@ def at(ns: int) -> str:
     return stamp(datetime.fromtimestamp(ns / 1e9, UTC))
 
 
-def write(fake, name, value, *, at_ns=NOW_NS - 10**9, **more):
+def write(fake, name, value, *, at_ns=NOW_NS - 10**9, called=None, **more):
     kind = "BOOLEAN" if isinstance(value, bool) else "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
     value = float(value) if isinstance(value, bool) else value
     stated = {"traceId": "t1", "dataType": kind, "source": "ANNOTATION", "authorUserId": "ann", "id": name, **more}
     if "sessionId" in more:
         del stated["traceId"]
     with fake.guard:
-        fake.scores._store({"environment": "default", "name": name, "value": value, **stated}, at(at_ns))
+        fake.scores._store({"environment": "default", "name": called or name, "value": value, **stated}, at(at_ns))
 
 
 async def read(client, *, v3, since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS):
@@ -100,3 +100,24 @@ def test_recorded_annotations_and_corrections_are_read_as_they_were_meant(shared
     assert value_of(row) == "the corrected output"
     rows = json.loads((folder / "score-list-v2-by-trace-filter.dual.json").read_text())["response"]["body"]["data"]
     assert [value_of(row) for row in rows][:3] == ["pass", 1.0, 0.9]
+
+
+@pytest.mark.parametrize(("mode", "v3"), [(Mode.V3, False), (Mode.NEW, True)])
+async def test_scores_of_a_name_are_read_with_whose_they_are_but_for_our_own(fake, client, mode, v3):
+    fake.mode = mode
+    many = {"called": "tone", "source": "API"}
+    write(fake, "a", "good", observationId="o1", **{**many, "source": "ANNOTATION"})
+    write(fake, "b", 0.5, **many | {"authorUserId": None, "metadata": {"evaluator": "ragas"}, "comment": "Flat."})
+    write(fake, "c", True, **many | {"authorUserId": None, "source": "EVAL"})
+    write(fake, "d", 0.1, **many | {"authorUserId": None})
+    write(fake, "ours", 0.2, **many | {"authorUserId": None, "metadata": {"written": "2026-01-01T00:00:00.000Z"}})
+    write(fake, "text", "Better so.", dataType="CORRECTION", **many)
+    write(fake, "elsewhere", 0.3, sessionId="s1", **many)
+    write(fake, "another", 0.3, source="API")
+    write(fake, "old", 0.3, at_ns=NOW_NS - 2 * DAY_NS, **many)
+    scores = scores_named(client(), "tone", since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS, v3=v3)
+    found = {(each.value, each.by, each.comment, each.trace_id, each.observation) async for each in scores}
+    assert found == {
+        ("good", "ann", None, "t1", "o1"), (0.5, "ragas", "Flat.", "t1", None),
+        (1.0, "an evaluator of Langfuse", None, "t1", None), (0.1, None, None, "t1", None),
+    }  # fmt: skip
