@@ -306,10 +306,10 @@ def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None
         meant = f"did you mean {rubric}.{near[0]}?" if near else f"valid here: {listed(criteria)}"
         reading.complain(f"rubric {rubric} has no metric {metric!r}; {meant}", "use")
         reading.check()
-    return changed(criteria[metric], reading, name)
+    return with_changes(criteria[metric], reading, name)
 
 
-def changed(criterion: Criterion, reading: Reading, name: str) -> Criterion:
+def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion:
     """A criterion with what a declaration changes in it: weight, bands, blocker, prerequisite, words of its card."""
     metric = criterion.metric
     bands = _new_bands(reading, metric.bands)

@@ -14,7 +14,7 @@ from sidejudge.scoring.trace.span import Json, SpanKind
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.score import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
 
-from .metric import KINDS, Sources, changed, read_metric
+from .metric import KINDS, Sources, read_metric, with_changes
 from .reading import DeclarationError, Fault, Reading, listed
 from .spans import SpanMatch
 
@@ -145,7 +145,7 @@ def _changed(known: Criterion, entry: Mapping[str, Json]) -> Criterion:
     """A metric of the extended rubric with what is changed in it."""
     keys = ("id", "weight", "good", "acceptable", "blocker", "prerequisite", "title", "meaning", "short", "bounds")
     reading = Reading(entry, keys)
-    return changed(known, reading, known.metric.id)
+    return with_changes(known, reading, known.metric.id)
 
 
 def _with_weights(

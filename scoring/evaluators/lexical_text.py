@@ -24,7 +24,7 @@ from sidejudge.scoring.lexical.statement import (
     covers,
     read_statement,
     states_the_same,
-    words_of,
+    word_list,
 )
 from sidejudge.scoring.lexical.text import normalise, tokens
 from sidejudge.scoring.lexical.topics import read_topics
@@ -44,7 +44,7 @@ _OPEN = NoAnswer(Reason("words alone cannot tell: it needs a judge"))
 _NAME_ENDINGS = ("name", "names", "nombre", "नाम")
 """How the name of a field ends that holds a name (``customer_name``)."""
 _DEMONYMS = ("man", "men", "woman", "women", "ish", "ese", "ian", "ians", "ean", "eans", "ican", "icans")
-_CALENDAR = words_of(
+_CALENDAR = word_list(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august",
     "september october november december christmas easter ok okay tv online english german spanish",
     "french dutch swiss danish irish welsh greek british american european",
@@ -54,7 +54,7 @@ _CALENDAR = words_of(
     "north south east west northern southern eastern western god mum mom dad grandma grandpa internet facebook google",
 )
 """Words with a capital that name no party: a writer may know them without the transcript."""
-_OF_TITLES = words_of(
+_OF_TITLES = word_list(
     "prime minister president chancellor king queen prince princess emperor pope bishop senator governor mayor",
     "general captain colonel major sergeant officer judge justice secretary director chairman chief doctor",
     "professor sir lord lady saint white black red blue green gold golden silver grey gray brown pink purple",

@@ -15,18 +15,19 @@ from sidejudge.scoring.verdict.verdict import Verdict, reach_verdict
 
 from . import lexical
 
-Answerer = Callable[[Case, Question], Reply]
+PlainEvaluator = Callable[[Case, Question], Reply]
+"""An evaluator that is a function and answers at once."""
 
 
 def score(
     case: Case,
     rubric: Rubric,
     *,
-    answer: Answerer = lexical.answer,
+    answer: PlainEvaluator = lexical.answer,
     created_at: str,
     memo: OutcomeMemo | None = None,
 ) -> Verdict:
-    """The verdict on a case, with a plain function as the only answerer (offline use, tests).
+    """The verdict on a case, with a plain function as the only evaluator (offline use, tests).
 
     ``created_at`` is an ISO 8601 time in UTC: this layer has no clock.
     """
@@ -47,5 +48,5 @@ def score(
 
 
 def nobody(_case: Case, _question: Question) -> Reply:
-    """An answerer that knows nothing."""
-    return NoAnswer(Reason("no answerer is configured"))
+    """An evaluator that knows nothing."""
+    return NoAnswer(Reason("no evaluator is configured"))

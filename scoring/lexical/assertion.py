@@ -10,23 +10,23 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .statement import AGENT, CUSTOMER, TURNS, Statement, read_statement, root, words_of
+from .statement import AGENT, CUSTOMER, TURNS, Statement, read_statement, root, word_list
 from .text import tokens
 from .transcript import Moment
 
 _SENTENCES = re.compile(r"(?<=[.!?;।。！？])\s+|\n")
 _CLAUSES = re.compile(r"[,;:–—()।。]\s|\s(?:and|but|because|so that|und|aber|weil|y|pero|porque)\s", re.IGNORECASE)
 _FIRST_PERSON = frozenset(("i", "we", "ich", "wir"))
-_DETERMINERS = words_of(
+_DETERMINERS = word_list(
     "the a an this that my your our der die das mein meine ihr ihre unser unsere el la los las mi su"
 )
-_AUXILIARIES = words_of(
+_AUXILIARIES = word_list(
     "have has had am is are was were do did m ve s already just habe haben hat bin ist sind war schon ya"
 )
 _ATTITUDES = frozenset(
     map(
         root,
-        words_of(
+        word_list(
             "think thought believe hope guess suppose say said tell told heard hear imagine suggest like need",
             "seem nearly",
             "glaube denke hoffe möchte muss sagt sagte creo pienso espero dice dijo parece quiero",

@@ -16,7 +16,7 @@ from typing import Final
 from .facts import MAX_TEXT, NumberInText, numbers
 from .lexicon import STOPWORDS
 from .numerals import CURRENCIES, NUMBER_WORDS, spoken_numbers
-from .statement import root, words_of
+from .statement import root, word_list
 from .text import fold_digits, normalise, tokens
 
 _UNREAD: Final = re.compile(
@@ -65,14 +65,14 @@ _BETWEEN: Final = frozenset(("to", "or", "bis", "oder", "a", "o"))
 """What stands between the ends of a range."""
 _LONGEST: Final = 15
 _ARTICLES: Final = frozenset(("a", "an", "ein", "eine", "einen", "einer", "un", "una"))
-_NUMBERED: Final = words_of(
+_NUMBERED: Final = word_list(
     "gate room row floor page ticket flight platform order number no seat line bus channel zimmer gleis nummer tor"
 )
 """What bears a number as its name: no arithmetic leads to it."""
 _TIME: Final = frozenset(
     map(
         root,
-        words_of(
+        word_list(
             "seconds minutes hours days nights weeks months years minuten stunden tage wochen monate jahre",
             "minutos horas días semanas meses años",
         ),

@@ -21,19 +21,19 @@ MAX_STATEMENT = 4000
 _ENDINGS = ("ing", "ed", "es", "en", "s", "e")
 
 
-def words_of(*lines: str) -> frozenset[str]:
+def word_list(*lines: str) -> frozenset[str]:
     """A word list written as lines, normalised."""
     return frozenset(normalise(word) for line in lines for word in line.split())
 
 
-_LIGHT = words_of(
+_LIGHT = word_list(
     "a an the of for and about regarding is was are were be been being has have had do does did this that it its his",
     "her their your our my there s der die das des dem den ein eine einen einem einer und ist sind war wurde wurden",
     "hat haben von für über el los las un una y de del es son fue ha por para sobre है हैं था थी थे का की के को में और",
 )
 """Words that do not change the meaning; prepositions of direction (*from*, *to*) do, and are not among them."""
 
-_DENIALS = words_of(
+_DENIALS = word_list(
     "not no never t didn doesn don wasn weren isn aren hasn haven hadn nicht nie kein keine keinen nunca नहीं न",
 )
 """Words that only deny."""
@@ -153,7 +153,7 @@ def _is_subsequence(part: Iterable[T], whole: Iterable[T], same: Callable[[T, T]
 TURNS = NEGATIONS | frozenset(
     map(
         root,
-        words_of(
+        word_list(
             "if whether unless may might could would should will can shall ask asks want wants wish wishes request",
             "demand offer promise propose plan consider deny decline reject refuse dispute doubt threaten attempt try",
             "pending fail unable cancel reverse revoke withdraw instead almost wrong wrongly incorrect false claim",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .statement import AGENT, CUSTOMER, Statement, root, words_of
+from .statement import AGENT, CUSTOMER, Statement, root, word_list
 from .text import normalise
 
 _GENERAL = {
@@ -56,7 +56,7 @@ _DOING = (
 _WISHES = frozenset(
     map(
         root,
-        words_of(
+        word_list(
             "wants want asks ask asking requesting request requests needs need would like to call calls calling called",
             "contact contacts contacting inquire inquires inquiring inquiry enquiry enquiring question questions query",
             "issue issues problem problems concern help assistance information info please with on i d",

@@ -117,7 +117,7 @@ class PendingMetrics(Generic[K]):
 
     def give(self, replies: Mapping[Question, Reply]) -> None:
         """Answer every open question. A question without a reply counts as one that nobody could answer."""
-        nobody = NoAnswer(Reason("no answerer is configured for this question"))
+        nobody = NoAnswer(Reason("no evaluator is configured for this question"))
         self.advance({question: replies.get(question, nobody) for question in self.questions})
 
     def advance(self, replies: Mapping[Question, Reply]) -> bool:

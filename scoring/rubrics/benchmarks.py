@@ -32,12 +32,12 @@ _EMBEDDED = (Method.EXACT, Method.EMBEDDING)
 _JUDGED = (Method.JUDGE,)
 
 
-def at_least(bound: float) -> Bands:
+def passes_from(bound: float) -> Bands:
     """Passed from the bound up."""
     return Bands((("pass", bound),), "fail")
 
 
-def at_most(bound: float) -> Bands:
+def passes_up_to(bound: float) -> Bands:
     """Passed up to the bound."""
     return Bands((("pass", bound),), "fail", higher_is_better=False)
 
@@ -121,7 +121,7 @@ METRICS = (
         meaning="Whether the output states only what the transcript or the expected outcome supports.",
         formula="claims_supported / total_claims; 1 when nothing is claimed",
         raw=faithfulness,
-        threshold=at_least(0.90),
+        threshold=passes_from(0.90),
         methods=_CHECKED,
         undefined="there is neither transcript nor expected outcome, or no evaluator decides if a claim is supported",
     ),
@@ -131,7 +131,7 @@ METRICS = (
         meaning="Whether hardly any fact of the output stands neither in the transcript nor in the expected outcome.",
         formula="hallucinated_facts / total_facts, a ratio; 0 when nothing is stated",
         raw=hallucination_rate,
-        threshold=at_most(0.02),
+        threshold=passes_up_to(0.02),
         methods=_CHECKED,
         undefined="there is neither transcript nor expected outcome, or no evaluator decides whether a fact is made up",
     ),
@@ -141,7 +141,7 @@ METRICS = (
         meaning="Whether the output speaks of what was asked: the input, of a conversation the user's last message.",
         formula="cosine_similarity(embedding(output), embedding(question)), clamped to [0, 1]",
         raw=answer_relevancy,
-        threshold=at_least(0.85),
+        threshold=passes_from(0.85),
         methods=_EMBEDDED,
         undefined="the question is not known, or there are no embeddings",
     ),
@@ -152,7 +152,7 @@ METRICS = (
         formula="0.50 × F1 over facts matched one to one (by embeddings at cosine >= 0.80 where figures agree) + "
         "0.50 × semantic similarity (cosine of embeddings)",
         raw=answer_correctness,
-        threshold=at_least(0.85),
+        threshold=passes_from(0.85),
         methods=(Method.EXACT, Method.EMBEDDING, Method.JUDGE),
         undefined="there is no expected outcome or no embeddings, or no evaluator decides if two facts are the same",
     ),
@@ -162,7 +162,7 @@ METRICS = (
         meaning="Whether the context that the output draws on (documents, else turns of the transcript) was needed.",
         formula="relevant_pieces_used / total_pieces_referenced",
         raw=contextual_precision,
-        threshold=at_least(0.85),
+        threshold=passes_from(0.85),
         methods=(Method.LEXICAL, Method.JUDGE),
         undefined=f"{_NO_REFERENCE} or no piece of context, or no evaluator decides which pieces are used",
     ),
@@ -172,7 +172,7 @@ METRICS = (
         meaning="Whether the output draws on the context (documents, else turns of the transcript) that was needed.",
         formula="relevant_pieces_used / total_relevant_in_input",
         raw=contextual_recall,
-        threshold=at_least(0.85),
+        threshold=passes_from(0.85),
         methods=(Method.LEXICAL, Method.JUDGE),
         undefined=f"{_NO_REFERENCE} or no piece of context, or no evaluator decides which pieces are needed",
     ),
@@ -182,7 +182,7 @@ METRICS = (
         meaning="Whether the output draws on the context that was needed and on no other.",
         formula="(Precision + Recall) / 2, of their raw values",
         raw=contextual_relevancy,
-        threshold=at_least(0.85),
+        threshold=passes_from(0.85),
         methods=(Method.LEXICAL, Method.JUDGE),
         undefined=f"{_NO_REFERENCE} or no piece of context, or no evaluator decides which pieces are used and needed",
     ),
@@ -193,7 +193,7 @@ METRICS = (
         formula="mean(step_scores); per step 1.0 = sound, 0.5 = partial, 0.0 = wrong; "
         "0 when only the expected outcome reasons",
         raw=argument_correctness,
-        threshold=at_least(0.85),
+        threshold=passes_from(0.85),
         methods=_JUDGED,
         undefined=f"{_NO_REFERENCE} or no judge; not applicable when neither side reasons",
     ),
@@ -203,7 +203,7 @@ METRICS = (
         meaning="Whether the output follows the instructions: those of config.instructions, else of the system prompt.",
         formula="instructions_followed / total_instructions",
         raw=instruction_following,
-        threshold=at_least(0.95),
+        threshold=passes_from(0.95),
         methods=_JUDGED,
         undefined="there are neither instructions nor a system prompt, or no judge; not applicable when none is given",
     ),
@@ -213,7 +213,7 @@ METRICS = (
         meaning="Whether closed-form fields (labels, scores, ids, texts of three words at most) are the reference's.",
         formula="exact_matches / total_predictions, over all such fields that either side has",
         raw=_exact_match,
-        threshold=at_least(0.90),
+        threshold=passes_from(0.90),
         methods=(Method.EXACT,),
         undefined=f"{_NO_REFERENCE}; not applicable when it has no closed-form field",
     ),
@@ -228,7 +228,7 @@ METRICS = (
             {rubric.id: rubric for rubric in (qa.RUBRIC, entity.RUBRIC, text.RUBRIC, translation.RUBRIC)},
             answer_correctness,
         ),
-        threshold=at_least(0.90),
+        threshold=passes_from(0.90),
         methods=(Method.EXACT, Method.LEXICAL, Method.EMBEDDING, Method.JUDGE),
         undefined=f"there are fewer than two runs, {_NO_REFERENCE}, or a run cannot be scored",
     ),

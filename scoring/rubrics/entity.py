@@ -112,7 +112,7 @@ def detected(case: Case) -> frozenset[str]:
     return case.once(detected_keywords) | case.once(detected_topics)
 
 
-def expected(case: Case) -> frozenset[str] | Unavailable:
+def expected_entities(case: Case) -> frozenset[str] | Unavailable:
     """Keywords and topics of the reference, together."""
     keywords, topics = case.once(expected_keywords), case.once(expected_topics)
     if isinstance(keywords, Unavailable):
@@ -120,7 +120,7 @@ def expected(case: Case) -> frozenset[str] | Unavailable:
     return topics if isinstance(topics, Unavailable) else keywords | topics
 
 
-def configured(case: Case) -> frozenset[str] | Unavailable:
+def configured_entities(case: Case) -> frozenset[str] | Unavailable:
     """``config.keywords`` ∪ ``config.topics``, or ``config.entities``; else the reference's ``valid_entity_set``.
 
     A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
@@ -140,7 +140,7 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
         return _normalised(listed)
     if valid is None:
         return _NOT_CONFIGURED
-    wanted = case.once(expected)  # a reference with a broken list is held against no model
+    wanted = case.once(expected_entities)  # a reference with a broken list is held against no model
     return wanted if isinstance(wanted, Unavailable) else _normalised(valid)
 
 
@@ -186,7 +186,7 @@ def _detection(
 
 
 def _compliance(case: Case) -> Result:
-    allowed = configured(case)
+    allowed = configured_entities(case)
     if isinstance(allowed, Unavailable):
         return allowed
     found = case.once(detected)
@@ -208,7 +208,7 @@ def _compliance(case: Case) -> Result:
 
 
 def _fabricated(case: Case) -> Result:
-    wanted = case.once(expected)
+    wanted = case.once(expected_entities)
     if isinstance(wanted, Unavailable):
         return wanted
     doubtful = case.once(detected) - wanted
@@ -252,7 +252,7 @@ class _Spoken:
 
 
 def _cross_language(case: Case) -> Begun:
-    wanted = case.once(expected)
+    wanted = case.once(expected_entities)
     if isinstance(wanted, Unavailable):
         return wanted
     found = case.once(detected)
@@ -342,7 +342,7 @@ def _f1_family(
 
 
 def _reference_fault(case: Case) -> Unavailable | None:
-    wanted = case.once(expected)
+    wanted = case.once(expected_entities)
     if isinstance(wanted, Unavailable):
         return wanted
     truth = case.once(reference)

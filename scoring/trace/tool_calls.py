@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
-from .tool_spans import RequestedCall, ToolAnswers, canonical, error_below, identity, sole, tool_spans
+from .tool_spans import RequestedCall, ToolAnswers, call_identity, canonical, error_below, sole, tool_spans
 from .trace import Trace
 from .trace_index import TraceIndex
 
@@ -156,9 +156,9 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
         calls = [call for message in span.output_messages for call in message.tool_calls]
         ids = {call.call_id for call in calls}
         history = (call for message in span.input_messages for call in message.tool_calls)
-        known = {identity(call) for call in history if call.call_id in ids}
+        known = {call_identity(call) for call in history if call.call_id in ids}
         for call in calls:
-            key = identity(call)
+            key = call_identity(call)
             if call.call_id is not None and (key in known or key in seen):
                 continue
             # A model call around another one repeats its calls, some without their ids.

@@ -163,7 +163,7 @@ class ToolAnswers:
             return None
         if (found := self._by_id.get(call.call_id)) is not None:
             return found
-        others = again.get(identity(call)[1:])
+        others = again.get(call_identity(call)[1:])
         return self._by_id.get(others.popleft()) if others else None
 
     def _reported_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
@@ -172,7 +172,7 @@ class ToolAnswers:
         for span in self._trace.spans:
             for call in (call for message in span.input_messages for call in message.tool_calls):
                 if call.call_id is not None and call.call_id not in made:
-                    found.setdefault(identity(call)[1:], {})[call.call_id] = None
+                    found.setdefault(call_identity(call)[1:], {})[call.call_id] = None
         return {key: deque(ids) for key, ids in found.items()}
 
     def _in_order(self, requested: list[RequestedCall], *, named: bool) -> list[RequestedCall]:
@@ -195,7 +195,7 @@ class ToolAnswers:
         ]
 
 
-def identity(call: ToolCall) -> tuple[str, str, str]:
+def call_identity(call: ToolCall) -> tuple[str, str, str]:
     """Id (empty when there is none), name and arguments of a call: equal ones are the same call repeated."""
     return (call.call_id or "", call.name, canonical(call.arguments))
 

@@ -23,7 +23,7 @@ from sidejudge.integrations.cases import CaseError, FieldError, case_of
 from sidejudge.monitor.config import Config
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
-from sidejudge.scoring.evaluators.score import Answerer
+from sidejudge.scoring.evaluators.score import PlainEvaluator
 from sidejudge.scoring.evaluators.score import score as score_one
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import Json
@@ -119,7 +119,7 @@ def score(
     case: Row,
     rubric: Rubric | str,
     *,
-    answer: Answerer | None = None,
+    answer: PlainEvaluator | None = None,
     created_at: str | None = None,
     memo: OutcomeMemo | None = None,
     config: Config | Path | str | None = None,
@@ -132,7 +132,7 @@ def score(
     case: Iterable[Row] | DataFrame,
     rubric: Rubric | str | Rubrics,
     *,
-    answer: Answerer | None = None,
+    answer: PlainEvaluator | None = None,
     created_at: str | None = None,
     memo: OutcomeMemo | None = None,
     config: Config | Path | str | None = None,
@@ -145,7 +145,7 @@ def score(
     case: Row,
     rubric: Rubrics,
     *,
-    answer: Answerer | None = None,
+    answer: PlainEvaluator | None = None,
     created_at: str | None = None,
     memo: OutcomeMemo | None = None,
     config: Config | Path | str | None = None,
@@ -157,7 +157,7 @@ def score(
     case: Row | Iterable[Row] | DataFrame,
     rubric: Rubric | str | Rubrics,
     *,
-    answer: Answerer | None = None,
+    answer: PlainEvaluator | None = None,
     created_at: str | None = None,
     memo: OutcomeMemo | None = None,
     config: Config | Path | str | None = None,
@@ -211,7 +211,7 @@ def _rubrics(named: Rubric | str | Rubrics) -> Rubrics:
     return rubrics
 
 
-def _plain(rubric: Rubric, answer: Answerer, memo: OutcomeMemo) -> Callable[[Case], Future[Verdict]]:
+def _plain(rubric: Rubric, answer: PlainEvaluator, memo: OutcomeMemo) -> Callable[[Case], Future[Verdict]]:
     def judged(case: Case) -> Future[Verdict]:
         done: Future[Verdict] = Future()
         done.set_result(score_one(case, rubric, answer=answer, created_at=written(time.time_ns()), memo=memo))
