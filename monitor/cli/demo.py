@@ -30,9 +30,10 @@ def demo(otlp: str, api: str, seconds: float | None) -> None:
     import tempfile
     from pathlib import Path
 
-    from sidejudge.monitor.config import load
+    from sidejudge.monitor.config import ConfigError, load
     from sidejudge.monitor.demo.scene import CONFIG, Scene
 
+    from .errors import ending
     from .serve import run
 
     with tempfile.TemporaryDirectory(prefix="sidejudge-demo-") as folder:
@@ -42,5 +43,7 @@ def demo(otlp: str, api: str, seconds: float | None) -> None:
             "SIDEJUDGE_STORE__PATH": str(Path(folder) / "demo.sqlite"),
             "SIDEJUDGE_LOG__LEVEL": "warning",
         }
-        config = load(CONFIG, {**{k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")}, **own})
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | own
+        with ending(ConfigError, remedy="give --otlp and --api addresses such as 127.0.0.1:14318"):
+            config = load(CONFIG, environ)
         run(config, Scene(seconds).play)

@@ -18,6 +18,8 @@ _UNSEEN = re.compile(
 """Characters that a terminal acts upon, shows in another order, or hides: C1 controls, marks and tags of Unicode."""
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*( ?%)?|-")
+_BREAK = re.compile(r"\s+|(?<=\w-)(?=[^\W\d])")
+"""Where a line may end: between words, and after a hyphen within one."""
 _COLOURS = {"ok": "green", "healthy": "green", "warn": "yellow", "warning": "yellow", "fail": "red", "critical": "red"}
 _COUNTS = {"passed": "green", "failed": "red", "incomplete": "yellow"}
 """Columns that count: coloured where there is something to count."""
@@ -85,7 +87,7 @@ def _least(cells: Sequence[str], head: str, *, number: bool) -> int:
     """The width below which a column would break a number or a word, but for words that no terminal has room for."""
     if number:
         return max(len(head), *(len(cell) for cell in cells))
-    return max(len(head), 1, *(min(len(word), _LONGEST) for cell in cells for word in cell.split()))
+    return max(len(head), 1, *(min(len(word), _LONGEST) for cell in cells for word in _BREAK.split(cell)))
 
 
 def _colour(name: str, cell: str) -> str | None:

@@ -60,6 +60,12 @@ def test_every_command_has_help_and_its_line_in_the_overview(call, name) -> None
     assert name in reported.stdout
 
 
+def test_an_address_that_is_none_ends_the_demonstration_with_a_remedy(call) -> None:
+    reported = call("demo", "--otlp", "x")
+    assert reported.exit_code == 2
+    assert reported.stderr.endswith("remedy: give --otlp and --api addresses such as 127.0.0.1:14318\n")
+
+
 def test_the_module_is_the_command() -> None:
     reported = subprocess.run(
         [sys.executable, "-P", "-m", "sidejudge", "--version"], capture_output=True, text=True, check=True, timeout=60

@@ -60,6 +60,8 @@ def test_the_status_fits_eighty_columns_and_a_pipe_gets_all_of_them() -> None:
         "rubric": "run_health", "pass_ratio": 0.912, "interval_lower": 0.855, "interval_upper": 1.0, "n": 12345,
         "clusters": None, "failures": 1086, "incomplete": 12,
     }  # fmt: skip
+    named = each | {"service": "shop-very-long-name-of-a-service-that-somebody-gave-it", "n": 30}
+    assert max(map(len, CODES.sub("", services_table([named, each], 80)).splitlines())) <= 80
     narrow = CODES.sub("", services_table([each], 80))
     assert max(map(len, narrow.splitlines())) <= 80
     assert {"production", "run_health", "0.912", "0.855", "12345", "1086,", "12"} <= set(narrow.split())
