@@ -100,3 +100,16 @@ def test_the_reason_of_a_failure_without_a_failing_metric_is_true(composite, sta
     if composite < RUBRIC.pass_mark:
         assert verdict.reason.endswith(f"is below the pass mark of {RUBRIC.pass_mark:g}; most of it is lost by a")
     assert verdict.reason.shown() == verdict.reason
+
+
+def test_what_a_composite_lacks_most_is_named_by_weight_and_loss_together():
+    found = dict(zip(IDS, (Scored(value=1.0), Scored(value=0.7), Scored(value=0.5), Scored(value=1.0)), strict=True))
+    outcome = OutcomeMemo().outcome(RUBRIC, found, {})
+    assert outcome.passed is False
+    assert "most of it is lost by b" in str(outcome.reason)
+
+
+def test_a_composite_on_another_scale_is_the_same_share_of_it():
+    found, percent = dict.fromkeys(IDS, Scored(value=1.0)), replace(RUBRIC, scale=100.0, pass_mark=70.0)
+    outcome = OutcomeMemo().outcome(percent, {**found, "a": Scored(value=0.5)}, {})
+    assert (outcome.composite, outcome.composite_norm) == (70.0, 0.7)
