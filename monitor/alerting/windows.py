@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from sidejudge.scoring.statistics.agreement import Confusion
 from sidejudge.scoring.statistics.estimate import Estimate, check_weight, from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import missing_band
@@ -331,6 +332,16 @@ class Windows:
             self.status(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))
             for key in self.keys()
         ]
+
+    def both(self, one: Key, other: Key, now_ns: int) -> Confusion:
+        """Traces with a decided verdict in both windows: by the first (rows) and the second (columns), fails first."""
+        counts = [[0, 0], [0, 0]]
+        mine, theirs = self._at(one, now_ns), self._at(other, now_ns)
+        for identity, held in mine.members.items() if mine is not None and theirs is not None else ():
+            beside = theirs.members.get(identity) if theirs is not None else None
+            if beside is not None and held.passed is not None and beside.passed is not None:
+                counts[held.passed][beside.passed] += 1
+        return Confusion(counts=((counts[0][0], counts[0][1]), (counts[1][0], counts[1][1])))
 
     def _at(self, key: Key, now_ns: int) -> _Window | None:
         window = self._windows.get(key)

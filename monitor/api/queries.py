@@ -30,16 +30,17 @@ from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
-from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.config.summary import in_force
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.feedback.reported_scores import names_asked
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake, IntakeCounts
-from sidejudge.monitor.peers.joining import Joining
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.peers.joining import Joining
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.board import in_order
 from sidejudge.scoring.rubrics import RUBRICS
@@ -73,6 +74,7 @@ from .report import (
     VerdictQuery,
     VerdictSearch,
 )
+from .reported_route import ReportedAgreement
 from .service_page import ServiceChoice
 from .shared_result import SharedMetrics
 from .totals import claim_totals, forwarding_totals, intake_totals, receiving_totals
@@ -204,6 +206,18 @@ class MonitorQueries:
     def fleet_report(self) -> tuple[FleetReport, float] | None:
         found = self.whole_fleet(self.clock_ns())
         return None if found is None else (found, self.windows.window_ns / 1e9)
+
+    def reported_agreements(self) -> list[ReportedAgreement]:
+        theirs = {name for name, rubric in reached(self.config).items() if names_asked([rubric])}
+        now_ns, keys = self.clock_ns(), self.windows.keys()
+        return [
+            ReportedAgreement(
+                service=one.service, environment=one.environment, reported=one.rubric, rubric=other.rubric,
+                table=self.windows.both(one, other, now_ns),
+            )
+            for one in keys if one.rubric in theirs
+            for other in keys if other[:2] == one[:2] and other.rubric not in theirs
+        ]  # fmt: skip
 
     async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
         after = astuple(query.after) if query.after else None

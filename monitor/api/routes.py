@@ -38,6 +38,7 @@ from .params import (
 )
 from .readers import Readers
 from .report import Passed, Position, ReloadOutcome, TracePosition, TraceQuery, VerdictQuery
+from .reported_route import ReportedQueries, add_reported
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult
 from .status_schemas import AlertBody, BoardBody, ConditionBody
@@ -59,7 +60,7 @@ class _Protobuf(Response):
     media_type = "application/x-protobuf"
 
 
-class MonitorView(PagesView, ComparedView, FleetQueries, Protocol):
+class MonitorView(PagesView, ComparedView, FleetQueries, ReportedQueries, Protocol):
     """The queries of the API. They run on the event loop; only the store may make them wait."""
 
     reload: Callable[[], Awaitable[ReloadOutcome]] | None
@@ -108,6 +109,7 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     _queries(app, view, rules)
     add_comparisons(app, view)
     add_fleet(app, view)
+    add_reported(app, view)
     _traces(app, view, rules)
     _misdirected(app)
     add_pages(app, view, rules)

@@ -41,7 +41,10 @@ def test_a_late_evaluation_revises_and_our_own_events_do_not(serving):
     span = {
         "traceId": TRACE, "spanId": SPAN, "name": "chat m", "kind": 3,
         "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000",
-        "attributes": attributes(**{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}),
+        "attributes": attributes(**{
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.prompt": "When?",
+            "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "At nine."}]}]',
+        }),
         "events": [{"name": "gen_ai.evaluation.result", "timeUnixNano": "1900000000", "attributes": result(0.9)}],
     }  # fmt: skip
     post(monitor, "traces", {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]})
@@ -62,6 +65,9 @@ def test_a_late_evaluation_revises_and_our_own_events_do_not(serving):
     revised = verdict(monitor)
     assert revised["composite"] == 0.1
     assert revised["revision"] > 1
+    (agreement,) = monitor.http.get(f"{monitor.api}/v1/reported").json()["agreements"]
+    assert (agreement["reported"], agreement["rubric"], agreement["n"]) == ("reported", "run_health", 1)
+    assert (agreement["agreement"], agreement["only_ours_passes"]) == (0.0, 1)
     (score,) = revised["scores"]
     assert score["details"]["by"] == ["ragas (telemetry)"]
 

@@ -49,6 +49,18 @@ def test_a_revision_replaces_what_it_revises():
     assert windows.metric_means(KEY, 1020) == {"m": 0.8}
 
 
+def test_verdicts_of_two_rubrics_on_one_trace_are_counted_together():
+    windows, other = Windows(WINDOW), Key("shop", "prod", "reported")
+    for identity, ours, theirs in (("a", True, True), ("b", True, False), ("c", False, False), ("d", None, True)):
+        windows.add(KEY, seen(identity, 1000, passed=ours))
+        windows.add(other, seen(identity, 1000, passed=theirs))
+    windows.add(other, seen("alone", 1000))
+    windows.add(other, seen("a", 1001, passed=False, revision=2))
+    assert windows.both(other, KEY, 1020).counts == ((1, 2), (0, 0))
+    assert windows.both(other, KEY, 1100).n == 0, "what left one window counts in neither"
+    assert windows.both(other, Key("shop", "test", "qa"), 1020).n == 0
+
+
 def test_a_revision_replaces_across_services_and_leaves_other_rubrics_alone():
     windows = Windows(WINDOW)
     windows.add(Key("unknown", "prod", "qa"), seen("a", 1000, passed=False))
