@@ -435,9 +435,11 @@ def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
     yield CheckResult("fleet.database", "fail" if remedy else "ok", found, remedy)
     if remedy:
         return
-    leader = leader_of_other_settings(section, settings_digest(declaration(config), configured(config)))
+    leader = leader_of_other_settings(
+        section, settings_digest(declaration(config), configured(config), config.sampling.hash_key)
+    )
     if leader is not None:
-        text = f"the fleet's leader {leader} has other rubrics, thresholds or windows than this configuration"
+        text = f"the fleet's leader {leader} has other rubrics, thresholds, windows or randomness_key than this one"
         yield CheckResult("fleet", "warn", text, REMEDY)
 
 

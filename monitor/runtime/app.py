@@ -160,6 +160,7 @@ class Monitor(MonitorParts):
             await self.fleet.start()
         if self.peers is not None:
             self.listeners.also[PEERS] = self.peers.app(self.receiver)
+            self.traffic.others = [*self.traffic.others, self.peers.anomalies]
             await self.peers.start(address(otlp_socket, self.listeners.scheme))
         self.view.is_started = self.view.is_ready = True
         addresses = {

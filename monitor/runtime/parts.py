@@ -314,6 +314,7 @@ class MonitorParts:
             self.fleet, self.board, self.watch, self.windows, figures=self.figures, watched=self._watched,
             rubrics=self.rubrics, store=self.store, notifications=self.notifications, count=self._count_event,
             labels=self.annotating.labels if self.annotating else dict, clock_ns=self.clock_ns,
+            hash_key=self.config.sampling.hash_key,
         )  # fmt: skip
 
     def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:

@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Final
 
 from sidejudge.integrations.addresses import port_of, why_not
@@ -19,6 +20,7 @@ from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config.fleet import PeersSection
+from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.peers.joining import Holding, Joining
@@ -38,6 +40,11 @@ _STRANGER: Final = Refusal(403, "peers.addresses of this monitor do not lead to 
 _KEY_LENGTH: Final = 64
 _LEAVES: Final = "leaves"
 _LEFT: Final = "left"
+
+
+def drawn_by(hash_key: bytes) -> str:
+    """A digest that is equal where traces are drawn by the same key; it does not lead to the key."""
+    return blake2b(hash_key, digest_size=8, person=b"sidejudge.peers").hexdigest()
 
 
 class PeerExchange:
@@ -64,6 +71,7 @@ class PeerExchange:
         self._client = PeerClient(section.sent_headers)
         self._room = store.kept.room("peers")
         self._run = secrets.token_hex(8)
+        self._drawn_by: dict[str, str] = {}
         self._led: dict[str, dict[str, str]] = {}
         self._hosts: dict[str, str] = {}
         self._recent: dict[str, tuple[str, float]] = {}
@@ -158,8 +166,21 @@ class PeerExchange:
         return {"name": self.joining.name, "run": self._run, "port": self._port, **more}
 
     def _sent(self, **more: object) -> dict[str, object]:
-        """A message to a configured address, with the key that handovers of this monitor are signed with."""
+        """A message to a configured address: what traces are drawn by, and the key that handovers are signed with."""
+        more["drawn_by"] = drawn_by(self._hash_key)
         return self._message(**more) if self._keys.is_shared else self._message(key=self._keys.own, **more)
+
+    def anomalies(self) -> Iterator[Anomaly]:
+        """That other monitors draw traces by another key: of a trace that comes to both, each has another share."""
+        known = {url: by for url, by in self._drawn_by.items() if url in self._hosts}
+        others = sorted(self._hosts[url] for url, by in known.items() if by != drawn_by(self._hash_key))
+        if others:
+            yield Anomaly(
+                kind=AnomalyKind.SKEWED_SAMPLING, service=None,
+                cause=f"{len(others)} of {len(known)} peers draw traces by another sampling.randomness or "
+                f"sampling.randomness_key than this monitor, the first at {others[0]}: their probabilities do not fit",
+                remedy="give all monitors that spans of one trace may come to the same of both",
+            )  # fmt: skip
 
     # The way to others, as ``Joining`` sees it.
 
@@ -219,8 +240,11 @@ class PeerExchange:
         if message is None or not isinstance(message.get("name"), str):
             raise Refusal(400, "this is no message of a monitor")
         state, wanted, key = message.get("state"), message.get("traces"), message.get("key")
-        if isinstance(key, str) and len(key) <= _KEY_LENGTH and self._url_of(message, host, self._led_to) is not None:
+        url = self._url_of(message, host, self._led_to)
+        if isinstance(key, str) and len(key) <= _KEY_LENGTH and url is not None:
             self._keys.learn(key)
+        if isinstance(by := message.get("drawn_by"), str) and url is not None and message["name"] != self.joining.name:
+            self._drawn_by[url] = by[:_KEY_LENGTH]
         if state is not None:
             self._take_leave(message, host)
         if not isinstance(wanted, dict):

@@ -139,7 +139,7 @@ def fleet_parts(
     fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, figures: Windows,
     watched: Mapping[str, WatchedWindow], rubrics: Mapping[str, Rubric], store: Failures,
     notifications: Notifications, count: AlertListener,
-    labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int],
+    labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int], hash_key: bytes = b"",
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
 
@@ -166,6 +166,7 @@ def fleet_parts(
         pass_on=pass_on, note=notifications.note, illustrated=shown,
         in_force=lambda rubric, by: version(rubric) in (None, by),
         undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
+        hash_key=hash_key,
     )  # fmt: skip
     board.status = status
     return FleetParts(fleet=fleet, board=board, publisher=publisher, status=status)

@@ -64,10 +64,10 @@ def read_document(body: bytes) -> FleetDocument:
 REMEDY: Final = "where these are two fleets, give one another fleet.schema_name, else roll one configuration out to all"
 
 
-def settings_digest(declared: Declaration, rubrics: Iterable[str]) -> str:
-    """A digest that is equal where thresholds, windows and rubrics are."""
+def settings_digest(declared: Declaration, rubrics: Iterable[str], hash_key: bytes) -> str:
+    """A digest that is equal where thresholds, windows, rubrics and the key that traces are drawn by are."""
     settings = (declared.window_ns, declared.longest_ns, declared.policy, sorted(rubrics))
-    return hashlib.blake2b(repr(settings).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(repr(settings).encode(), digest_size=8, key=hash_key).hexdigest()
 
 
 def leader_of_other_settings(section: FleetSection, digest: str) -> str | None:

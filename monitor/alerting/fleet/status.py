@@ -103,6 +103,7 @@ class FleetStatus:
         illustrated: an event with examples.
         undelivered: how many notices wait for their receivers here.
         labels: people's labels by rubric, of the whole fleet (``alerts.corrected``).
+        hash_key: what traces are drawn by, the same in all of the fleet.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class FleetStatus:
         clock_ns: Callable[[], int], pass_on: AlertListener, note: AlertListener,
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
         undelivered: Callable[[], int] = lambda: 0, labels: Callable[[], Mapping[str, LabelSums]] = dict,
+        hash_key: bytes = b"",
     ) -> None:  # fmt: skip
         self.name = name
         self.document: FleetDocument | None = None
@@ -126,7 +128,7 @@ class FleetStatus:
         self._shown = self._new_watch(FleetWindows(declared.window_ns))
         self._leading: _Leader | None = None
         self._is_known, self._restarts = False, 0
-        self._watches = settings_digest(declared, watched)
+        self._watches = settings_digest(declared, watched, hash_key)
         self._differs_since_ns: int | None = None
         self.other_settings: str | None = None
 
@@ -282,7 +284,8 @@ class FleetStatus:
         if document.at_ns - self._differs_since_ns < _DIFFERS_AFTER_NS or self.other_settings is not None:
             return
         self.other_settings = (
-            f"for over an hour the fleet's leader has other rubrics, thresholds or windows than this monitor; {REMEDY}"
+            "for over an hour the fleet's leader has other rubrics, thresholds, windows or randomness_key than this "
+            f"monitor; {REMEDY}"
         )
         log.warning("one fleet, two configurations", extra={"leader": document.leader, "cause": self.other_settings})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.fleet import PeersSection
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
-from sidejudge.monitor.runtime.peers import PeerExchange
+from sidejudge.monitor.runtime.peers import PeerExchange, drawn_by
 from tests.fakes.receiver import Act, receiving
 
 
@@ -40,5 +41,38 @@ async def test_an_address_that_leads_nowhere_hides_no_other_monitor_and_is_logge
         assert peer is not None
         assert peer.url == other.url
         assert [each.getMessage() for each in caplog.records] == ["peers.addresses do not resolve"]
+        await exchange.stop()
+    store.close()
+
+
+async def test_a_peer_that_draws_traces_by_another_key_is_reported_and_strangers_and_oneself_are_not(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path / "state.sqlite")
+    with receiving() as other, receiving() as third:
+        exchange = PeerExchange(
+            PeersSection.model_validate({"addresses": [other.url, third.url]}), store=store,
+            assembler=Assembler(AssemblyLimits()), end=end, hash_key=b"ours", keys=HandoverKeys(), longest_ns=10**12,
+            most=10, clock_ns=time.time_ns, wake=lambda: None,
+        )  # fmt: skip
+        await exchange.greet()
+        sent = json.loads(other.got[0].body)
+        assert sent["drawn_by"] == drawn_by(b"ours")
+        assert b"ours" not in other.got[0].body
+
+        async def greeted(url: str, by: str, name: str = "b") -> int:
+            port = int(url.rpartition(":")[2])
+            message = {"name": name, "run": "r", "port": port, "drawn_by": by}
+            reply = await exchange._answer(message, "127.0.0.1")  # as the server calls it
+            assert "drawn_by" not in reply, "anybody may greet"
+            return len([*exchange.anomalies()])
+
+        assert await greeted(other.url, drawn_by(b"ours")) == 0
+        assert await greeted("http://127.0.0.1:1", drawn_by(b"another")) == 0, "a stranger"
+        assert await greeted(third.url, drawn_by(b"another"), exchange.joining.name) == 0, "oneself"
+        assert await greeted(third.url, drawn_by(b"another")) == 1
+        (found,) = exchange.anomalies()
+        assert found.cause.startswith("1 of 2 peers draw traces by another sampling.randomness")
+        assert await greeted(third.url, drawn_by(b"ours")) == 0
         await exchange.stop()
     store.close()

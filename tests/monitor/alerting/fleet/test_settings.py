@@ -29,7 +29,8 @@ async def test_doctor_names_a_leader_with_other_settings_and_none_with_the_same(
     url = postgres.url(postgres.new_database())
     (tmp_path / "s.yaml").write_text(f"fleet: {{database: '{url}'}}\nalerts: {{min_samples: 40}}\n")
     loaded = resolve(tmp_path / "s.yaml", {})
-    own = settings_digest(declaration(loaded.config), configured(loaded.config))
+    own = settings_digest(declaration(loaded.config), configured(loaded.config), b"")
+    keyed = settings_digest(declaration(loaded.config), configured(loaded.config), b"a key")
     database = Database(url)
 
     async def found() -> list[CheckResult]:
@@ -38,9 +39,9 @@ async def test_doctor_names_a_leader_with_other_settings_and_none_with_the_same(
     assert await found() == [], "without tables"
     await schema.migrate(database)
     assert await found() == [], "without a leader"
-    for watches, other in ((own, False), (None, False), ("another", True)):
+    for watches, other in ((own, False), (None, False), ("another", True), (keyed, True)):
         await publish(database, FleetDocument(at_ns=1, leader="m0", watches=watches).encoded())
-        text = "the fleet's leader m0 has other rubrics, thresholds or windows than this configuration"
+        text = "the fleet's leader m0 has other rubrics, thresholds, windows or randomness_key than this one"
         assert await found() == ([CheckResult("fleet", "warn", text, REMEDY)] if other else [])
     await publish(database, b"of another version")
     assert await found() == []
