@@ -348,7 +348,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
     assert set(document["paths"]) == {
         "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces",
         "/v1/traces/{trace_id}", "/v1/traces/{trace_id}/spans", "/v1/traces/{trace_id}/judge",
-        "/v1/alerts", "/v1/compare", "/v1/fleet",
+        "/v1/alerts", "/v1/compare", "/v1/fleet", "/v1/reported",
         "/config/available-metrics",
     }  # fmt: skip
     assert "HTTPValidationError" not in json.dumps(document)
