@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -128,13 +130,18 @@ class LazyGroup(click.Group):
         debug = "--debug" in given
         given = [argument for argument in given if argument != "--debug"]  # it may stand before or after the command
         # It has one name, however it is started, and it alone decides how it ends.
-        extra |= {"prog_name": "sidejudge", "standalone_mode": False}
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        colour = False if plain else None  # None: on a terminal
+        extra |= {"prog_name": "sidejudge", "standalone_mode": False, "color": colour}
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # what another locale has no character for
         try:
             result = super().main(given, **extra)
         except Exception as error:
             if debug:
                 raise
-            code = _report(error)
+            code = _report(error, colour)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             code = 130
@@ -143,7 +150,7 @@ class LazyGroup(click.Group):
         sys.exit(code)
 
 
-def _report(error: Exception) -> int:
+def _report(error: Exception, colour: bool | None) -> int:  # noqa: FBT001  # click's own meaning
     """Write cause and remedy, and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -169,7 +176,7 @@ def _report(error: Exception) -> int:
         cause = f"unexpected {type(error).__name__}: {error}"
         remedy, code = "this is a bug; call it again with --debug and report what it shows", DATA
     for line in cause.splitlines() or [""]:
-        click.echo(f"{click.style('error:', fg='red')} {line}", err=True)
+        click.echo(f"{click.style('error:', fg='red')} {line}", err=True, color=colour)
     click.echo(f"remedy: {remedy}", err=True)
     return code
 

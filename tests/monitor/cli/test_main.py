@@ -66,6 +66,15 @@ def test_an_address_that_is_none_ends_the_demonstration_with_a_remedy(call) -> N
     assert reported.stderr.endswith("remedy: give --otlp and --api addresses such as 127.0.0.1:14318\n")
 
 
+def test_what_a_locale_has_no_character_for_is_written_out() -> None:
+    reported = subprocess.run(
+        [sys.executable, "-P", "-m", "sidejudge", "help", "thresholds"], capture_output=True, check=False, timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    assert reported.returncode == 0
+    assert b"\\u2026" in reported.stdout
+
+
 def test_the_module_is_the_command() -> None:
     reported = subprocess.run(
         [sys.executable, "-P", "-m", "sidejudge", "--version"], capture_output=True, text=True, check=True, timeout=60

@@ -19,10 +19,11 @@ ENTRY = Path(sys.executable).with_name("sidejudge")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_a_terminal(*arguments: str, columns: int) -> str:
+def on_a_terminal(*arguments: str, columns: int = 80, code: int = 0, **variables: str) -> str:
     """What the command shows on a terminal of this width."""
     ours, theirs = pty.openpty()
     environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"COLUMNS": str(columns)}
+    environ = {k: v for k, v in environ.items() if k not in ("NO_COLOR", "TERM")} | variables
     process = subprocess.Popen([str(ENTRY), *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
     os.close(theirs)
     reported = b""
@@ -35,7 +36,7 @@ def on_a_terminal(*arguments: str, columns: int) -> str:
             break
         reported += part
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == code
     return reported.decode().replace("\r\n", "\n")
 
 
@@ -68,6 +69,12 @@ def test_the_status_fits_eighty_columns_and_a_pipe_gets_all_of_them() -> None:
     whole = CODES.sub("", services_table([each], None))
     assert whole == CODES.sub("", services_table([each], 140))
     assert whole.splitlines()[0].split()[-2:] == ["FAILED", "INCOMPLETE"]
+
+
+def test_colours_are_left_out_where_nobody_wants_them() -> None:
+    for variables, coloured in (({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        assert ("\x1b[" in on_a_terminal("rubrics", "show", "nope", code=2, **variables)) is coloured
+    assert "\x1b[" not in on_a_terminal("metrics", NO_COLOR="1")
 
 
 def test_a_pipe_gets_a_line_a_metric_and_no_colours(call) -> None:
