@@ -81,7 +81,7 @@ def _count(title: str, code: int, steps: Steps, description: str) -> Panel:
 def _standing(window: str) -> Panel:
     return table(
         "Where everything stands",
-        "The pass ratio is an estimate for all traffic; it lies between its bounds (each with 95 %). "
+        "The pass ratio is an estimate for all traffic; it lies between its bounds with 95 %. "
         "Samples are effective ones: uneven sampling counts for less.",
         Query(expr=_STATUS),
         Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}"),

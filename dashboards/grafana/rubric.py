@@ -181,7 +181,7 @@ def _bounds(window: str) -> tuple[Panel, ...]:
     return (
         series(
             "Pass ratio with its bounds",
-            "Each bound holds with 95 %. Alerts go by the upper bound: below a threshold, it proves the matter.",
+            "Both bounds together hold with 95 %. An upper bound below a threshold proves the matter.",
             "percentunit",
             Query(expr=f"{r.upper(window)}{{{_HERE}}}", legend=f"upper bound · {_OF}"),
             Query(expr=f"{r.pass_ratio(window)}{{{_HERE}}}", legend=f"pass ratio · {_OF}"),

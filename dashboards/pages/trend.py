@@ -62,7 +62,7 @@ def trend_drawing(
     if trend is None or not any(trend.estimates):
         return None
     known = trend.reported()
-    lowest = min([thresholds.critical, 1 - _LEAST_SPAN, *(each.pair.lower for each in known if each is not None)])
+    lowest = min([thresholds.critical, 1 - _LEAST_SPAN, *(each.lower for each in known if each is not None)])
     scale = _Scale(len(known), lowest, width, height)
     runs = [list(run) for is_known, run in groupby(enumerate(known), lambda item: item[1] is not None) if is_known]
     return TrendDrawing(
@@ -105,12 +105,12 @@ def _bands(scale: _Scale, thresholds: Thresholds) -> list[tuple[str, str, str]]:
 
 def _piece(points: list[tuple[int, Estimate]], scale: _Scale) -> TrendPiece:
     at, last = points[-1]
-    upper = [f"{scale.x(at)},{scale.y(each.pair.upper)}" for at, each in points]
-    lower = [f"{scale.x(at)},{scale.y(each.pair.lower)}" for at, each in reversed(points)]
+    upper = [f"{scale.x(at)},{scale.y(each.upper)}" for at, each in points]
+    lower = [f"{scale.x(at)},{scale.y(each.lower)}" for at, each in reversed(points)]
     return TrendPiece(
         outline=upper + lower,
         line=[f"{scale.x(at)},{scale.y(each.pass_ratio)}" for at, each in points],
-        x=scale.x(at), y=scale.y(last.pass_ratio), high=scale.y(last.pair.upper), low=scale.y(last.pair.lower),
+        x=scale.x(at), y=scale.y(last.pass_ratio), high=scale.y(last.upper), low=scale.y(last.lower),
     )  # fmt: skip
 
 

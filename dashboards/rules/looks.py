@@ -1,7 +1,8 @@
 """Looks: the status of the whole fleet, look by look, as ``scoring.status.hysteresis`` has it in process.
 
-An evaluation of the group is a look. *Worse* takes ``needed`` of the last ``looks`` looks, as in process. *Better* is
-left to ``keep_firing_for``: Prometheus keeps an alert for the declared hold, and knows no recovery margin.
+An evaluation of the group is a look. *Worse* takes ``needed`` of the last ``looks`` looks, the latest among them, as in
+process; once entered it lasts while so many are bad and the interval does not lie above its threshold. *Better* is left
+to ``keep_firing_for``: Prometheus keeps an alert for the declared hold, and knows no recovery margin.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from .rule import RecordingRule, prometheus_duration
 
 _CODES = tuple(zip(("critical", "warning", "healthy", "insufficient_data", "no_data"), (2, 1, 0, -1, -2), strict=True))
 """A number for each status; of several processes the largest holds."""
+_ALARMS = (("critical", 2, "== 2"), ("warning", 1, "> 0"))
+"""Level, code, and how a status that is so bad compares."""
+_ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
 _AT = "{service=%q,environment=%q,rubric=%q}"
 
 
@@ -53,13 +57,10 @@ def breaching(declared: Declaration, level: str) -> str:
 
     A place of which too little is known answers as it did when that was known last, for a day: silence is not recovery.
     """
-    ratio = pass_ratio(window_of(declared))
     worse = {"warning": 1, "critical": 2}[level]
-    now = f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
-    if is_reported(declared):
-        # The process may look further back than a window that is recorded here: its own figure is the one to show.
-        return f"last_over_time({FIGURE}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
-    return f"{now}\nor\nlast_over_time({ratio}[{DAY}])\nand\n{HELD} >= {worse}"
+    # The process may look further back than a window that is recorded here: its own figure is the one to show.
+    figure = FIGURE if is_reported(declared) else pass_ratio(window_of(declared))
+    return f"last_over_time({figure}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
 
 
 def interval(declared: Declaration) -> str:
@@ -74,7 +75,7 @@ def interval(declared: Declaration) -> str:
         "{{ . | first | value | humanizePercentage }}{{ end }}"
         for query, words in ((f"min ({least})", "at least"), (f"max ({most})", "at most"))
     )
-    return f"{shown} (each bound with 95 %)"
+    return f"{shown} (with 95 % confidence)"
 
 
 def is_reported(declared: Declaration) -> bool:
@@ -83,14 +84,14 @@ def is_reported(declared: Declaration) -> bool:
 
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
-    """1 or 0; absent where there is too little data, as a finding in process is."""
+    """1 or 0; absent where there is too little data or too few failures, as a finding in process is."""
     window, policy = window_of(declared), declared.policy
     bounded = policy.mode == "bound"
     compared = upper(window) if bounded else f"round({pass_ratio(window)}, 1e-9)"
-    against = f'< bool on ({", ".join((*SITE, "rubric"))}) group_left () {THRESHOLD}{{level="{level}"}}'
-    guard = f"\n* ({failures(window)} >= bool {policy.min_failures})" if bounded else ""
+    against = f'{_ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
+    guard = f"\nand\n({failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
     enough = f"\nand\n{effective(window)} >= {policy.min_samples:g}"
-    return RecordingRule(record=BELOW, expr=f"({compared} {against}){guard}{enough}", labels={"level": level})
+    return RecordingRule(record=BELOW, expr=f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
 
 
 def _counted(declared: Declaration, level: str) -> RecordingRule:
@@ -103,19 +104,32 @@ def _counted(declared: Declaration, level: str) -> RecordingRule:
 
 def _status(declared: Declaration) -> RecordingRule:
     """A number for each status; with missing looks, only what the others prove."""
-    needed, window = declared.rule.needed, window_of(declared)
-    warned, critical = (f'sum without (level) ({LOOKS_BELOW}{{level="{level}"}})' for level in LEVELS)
-    reported = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
-    proved = f"({warned} >= {needed} or {warned} == 0 or {reported} >= {declared.rule.looks})"
+    window = window_of(declared)
     enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
+    warned, below = _without_level(LOOKS_BELOW, "warning"), _without_level(BELOW, "warning")
+    seen = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
+    healthy = f"{below} == 0\nand\n({warned} == 0 or {seen} - {warned} >= {declared.rule.needed})\nand\n{enough}"
     # Where no verdict ever passed or failed there are no samples: a process still knows the window, by the incomplete.
     undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
+    worse = "".join(f"{_worse(declared, *alarm)}\nand\n{enough}\nor\n" for alarm in _ALARMS)
     return RecordingRule(
         record=STATUS,
-        expr=f"{_silent()}\nor\n"
-        f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
-        f"or\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)",
+        expr=f"{_silent()}\nor\n{worse}{healthy}\nor\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)",
     )
+
+
+def _worse(declared: Declaration, level: str, code: int, so_bad: str) -> str:
+    """The code where enough looks were so bad, and the latest is, or the status was and its interval allows it."""
+    counted, below = _without_level(LOOKS_BELOW, level), _without_level(BELOW, level)
+    above = f'{lower(window_of(declared))} > {_ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
+    return (
+        f"{code} * ({counted} >= bool {declared.rule.needed}) > 0\n"
+        f"and\n({below} == 1 or {STATUS} {so_bad} unless {above})"
+    )
+
+
+def _without_level(record: str, level: str) -> str:
+    return f'sum without (level) ({record}{{level="{level}"}})'
 
 
 def _silent() -> str:

@@ -8,7 +8,7 @@ distinguishes processes apart is removed (``without``) and not what remains list
 from __future__ import annotations
 
 from sidejudge.integrations.prometheus.families import Family
-from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED
+from sidejudge.scoring.statistics.interval import LEAST_CORRECTED, Z_95_ONE_SIDED, Z_95_TWO_SIDED
 
 PROCESS = ("instance", "pod", "container", "endpoint", "node")
 """Labels of a target that distinguish processes of one job."""
@@ -56,3 +56,15 @@ def bound(share: str, n: str, *, upper: bool, match: str = "", z: float = Z_95_O
         f"    {z!r} * sqrt({share} * (1 - {share}) {times} {n} + {square / 4!r})\n)\n"
         f"{over} ({n} + {square!r})"
     )
+
+
+def shown_lower(share: str, n: str) -> str:
+    """The lower bound of the interval that people are shown: ``scoring.statistics.interval.wilson_pair``.
+
+    The upper bound is 1 less that of the complement.
+    """
+    z, square = Z_95_TWO_SIDED, Z_95_TWO_SIDED**2
+    root = f"{square - 2!r} - 1 / {n} + 4 * {share} * ({n} * (1 - {share}) + 1)"
+    corrected = f"(2 * {share} * {n} + {square - 1!r} - {z!r} * sqrt({root})) / (2 * ({n} + {square!r}))"
+    plain = bound(share, n, upper=False, z=z)
+    return f"clamp_min(\n{corrected}\nand\n{share} * {n} >= {LEAST_CORRECTED}\nor\n{plain},\n0)"

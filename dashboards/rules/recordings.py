@@ -15,7 +15,7 @@ from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
 
-from .promql import PLACE, SITE, bound, configured, fleet, over_processes
+from .promql import PLACE, SITE, bound, configured, fleet, over_processes, shown_lower
 from .rule import AlertingRule, RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
@@ -76,12 +76,12 @@ def failed_ratio(window: str) -> str:
 
 
 def upper(window: str, percent: int = 95) -> str:
-    """Upper bound of the pass ratio."""
+    """Upper bound of the pass ratio: with the lower one 95 %, or one-sided 99 %."""
     return f"{PLACE}:sidejudge_pass:ratio_upper{percent}_{window}"
 
 
 def lower(window: str) -> str:
-    """Lower bound of the pass ratio, one-sided 95 %."""
+    """Lower bound of the pass ratio: with the upper one 95 %."""
     return f"{PLACE}:sidejudge_pass:ratio_lower95_{window}"
 
 
@@ -103,8 +103,10 @@ def estimates(window: str) -> list[RecordingRule]:
             f"or\n{weight(window)} * 0\nand\n{ever} > 0",
         ),
         RecordingRule(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
-        RecordingRule(record=lower(window), expr=bound(pass_ratio(window), effective(window), upper=False)),
-        RecordingRule(record=upper(window), expr=bound(pass_ratio(window), effective(window), upper=True)),
+        RecordingRule(record=lower(window), expr=shown_lower(pass_ratio(window), effective(window))),
+        RecordingRule(
+            record=upper(window), expr=f"1 - {shown_lower(f'(1 - {pass_ratio(window)})', effective(window))}"
+        ),
     ]
 
 

@@ -300,7 +300,7 @@ class SlicedTraffic:
             verdicts = dimension.share(value) * pace.per_window / pace.effect
             chart = declared.slice_chart(self._rubric, verdicts, pace.series, known.usual.lower)
             raised = known.fall.alarmed and since is not None and (stands or round(since, 9) < warning)
-            raised = raised and (estimate is None or round(estimate.pair.lower, 9) <= warning)
+            raised = raised and (estimate is None or round(estimate.lower, 9) <= warning)
             share, since_ns = known.fall.score / known.fall.limit(chart), known.fall.since_ns
         last = known.last_ns // length_ns
         usual = mine.n / (max(1, last - begin + 1) * length_ns)
@@ -308,7 +308,7 @@ class SlicedTraffic:
         worse = False
         if raised and not gone and estimate is not None and others is not None:
             # What hit the whole service is no news of a part: its figure must lie apart from that of the others.
-            worse = (estimate.pass_ratio if stands else estimate.upper) < others.pass_ratio
+            worse = (estimate.pass_ratio if stands else estimate.one_sided.upper) < others.pass_ratio
         return SliceStatus(
             by=by, value=value, estimate=estimate, others=others, worse=worse, share=share, since_ns=since_ns
         )

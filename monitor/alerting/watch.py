@@ -182,14 +182,16 @@ class Watch:
         windows = []
         for key in keys:
             self._step(key, facts.now_ns)
+            moment = self._of_the_moment(key, facts.now_ns)
+            silence = moment.silence
             if (tracked := self._tracked.get(key)) is not None:
                 room = MOST_SLICES - self._slices
                 tracked.sliced.look(self.declared, self._slice_pace(key), facts.now_ns, room=room)
-            silent = self._silence(key, facts.now_ns) is not None
-            seen = Details() if silent else details.get(key, Details())
+                tracked.cause = silence.cause if silence is not None else None
+            seen = Details() if silence is not None else details.get(key, Details())
             windows.append(
                 WindowFacts(
-                    status=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
+                    status=self._in_force(key, moment),
                     blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
                     violating=seen.violating, judge_failed=seen.judge_failed,
                 )
@@ -287,6 +289,8 @@ class Watch:
         if now_ns - last_ns < bound_ns and not tracked.arrivals.is_silent(now_ns, self.declared.window_ns):
             return None
         cause = SilenceCause.INCOMPLETE if incomplete else self.why_silent(key.service, last_ns)
+        if cause is SilenceCause.UNKNOWN and tracked.cause is not None:
+            cause = tracked.cause  # as it was before a restart
         return Silence(since_ns=last_ns, cause=cause)
 
     @property
@@ -429,5 +433,5 @@ def _stated(held: HysteresisState, moment: ServiceStatus, declared: Declaration)
         return Appraisal(held.status, f"{found.reason}; not yet in {rule.needed} of {rule.looks} looks")
     least = ""
     if held.status is Status.HEALTHY and moment.estimate is not None:
-        least = f", may be as low as {moment.estimate.pair.lower:.2f}"
+        least = f", may be as low as {moment.estimate.lower:.2f}"
     return Appraisal(held.status, f"still {held.status.value.replace('_', ' ')}{least}; now {found.reason}")

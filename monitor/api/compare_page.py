@@ -45,7 +45,6 @@ from sidejudge.monitor.config.units import parse_duration
 from sidejudge.scoring.case.run_figures import UNITS
 from sidejudge.scoring.statistics.comparison import Difference
 from sidejudge.scoring.statistics.estimate import estimate
-from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 
 from .comparison_schemas import CompareBody, ComparisonBody
 from .errors import ProblemError
@@ -230,7 +229,7 @@ def _side(name: str, used: _Used, choice: ComparisonChoice, by: By, *, after: bo
     wanted = {} if by == "time" else {**where, "passed": "false", "last": choice.last or _LAST, by: name}
     return ShownSide(
         name=name, verdicts=len(verdicts), incomplete=len(verdicts) - len(decided),
-        estimate=estimate(decided, z=Z_95_TWO_SIDED), first_ns=verdicts[-1].closed_ns if verdicts else None,
+        estimate=estimate(decided), first_ns=verdicts[-1].closed_ns if verdicts else None,
         last_ns=verdicts[0].closed_ns if verdicts else None, failed=f"/verdicts?{query_of(wanted)}" if wanted else "",
     )  # fmt: skip
 

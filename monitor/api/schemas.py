@@ -76,8 +76,8 @@ class SliceBody(ResponseBody):
     slice: str = Field(description="by what traffic is divided, such as `version` or `metadata.tenant`")
     value: str = Field(description="`__other__`: all values that are too many to be kept apart")
     pass_ratio: Ratio | None
-    lower: Ratio | None = Field(description="lower Wilson bound of it")
-    upper: Ratio | None = Field(description="upper Wilson bound of it")
+    lower: Ratio | None = Field(description="it lies between `lower` and `upper`, with 95 %")
+    upper: Ratio | None
     n: Count
     others: Ratio | None = Field(description="pass ratio of all other traffic meanwhile")
     others_n: Count
@@ -89,9 +89,9 @@ class SliceBody(ResponseBody):
         found, others = status.estimate, status.others
         return cls(
             slice=status.by, value=shown(status.value), pass_ratio=found.pass_ratio if found else None,
-            lower=found.lower if found else None, upper=found.upper if found else None, n=found.n if found else 0,
-            others=others.pass_ratio if others else None, others_n=others.n if others else 0, worse=status.worse,
-            since=instant(status.since_ns),
+            lower=found.lower if found else None, upper=found.upper if found else None,
+            n=found.n if found else 0, others=others.pass_ratio if others else None,
+            others_n=others.n if others else 0, worse=status.worse, since=instant(status.since_ns),
         )  # fmt: skip
 
 
@@ -106,11 +106,11 @@ class ServiceStatusBody(ResponseBody):
     pass_ratio: Ratio | None = Field(
         description="estimated share of all traffic that passes (weighted by 1/probability)"
     )
-    lower: Ratio | None = Field(description="lower Wilson bound of the pass ratio")
-    upper: Ratio | None = Field(description="upper Wilson bound of the pass ratio")
-    confidence: Ratio | None = Field(description="chance with which each bound holds on its own")
-    interval_lower: Ratio | None = Field(description="95 % interval to be shown: both of its bounds hold together")
-    interval_upper: Ratio | None
+    lower: Ratio | None = Field(description="the pass ratio lies between `lower` and `upper` (Wilson)")
+    upper: Ratio | None
+    confidence: Ratio | None = Field(description="chance with which both bounds hold together")
+    interval_lower: Ratio | None = Field(description="the same as `lower`")
+    interval_upper: Ratio | None = Field(description="the same as `upper`")
     n: Count = Field(description="verdicts in the window that passed or failed")
     failures: Count
     effective_n: Annotated[float, Field(ge=0)] = Field(
@@ -154,12 +154,12 @@ class ServiceStatusBody(ResponseBody):
     @classmethod
     def of(cls, status: ServiceStatus, window_s: float) -> ServiceStatusBody:
         found, missing = status.estimate, status.missing
+        lower, upper = (found.lower, found.upper) if found else (None, None)
         return cls(
             service=shown(status.service), environment=shown(status.environment), rubric=status.rubric,
             status=status.appraisal.status, reason=status.appraisal.reason,
-            pass_ratio=found.pass_ratio if found else None, lower=found.lower if found else None,
-            upper=found.upper if found else None, confidence=found.confidence if found else None,
-            interval_lower=found.pair.lower if found else None, interval_upper=found.pair.upper if found else None,
+            pass_ratio=found.pass_ratio if found else None, lower=lower, upper=upper,
+            confidence=0.95 if found else None, interval_lower=lower, interval_upper=upper,
             clusters=found.clusters if found else None, design_effect=found.design_effect if found else None,
             n=found.n if found else 0, failures=found.failures if found else 0,
             effective_n=found.effective_n if found else 0.0, traffic=found.weight_sum if found else 0.0,

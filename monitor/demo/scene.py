@@ -171,7 +171,7 @@ def _table(statuses: Iterable[ServiceStatus]) -> Table:
             each.rubric,
             f"[{COLOURS[status]}]{status.value}[/]",
             f"{estimate.pass_ratio:.3f}" if estimate else "-",
-            f"{estimate.pair.lower:.2f}–{estimate.pair.upper:.2f}" if estimate else "-",
+            f"{estimate.lower:.2f}–{estimate.upper:.2f}" if estimate else "-",
             str(estimate.n if estimate else 0),
         )
     return table

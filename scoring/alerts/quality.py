@@ -146,7 +146,8 @@ def share_found(labels: Labels, events: Estimate | None, limit: float, policy: P
     if events is None or events.effective_n < policy.min_samples:
         n = 0 if events is None else events.n
         return AlertFinding(labels=labels, breached=None, stated=f"too few verdicts: {n}", n=n, limit=limit)
-    share, lower, upper = 1 - events.pass_ratio, 1 - events.upper, 1 - events.lower
+    apart = events.one_sided
+    share, lower, upper = 1 - events.pass_ratio, 1 - apart.upper, 1 - apart.lower
     breached = round(lower, 9) > limit and events.failures >= policy.min_failures
     return AlertFinding(
         labels=labels, breached=breached, value=share, lower=lower, upper=upper, n=events.n, limit=limit,
@@ -165,8 +166,8 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
                 labels=place(status),
                 breached=state in breaching if known and not contested else None,
                 stated=status.appraisal.reason,
-                value=estimate.pass_ratio if estimate else None, lower=estimate.pair.lower if estimate else None,
-                upper=estimate.pair.upper if estimate else None, n=estimate.n if estimate else 0,
+                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
+                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=getattr(declared.policy_of(status.rubric).thresholds, level),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
                 undecided=contested or (not known and status.appraisal.undecided),
@@ -182,8 +183,8 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
             yield AlertFinding(
                 labels=place(window.status), breached=change.alarmed if window.status.silence is None else None,
                 stated=_moved(change, "pass"),
-                value=estimate.pass_ratio if estimate else None, lower=estimate.pair.lower if estimate else None,
-                upper=estimate.pair.upper if estimate else None, n=estimate.n if estimate else 0,
+                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
+                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 changed_ns=change.since_ns,
             )  # fmt: skip
 
@@ -219,8 +220,8 @@ def _sliced(facts: Observed, *, released: bool) -> Iterator[AlertFinding]:
             yield AlertFinding(
                 labels=(*place(window.status), ("slice", each.by), ("value", _name(each.value))),
                 breached=each.worse if window.status.silence is None else None, stated=each.stated,
-                value=found.pass_ratio if found else None, lower=found.pair.lower if found else None,
-                upper=found.pair.upper if found else None, n=found.n if found else 0, changed_ns=each.since_ns,
+                value=found.pass_ratio if found else None, lower=found.lower if found else None,
+                upper=found.upper if found else None, n=found.n if found else 0, changed_ns=each.since_ns,
             )  # fmt: skip
 
 
@@ -231,8 +232,8 @@ def _drifting(facts: Observed) -> Iterator[AlertFinding]:
             yield AlertFinding(
                 labels=place(window.status), breached=drift.alarmed if window.status.silence is None else None,
                 stated=_moved(drift, "keep to their scenario"),
-                value=departing.pass_ratio if departing else None, lower=departing.pair.lower if departing else None,
-                upper=departing.pair.upper if departing else None, n=departing.n if departing else 0,
+                value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,
+                upper=departing.upper if departing else None, n=departing.n if departing else 0,
                 changed_ns=drift.since_ns,
             )  # fmt: skip
 

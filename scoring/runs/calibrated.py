@@ -173,14 +173,14 @@ def _errors(table: Confusion, passes: PassSums | None, labels: LabelSums | None)
         return figures
     all_of_them = from_sums(
         n=passes.n, failures=passes.failures, weight=passes.weight.value, failed_weight=passes.failed_weight.value,
-        squared_weight=passes.squared_weight.value, z=Z_95_TWO_SIDED,
+        squared_weight=passes.squared_weight.value,
     )  # fmt: skip
     if all_of_them is None:
         nothing = Unavailable("there are no verdicts that passed or failed")
         return figures | {"pass_rate": nothing, "pass_rate_corrected": nothing}
     ratio, size = all_of_them.pass_ratio, all_of_them.effective_n
     return figures | {
-        "pass_rate": ErrorRate(value=ratio, lower=all_of_them.lower, upper=all_of_them.upper, n=size),
+        "pass_rate": error_rate(min(size, size * ratio), size, ""),
         "pass_rate_corrected": rogan_gladen(ratio, size, positives, negatives),
     }
 

@@ -4,7 +4,7 @@ A verdict that was drawn with probability p stands for 1/p traces, so it weighs 
 
     pass ratio  = Σ w·passed / Σ w                     (Hájek 1971; the weighted ratio estimator)
     effective n = (Σ w)² / Σ w²                        (Kish 1965, *Survey Sampling*, §11.7)
-    bounds      = Wilson at (pass ratio · effective n, effective n)
+    bounds      = Wilson's pair at (pass ratio · effective n, effective n)
 
 Equal weights give the plain ratio and effective n = n. Unequal ones carry less information: effective n < n. Only
 ratios of weights matter; their scale does not.
@@ -28,9 +28,9 @@ class Estimate:
     """The pass ratio of all traffic, estimated from ``n`` verdicts, of which ``failures`` failed.
 
     ``pass_ratio``, ``lower`` and ``upper`` lie in [0, 1]; ``effective_n`` in [1, n]; ``weight_sum`` estimates how
-    many traces the verdicts stand for. Each bound holds on its own with the chance that belongs to ``z``. ``clusters``
-    counts what the verdicts belong to (sessions, users), None where nobody asked; ``effective_n`` is Kish's divided
-    by ``design_effect``.
+    many traces the verdicts stand for. Both bounds together hold with 95 % (``interval.wilson_pair``): people are shown
+    this interval, and a status goes by it. ``clusters`` counts what the verdicts belong to (sessions, users), None
+    where nobody asked; ``effective_n`` is Kish's divided by ``design_effect``.
     """
 
     n: int
@@ -40,21 +40,15 @@ class Estimate:
     effective_n: float
     lower: float
     upper: float
-    z: float = Z_95_ONE_SIDED
     clusters: int | None = None
     design_effect: float = 1.0
 
     @property
-    def pair(self) -> Interval:
-        """The two-sided 95 % interval, to be shown: both bounds hold together (``interval.wilson_pair``)."""
-        n = self.effective_n
-        pair = wilson_pair(min(n, n * self.pass_ratio), n) or Interval(0.0, 1.0)
-        return Interval(min(pair.lower, self.lower), max(pair.upper, self.upper))
-
-    @property
-    def confidence(self) -> float:
-        """The chance with which each bound holds on its own: the normal distribution function of ``z``."""
-        return round(0.5 * (1 + math.erf(self.z / math.sqrt(2))), 9)
+    def one_sided(self) -> Interval:
+        """Bounds each of which holds with 95 % on its own: what a limit on a share goes by."""
+        n, ratio = self.effective_n, self.pass_ratio
+        plain = wilson(min(n, n * ratio), n, Z_95_ONE_SIDED) or Interval(0.0, 1.0)
+        return Interval(min(plain.lower, ratio), max(plain.upper, ratio))
 
 
 def effective_n(weights: Iterable[float]) -> float | None:
@@ -73,9 +67,7 @@ def effective_n(weights: Iterable[float]) -> float | None:
     return kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
 
 
-def estimate(
-    verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDED, design_effect: float = 1.0
-) -> Estimate | None:
+def estimate(verdicts: Iterable[tuple[bool, float]], *, design_effect: float = 1.0) -> Estimate | None:
     """The estimate of (passed, weight) pairs; ``None`` without any."""
     pairs = list(verdicts)
     for _, weight in pairs:
@@ -86,13 +78,12 @@ def estimate(
         weight=math.fsum(weight for _, weight in pairs),
         failed_weight=math.fsum(weight for passed, weight in pairs if not passed),
         squared_weight=math.fsum(weight * weight for _, weight in pairs),
-        z=z,
         design_effect=design_effect,
     )
 
 
 def from_sums(
-    *, n: int, failures: int, weight: float, failed_weight: float, squared_weight: float, z: float = Z_95_ONE_SIDED,
+    *, n: int, failures: int, weight: float, failed_weight: float, squared_weight: float,
     clusters: int | None = None, design_effect: float = 1.0,
 ) -> Estimate | None:  # fmt: skip
     """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0."""
@@ -101,12 +92,12 @@ def from_sums(
     size = max(1.0, kish(n, weight, squared_weight) / design_effect)
     # Without a failure (or with nothing else) the ratio is a whole number; rounding must not change that.
     ratio = 1.0 if failures == 0 else 0.0 if failures == n else min(1.0, max(0.0, (weight - failed_weight) / weight))
-    interval = wilson(size * ratio, size, z)
+    interval = wilson_pair(min(size, size * ratio), size)
     if interval is None:  # size is at least 1
         return None
     return Estimate(
         n=n, failures=failures, weight_sum=weight, pass_ratio=ratio, effective_n=size,
-        lower=min(interval.lower, ratio), upper=max(interval.upper, ratio), z=z, clusters=clusters,
+        lower=min(interval.lower, ratio), upper=max(interval.upper, ratio), clusters=clusters,
         design_effect=design_effect,
     )  # fmt: skip
 

@@ -46,6 +46,10 @@ Z_99_ONE_SIDED = 2.3263478740408408
 """Standard normal quantile of 0.99: each bound on its own holds with 99 %."""
 
 
+LEAST_CORRECTED: Final = 0.3
+"""Fewer effective successes (or failures) take no correction for continuity: it would narrow their interval."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """Bounds of a ratio, 0 <= lower <= upper <= 1."""
@@ -101,8 +105,8 @@ def wilson_pair(successes: float, n: float) -> Interval | None:
         root = max(0.0, squared - 2 - 1 / n + 4 * ratio * (n * (1 - ratio) + 1))
         return max(0.0, (2 * n * ratio + squared - 1 - z * math.sqrt(root)) / twice)
 
-    lower = 0.0 if successes == 0 else min(bound(p), plain.lower)
-    upper = 1.0 if successes == n else max(1 - bound(1 - p), plain.upper)
+    lower = plain.lower if successes < LEAST_CORRECTED else bound(p)
+    upper = plain.upper if n - successes < LEAST_CORRECTED else 1 - bound(1 - p)
     return Interval(lower, upper)
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .estimate import Estimate
-from .interval import wilson
+from .interval import Z_95_TWO_SIDED, wilson_pair
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def corrected(found: Estimate, drawn: DrawnSums, *, least: int = 1) -> Estimate 
     """
     if drawn.drawn < max(1, least) or drawn.drawn_weight <= 0:
         return None
-    z, total = found.z, found.weight_sum
+    z, total = Z_95_TWO_SIDED, found.weight_sum
     sure = min(1.0, drawn.sure_weight / total)
     (failed, failed_squared), (passed, passed_squared) = drawn.failed_since, drawn.passed_since
     change = (failed - passed) / drawn.drawn_weight
@@ -76,7 +76,7 @@ def corrected(found: Estimate, drawn: DrawnSums, *, least: int = 1) -> Estimate 
     left = max(0.0, 1 - drawn.drawn_base_weight / drawn.sure_weight)
     spread = (max(0.0, around) / drawn.drawn_weight**2 + (size + 2) ** -2) * left
     ratio, n = 1 - fail, found.effective_n
-    bounds = wilson(n * ratio, n, z)
+    bounds = wilson_pair(n * ratio, n)
     if bounds is None:  # n is at least 1
         return None
     margin, centre = z * z * sure * sure * spread, (n * fail + z * z / 2) / (n + z * z)

@@ -3,7 +3,8 @@
 Each look computes a status of the present numbers twice: once against the thresholds and once against thresholds that
 are ``recovery_margin`` higher. Then, in this order:
 
-- **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse.
+- **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse, the latest among
+  them: an alarm never begins beside an interval that does not show it.
 - **Better** is entered when all of that number of looks were that good *with the margin*, and the present status has
   lasted for ``hold_ns``.
 - **What a look contradicts** is not held, and ends at once: *healthy* by the first look that says otherwise (it is
@@ -107,7 +108,7 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     fallen = collapsed + seen.count(Status.WARNING)
     for worse, bad in ((Status.CRITICAL, collapsed), (Status.WARNING, fallen)):
         is_worse = present is Status.INSUFFICIENT_DATA or _SEVERITY[worse] > _SEVERITY[present]
-        if bad >= rule.needed and is_worse and contradicted(worse, looks[-1]) is None:
+        if bad >= rule.needed and is_worse and _SEVERITY.get(seen[-1], 0) >= _SEVERITY[worse]:
             return worse
     if (instead := contradicted(present, looks[-1])) is not None:
         return instead

@@ -8,7 +8,8 @@ one budget of false alarms: a status is worse where verdicts fit a drop better t
 the drop began is below the threshold; or where the ratio itself convincingly is. ``insufficient_data`` is a state of
 its own: silence is neither recovery nor zero. ``no_data`` is a silence that is not usual (``silence``).
 
-*No status says what its own interval rules out* (but for mode ``point``, which knows none). Healthy needs a window
+*No status says what its own interval rules out* (but for mode ``point``, which knows none). It is the one that people
+are shown, two-sided with 95 %: page, notice, API, Prometheus and every decision have the same. Healthy needs a window
 whose upper bound reaches the warning threshold: one that lies below it by chance, as a few of a month's thousands of
 looks do, is *insufficient data* until more is known. What lies wholly above a threshold is no alarm, unless a drop
 within the window is one.
@@ -132,8 +133,7 @@ def appraise(
         return worse
     if policy.mode == "sequence":
         found = _appraise_sequence(estimate, policy, sequence)
-        enough = estimate.effective_n >= policy.min_samples
-        below = _below_by_chance(estimate, policy.thresholds.warning) if enough else None
+        below = _below_by_chance(estimate, policy.thresholds.warning)
         return below if found.status is Status.HEALTHY and below is not None else found
     if estimate.effective_n < policy.min_samples:
         return Appraisal(
@@ -165,7 +165,7 @@ def appraise(
 
 def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
     """What there is to say where no detector convinces: healthy with its lower end, or undecided."""
-    lowest, ratio = estimate.pair.lower, f"pass ratio {estimate.pass_ratio:.3f}"
+    lowest, ratio = estimate.lower, f"pass ratio {estimate.pass_ratio:.3f}"
     if (below := _below_by_chance(estimate, warning)) is not None:
         return below
     if lowest < warning:
@@ -182,7 +182,7 @@ def _below_by_chance(estimate: Estimate, warning: float) -> Appraisal | None:
         return None
     return Appraisal(
         Status.INSUFFICIENT_DATA,
-        f"pass ratio {estimate.pass_ratio:.3f}, between {estimate.pair.lower:.2f} and {estimate.pair.upper:.2f}: "
+        f"pass ratio {estimate.pass_ratio:.3f}, between {estimate.lower:.2f} and {estimate.upper:.2f}: "
         f"undecided; it lies below the warning threshold {warning:g}, and one window of a month's may by chance",
         undecided=True,
     )
@@ -203,7 +203,7 @@ def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | No
             return Appraisal(level, f"the pass ratio fell, and is {since:.3f} since: {below}", contested=contested)
         convinced = sequence.evidence(threshold) / drops.series if sequence is not None else 0.0
         slid = level is Status.WARNING and drops.slide is not None and round(drops.slide, 9) < threshold
-        is_above = round(estimate.pair.lower, 9) > threshold
+        is_above = round(estimate.lower, 9) > threshold
         if is_above and level is Status.CRITICAL and convinced >= _HOLDS:
             contested = level
         if convinced < 1 and not slid:
@@ -221,11 +221,10 @@ def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | No
 
 def _contradicted(estimate: Estimate, warning: float) -> Appraisal:
     """The evidence of days says one thing, the window another."""
-    pair = estimate.pair
     return Appraisal(
         Status.INSUFFICIENT_DATA,
-        f"pass ratio {estimate.pass_ratio:.3f}, between {pair.lower:.2f} and {pair.upper:.2f}: undecided; what came "
-        f"before shows one below the warning threshold {warning:g}",
+        f"pass ratio {estimate.pass_ratio:.3f}, between {estimate.lower:.2f} and {estimate.upper:.2f}: undecided; what "
+        f"came before shows one below the warning threshold {warning:g}",
         undecided=True,
     )
 
@@ -235,7 +234,7 @@ def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | Non
     if estimate is None:
         return None
     for level, threshold in ((Status.WARNING, thresholds.warning), (Status.CRITICAL, thresholds.critical)):
-        if round(estimate.pair.lower, 9) > threshold:
+        if round(estimate.lower, 9) > threshold:
             return level
     return None
 
@@ -285,7 +284,7 @@ def _stated(estimate: Estimate, policy: Policy) -> str:
     ratio = f"pass ratio {estimate.pass_ratio:.3f}"
     if policy.mode == "point":
         return ratio
-    return f"{ratio}: its upper bound {estimate.upper:.3f} ({estimate.confidence:.0%})"
+    return f"{ratio}: the upper end of its 95 % interval {estimate.upper:.3f}"
 
 
 def _times(evidence: float) -> str:

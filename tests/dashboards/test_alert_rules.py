@@ -72,10 +72,10 @@ def test_groups_are_evaluated_when_grafana_can() -> None:
 def test_what_another_alert_explains_is_left_out_while_that_fires(tmp_path: Path) -> None:
     declared = Declaration(policy=Policy(mode="bound"))
     asked = {rule["title"]: rule["data"][0]["model"]["expr"] for _, rule in provisioned(declared)}
-    code = "service_environment_rubric:sidejudge_pass_ratio:looks_below_threshold"
+    code = "service_environment_rubric:sidejudge_status:code"
     ratio = "service_environment_rubric:sidejudge_pass:ratio_increase1h"
-    below = [{"series": f'{code}{{{WHERE},level="{level}"}}', "values": "20x20"} for level in ("warning", "critical")]
-    series = [*below, {"series": f"{ratio}{{{WHERE}}}", "values": "0x20"}]
+    status = {"series": f"{code}{{{WHERE}}}", "values": "2x20"}
+    series = [status, {"series": f"{ratio}{{{WHERE}}}", "values": "0x20"}]
     critical = {
         "series": f'ALERTS{{alertname="SidejudgePassRateCritical",alertstate="firing",severity="critical",{WHERE}}}',
         "values": "_x10 1x10",

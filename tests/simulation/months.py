@@ -17,7 +17,7 @@ from sidejudge.scoring.statistics.baseline import MEMORY, PRIOR, RECENT
 from sidejudge.scoring.statistics.baseline import MEMORY_NS as ANCHOR_NS
 from sidejudge.scoring.statistics.cusum import Chart
 from sidejudge.scoring.statistics.drop_level import BETS as DROP_BETS
-from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 from sidejudge.scoring.statistics.sequence import BETS
 from sidejudge.scoring.statistics.serial_dependence import BLOCK, MOST
 from sidejudge.scoring.statistics.serial_dependence import MEMORY as MEMORY_OF_RUNS
@@ -221,11 +221,10 @@ def bound_levels(
     declared: Declaration, months: Months, times_h: np.ndarray, effect: float = 1.0
 ) -> Iterator[np.ndarray]:
     """Modes ``bound`` and ``point``, month by month: -1 too little, 0 healthy, 1 warning, 2 critical, look by look."""
-    policy, z = declared.policy, Z_95_ONE_SIDED
+    policy = declared.policy
     for n, failures, ratio in windows(months, times_h, declared.window_ns / HOUR_NS):
         n_ = np.maximum(n / effect, 1e-9)
-        upper = (n_ * ratio + z * z / 2 + z * np.sqrt(n_ * ratio * (1 - ratio) + z * z / 4)) / (n_ + z * z)
-        compared = ratio if policy.mode == "point" else upper
+        compared = ratio if policy.mode == "point" else 1 - _lower_of_pair(1 - ratio, n_)
         bad = (compared < policy.thresholds.warning) & ((policy.mode == "point") | (failures >= policy.min_failures))
         worse = bad & (compared < policy.thresholds.critical)
         yield np.where(n_ < policy.min_samples, -1, bad.astype(int) + worse)
@@ -493,10 +492,8 @@ def _looked_at(
     with np.errstate(divide="ignore", invalid="ignore"):
         n = np.where(w2 > 0, w * w / np.maximum(w2, 1e-300) / effect, 0.0)
         ratio = np.where(w > 0, 1 - lost / np.maximum(w, 1e-300), 1.0)
-    z, size = Z_95_ONE_SIDED, np.maximum(n, 1e-9)
-    spread = z * np.sqrt(size * ratio * (1 - ratio) + z * z / 4)
-    upper, lower = ((size * ratio + z * z / 2 + sign * spread) / (size + z * z) for sign in (1, -1))
-    least_shown = np.minimum(lower, _lower_of_pair(ratio, size))
+    size = np.maximum(n, 1e-9)
+    least_shown, upper = _lower_of_pair(ratio, size), 1 - _lower_of_pair(1 - ratio, size)
     any_ = end > begin
     bounds, margin = declared.policy.thresholds, declared.rule.recovery_margin
 

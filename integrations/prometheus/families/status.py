@@ -12,10 +12,10 @@ PASS_RATIO = gauge(
     note="Absent, not 0, while the window holds no verdict.",
 )  # fmt: skip
 PASS_LOWER_RATIO = gauge(
-    "sidejudge_pass_lower_ratio", f"Lower Wilson bound of the pass ratio, one-sided 95 %. {PROCESS}", labels=WHO
+    "sidejudge_pass_lower_ratio", f"Lower bound of the pass ratio; with the upper one 95 %. {PROCESS}", labels=WHO
 )
 PASS_UPPER_RATIO = gauge(
-    "sidejudge_pass_upper_ratio", f"Upper Wilson bound of the pass ratio, one-sided 95 %. {PROCESS}", labels=WHO
+    "sidejudge_pass_upper_ratio", f"Upper bound of the pass ratio; with the lower one 95 %. {PROCESS}", labels=WHO
 )
 EFFECTIVE_SAMPLES = gauge(
     "sidejudge_effective_samples", labels=WHO,

@@ -156,8 +156,8 @@ def _course(sums: VerdictSums, statuses: Mapping[tuple[str, str, str], Status]) 
         service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,
         status=statuses.get((service, environment, sums.rubric), Status.INSUFFICIENT_DATA),
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
-        pass_ratio=estimate.pass_ratio if estimate else None, lower=estimate.pair.lower if estimate else None,
-        upper=estimate.pair.upper if estimate else None,
+        pass_ratio=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
+        upper=estimate.upper if estimate else None,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, wilson
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Interval, wilson, wilson_pair
 
 PODS = ("a", "b")
 SITE = {"cluster": "c1", "namespace": "ai", "job": "sidejudge"}
@@ -143,6 +143,13 @@ def limit_of(id_: str, value: float) -> dict[str, str]:
         **constant("sidejudge_alert_limit", {**labels, **target("a")}, value),
         **constant("sidejudge_alert_limit", {**labels, **target("b")}, value * 0.1),
     }
+
+
+def shown(share: float, n: float) -> Interval:
+    """The interval of a pass ratio as the process computes it."""
+    reported = wilson_pair(share * n, n)
+    assert reported is not None
+    return reported
 
 
 def lower_bound(share: float, n: float) -> float:

@@ -200,7 +200,7 @@ def _unknown() -> Iterator[Scenario]:
             under=(alert,),
             step="10m",
             given={
-                **points(r.LOOKS_BELOW, {**PLACE, "level": level}, [10.0 if is_held else 0.0] * 3 + [None] * 200),
+                **points(r.STATUS, PLACE, [float(last)] * 3 + [None] * 200),
                 **points(r.pass_ratio("1h"), PLACE, [0.6] * 4 + [None] * 200),
                 **points(r.HELD, PLACE, [None] * 3 + [float(last)] * 200),
             },

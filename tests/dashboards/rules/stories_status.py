@@ -16,9 +16,9 @@ from tests.dashboards.rules.scenario import (
     fires,
     is_number,
     labelled,
-    lower_bound,
     on_both_pods,
     points,
+    shown,
     silent,
     target,
     upper_bound,
@@ -71,8 +71,8 @@ def _estimates() -> Iterator[Scenario]:
         (r.failures, 120),
         (r.effective, 324),
         (r.pass_ratio, 390 / 540),
-        (r.lower, lower_bound(390 / 540, 324)),
-        (r.upper, upper_bound(390 / 540, 324)),
+        (r.lower, shown(390 / 540, 324).lower),
+        (r.upper, shown(390 / 540, 324).upper),
     )
     yield Scenario(
         name="the ratio of the fleet comes from weights that are summed first",
@@ -84,6 +84,19 @@ def _estimates() -> Iterator[Scenario]:
             for check in (is_number(name("1h"), "2h", value), Check(at="2h", expr=f"count({name('1h')})", value=1))
         ),
     )
+    for ratio, size in ((0.2, 1.2), (0.14, 2), (0.16, 2), (0.8, 1.2), (0.86, 2), (0.84, 2), (1, 30), (0, 30)):
+        yield Scenario(
+            name=f"the bounds of a pass ratio of {ratio} at {size} samples",
+            under=(r.lower("1h"), r.upper("1h")),
+            given={
+                **constant(r.pass_ratio("1h"), PLACE, ratio),
+                **constant(r.effective("1h"), PLACE, size),
+            },
+            checks=(
+                is_number(r.lower("1h"), "5m", shown(ratio, size).lower),
+                is_number(r.upper("1h"), "5m", shown(ratio, size).upper),
+            ),
+        )
     # Of Σw² = 900 pod a has 675, pod b 225.
     for name, effects, clustered in (
         ("each process's verdicts count as its sessions have it", {"a": "2x120", "b": "3x120"}, 675 * 2 + 225 * 3),
@@ -171,8 +184,8 @@ def _estimates() -> Iterator[Scenario]:
             is_number(r.clustered_weight("1d"), "4d", clustered),
             is_number(r.effective("1d"), "4d", size),
             is_number(r.pass_ratio("1d"), "4d", 390 / 540),
-            is_number(r.lower("1d"), "4d", lower_bound(390 / 540, size)),
-            is_number(r.upper("1d"), "4d", upper_bound(390 / 540, size)),
+            is_number(r.lower("1d"), "4d", shown(390 / 540, size).lower),
+            is_number(r.upper("1d"), "4d", shown(390 / 540, size).upper),
             is_number(r.upper("1d", 99), "4d", upper_bound(390 / 540, size, Z_99_ONE_SIDED)),
             Check(at="4d", expr=f"count({r.squared_weight('1d')})", value=1),
             Check(at="4d", expr=f"count({r.clustered_weight('1d')})", value=1),
@@ -231,7 +244,10 @@ def _looks() -> Iterator[Scenario]:
     yield look(0.71, 40, 100, 1, 0)
     yield look(0.69, 40, 100, 1, 1)
     yield look(0.60, 3, 30, 1, 1)
-    yield look(0.60, 2.9, 30, 0, 0)
+    yield look(0.60, 2.9, 30, None, None)  # neither bad nor good
+    yield look(0.80, 2.9, 30, None, 0)
+    yield look(0.85, 2.9, 30, 0, 0)
+    yield look(0.70, 2.9, 30, None, 0)
     yield look(0.60, 3, 29, None, None)
 
     def below(level: str, values: str) -> dict[str, str]:
@@ -247,12 +263,14 @@ def _looks() -> Iterator[Scenario]:
         ),
     )
 
-    def status(warned: str, critical: str, code: float, samples: float = 100) -> Scenario:
+    def status(warned: str, critical: str, code: float, samples: float = 100, lower: float = 0.5) -> Scenario:
         at = f"{len(warned) - 1}m"
         return Scenario(
             name=f"looks {warned} and {critical} with {samples} samples are {r.STATUS_CODES[int(code)]}",
             under=(r.STATUS, r.LOOKS_BELOW, r.KNOWN),
             given={
+                **THRESHOLDS,
+                **points(r.lower("1h"), PLACE, [0.5] * (len(warned) - 1) + [lower]),
                 **below("warning", warned),
                 **below("critical", critical),
                 **constant(r.effective("1h"), PLACE, samples),
@@ -264,7 +282,16 @@ def _looks() -> Iterator[Scenario]:
     yield status("1011111110111", "0" * 13, 1)
     yield status("1" * 13, "0011111111110", 2)
     yield status("1" * 13, "0001111111110", 1)
-    yield status("1001111111110", "0" * 13, 0)  # nine of the last twelve
+    yield status("1001111111110", "0" * 13, -1)  # nine of the last twelve: neither bad nor healthy
+    yield status("0000000000001", "0" * 13, -1)  # the latest look rules healthy out
+    yield status("0000000000110", "0" * 13, 0)
+    yield status("0000000001110", "0" * 13, -1)  # nine good ones are too few
+    yield status("1111111111...0", "0000000000...0", -1)  # an alarm does not begin with a look that is good
+    yield status("1111111111...0", "1111111111...0", -1)
+    yield status("1" * 13, "1" * 12 + "0", 2, lower=0.7)  # one that has begun lasts
+    yield status("1" * 13, "1" * 12 + "0", 1, lower=0.71)  # unless the interval lies above its threshold
+    yield status("1" * 12 + "0", "0" * 13, 1, lower=0.85)
+    yield status("1" * 12 + "0", "0" * 13, -1, lower=0.86)
     yield status("0", "0", 0)
     yield status("1", "1", -1)  # one bad look proves neither
     yield status("1" * 10, "0" * 10, 1)
@@ -272,8 +299,9 @@ def _looks() -> Iterator[Scenario]:
     yield status("0000010000", "0" * 10, -1)
     yield status("000000......010000", "000000......000000", -1)
     yield status("0000000000100", "...........00", 0)
-    yield status("1" * 13, "1" * 13, -1, samples=29)
-    yield status("1" * 13, "1" * 13, 2, samples=30)
+    for code, letters in ((2, ("1", "1")), (1, ("1", "0")), (0, ("0", "0"))):
+        yield status(letters[0] * 13, letters[1] * 13, -1, samples=29)
+        yield status(letters[0] * 13, letters[1] * 13, code, samples=30)
 
 
 def _undecided() -> Iterator[Scenario]:
@@ -336,14 +364,12 @@ def _status_alerts() -> Iterator[Scenario]:
     for level in ("critical", "warning"):
         alert = f"SidejudgePassRate{level.capitalize()}"
         lasts = 39 if level == "warning" else 49  # a page outlasts the warning that it explains
-        looks = {**PLACE, "level": level}
-        other = {**PLACE, "level": "warning" if level == "critical" else "critical"}
+        code = r.LEVELS.index(level) + 1
         yield Scenario(
-            name=f"ten looks raise {level}, and it lasts for {lasts - 9} minutes",
+            name=f"a status raises {level}, and it lasts for {lasts - 9} minutes",
             under=(alert,),
             given={
-                **points(r.LOOKS_BELOW, looks, [9] * 5 + [10] * 5 + [9] * 60),
-                **constant(r.LOOKS_BELOW, other, 0),
+                **points(r.STATUS, PLACE, [code - 0.1] * 5 + [code] * 5 + [code - 0.1] * 60),
                 **constant(r.pass_ratio("1h"), PLACE, 0.6),
             },
             checks=(

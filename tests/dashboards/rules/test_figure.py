@@ -74,7 +74,7 @@ def test_the_figure_is_that_of_the_process_that_reports_the_status_with_its_boun
     # Another process has seen too little to say anything, and found none that passed.
     text = stated(tmp_path, alert, [*shown(A, 0.5785, status), *shown(B, 0.0, "insufficient_data")])
     assert "57.85% of the traffic passes qa on sh" in text
-    assert ", at least 52.85%, at most 62.85% (each bound with 95 %)." in text
+    assert ", at least 52.85%, at most 62.85% (with 95 % confidence)." in text
 
 
 def test_nothing_is_stated_of_a_service_that_is_healthy(tmp_path: Path) -> None:

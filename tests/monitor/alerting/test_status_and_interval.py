@@ -69,9 +69,9 @@ def held(each) -> Status:
         assert status not in (Status.HEALTHY, Status.WARNING, Status.CRITICAL)
     elif status is Status.HEALTHY:
         assert found.upper >= bounds.warning
-        assert f"{found.pair.lower:.2f}" in reason
+        assert f"{found.lower:.2f}" in reason
     elif status in (Status.WARNING, Status.CRITICAL) and "the pass ratio fell" not in reason:
-        assert found.pair.lower <= (bounds.critical if status is Status.CRITICAL else bounds.warning)
+        assert found.lower <= (bounds.critical if status is Status.CRITICAL else bounds.warning)
     return status
 
 
@@ -133,10 +133,10 @@ def test_healthy_is_never_said_below_the_threshold_in_the_other_modes_either(cou
     for each in looks(course, per_minute=2.0, mode=mode):
         status, found = each.appraisal.status, each.estimate
         seen.add(status)
-        if found is not None and found.effective_n >= 30 and status is Status.HEALTHY:
+        if found is not None and status is Status.HEALTHY:
             assert found.upper >= each.thresholds.warning
         if found is not None and status is Status.WARNING:
-            assert found.pair.lower <= each.thresholds.warning
+            assert found.lower <= each.thresholds.warning
         if found is not None and status is Status.CRITICAL:
-            assert found.pair.lower <= each.thresholds.critical
+            assert found.lower <= each.thresholds.critical
     assert len(seen) > 1

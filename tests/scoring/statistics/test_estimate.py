@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
 from sidejudge.scoring.statistics.estimate import effective_n, estimate
-from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_99_ONE_SIDED, wilson
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, wilson, wilson_pair
 
 weights = st.floats(1.0, 1e6)
 verdicts = st.lists(st.tuples(st.booleans(), weights), min_size=1, max_size=60)
@@ -28,10 +28,11 @@ def test_bounds_are_ordered_and_inside_the_unit_interval(pairs):
 def test_equal_weights_give_the_plain_ratio_and_wilson(outcomes, weight):
     e = estimate([(passed, weight) for passed in outcomes])
     n, k = len(outcomes), sum(outcomes)
-    interval = wilson(k, n, Z_95_ONE_SIDED)
+    shown, apart = wilson_pair(k, n), wilson(k, n, Z_95_ONE_SIDED)
     assert e.effective_n == n
     assert e.pass_ratio == pytest.approx(k / n, abs=1e-12)
-    assert (e.lower, e.upper) == pytest.approx((interval.lower, interval.upper), abs=1e-9)
+    assert (e.lower, e.upper) == pytest.approx((shown.lower, shown.upper), abs=1e-9)
+    assert (e.one_sided.lower, e.one_sided.upper) == pytest.approx((apart.lower, apart.upper), abs=1e-9)
 
 
 @given(verdicts, st.floats(0.001, 1000.0))
@@ -91,11 +92,6 @@ def test_weights_that_cannot_be_are_refused(weight):
         estimate([(True, weight)])
     with pytest.raises(ValueError, match="weight"):
         effective_n([weight])
-
-
-def test_confidence_is_that_of_each_bound():
-    assert estimate([(True, 1.0)]).confidence == pytest.approx(0.95)
-    assert estimate([(True, 1.0)], z=Z_99_ONE_SIDED).confidence == pytest.approx(0.99)
 
 
 def test_weighting_undoes_forced_errors():

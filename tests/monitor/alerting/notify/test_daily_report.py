@@ -70,7 +70,7 @@ async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windo
     reported = estimate([(passed, 1 / probability) for passed, probability in drawn if passed is not None])
     assert (course.passed, course.failed, course.incomplete) == (2, 2, 1)
     assert (course.pass_ratio, course.lower, course.upper) == pytest.approx(
-        (reported.pass_ratio, reported.pair.lower, reported.pair.upper)
+        (reported.pass_ratio, reported.lower, reported.upper)
     )
     assert (course.service, course.environment, course.status) == ("shop", "unknown", Status.WARNING)
 
