@@ -1,4 +1,7 @@
-"""Last received: when something of each service last came, which says why its verdicts no longer do."""
+"""Last received: when something of each service last came, which says why its verdicts no longer do.
+
+What came before the process is not known: for an hour after a start nothing is said of a silence that is older.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ from sidejudge.scoring.status.silence import SilenceCause
 
 _AFTER_NS: Final = 60 * 10**9
 """What came within a minute of the last verdict may be of the same traces."""
+_LISTENED_NS: Final = 3_600 * 10**9
+"""A service that sends is heard within this time."""
 _SERVICES: Final = 1_000
 
 
 class LastReceived:
-    """Takes the ends of traces, by service; what was before the process is not known."""
+    """Takes the ends of traces, by service, and what waits to be judged."""
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
-        self._clock_ns = clock_ns
+        self._clock_ns, self._started_ns = clock_ns, clock_ns()
         self._sampled_out: dict[str, int] = {}
         self._kept: dict[str, int] = {}
 
@@ -25,7 +30,13 @@ class LastReceived:
         """Traces of a service have ended for this reason."""
         if reason in {EndReason.EXCLUDED, EndReason.HANDED_OVER} or not count:
             return
-        known = self._sampled_out if reason is EndReason.SAMPLED_OUT else self._kept
+        self._came(self._sampled_out if reason is EndReason.SAMPLED_OUT else self._kept, service)
+
+    def waits(self, service: str) -> None:
+        """A trace of a service is in the sample and waits for an answer."""
+        self._came(self._kept, service)
+
+    def _came(self, known: dict[str, int], service: str) -> None:
         if service in known or len(known) < _SERVICES:
             known[service] = self._clock_ns()
 
@@ -34,4 +45,7 @@ class LastReceived:
         after_ns = since_ns + _AFTER_NS
         if self._kept.get(service, 0) > after_ns:
             return SilenceCause.NONE_JUDGED
-        return SilenceCause.NONE_SAMPLED if self._sampled_out.get(service, 0) > after_ns else SilenceCause.NO_SPANS
+        if self._sampled_out.get(service, 0) > after_ns:
+            return SilenceCause.NONE_SAMPLED
+        listened = since_ns >= self._started_ns or self._clock_ns() - self._started_ns >= _LISTENED_NS
+        return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN

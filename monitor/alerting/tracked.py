@@ -18,6 +18,7 @@ from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.serial_dependence import SerialDependence
 from sidejudge.scoring.status.hysteresis import HysteresisState
 from sidejudge.scoring.status.service_status import StatusChange
+from sidejudge.scoring.status.silence import SilenceCause
 from sidejudge.scoring.status.status import Drops
 from sidejudge.scoring.trace.span import JsonRecord
 
@@ -54,6 +55,7 @@ class Tracked:
         "anchor",
         "arrivals",
         "baseline",
+        "cause",
         "collapse",
         "cusum",
         "design",
@@ -80,6 +82,7 @@ class Tracked:
         self.arrivals = Arrivals()
         self.sliced = SlicedTraffic(rubric)
         self.held: HysteresisState | None = None
+        self.cause: SilenceCause | None = None  # of the present silence
         with_sequence = declared.policy.mode in ("sequence", "adaptive")
         self.sequence = declared.new_sequence(rubric) if with_sequence else None
 
@@ -196,6 +199,7 @@ class Tracked:
         return {
             **{name: getattr(self, name).to_json() for name in _PARTS},
             "held": self.held.to_json() if self.held else None,
+            "cause": self.cause,
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
 
@@ -205,6 +209,7 @@ class Tracked:
             if name in record:
                 getattr(self, name).restore(record[name])
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
+        self.cause = SilenceCause(record["cause"]) if record.get("cause") else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])
 

@@ -63,6 +63,8 @@ class JudgeQueue:
     deferred: DeferredTraces
     clock_ns: Callable[[], int]
     capacity: int
+    waits: Callable[[str], None] = lambda _service: None
+    """Called with the service of each trace that waits for an answer."""
     results: dict[bytes, TraceResult] = field(default_factory=dict)
     """Results that are to be committed, by trace id."""
     progress: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,6 +98,7 @@ class JudgeQueue:
 
     def take(self, job: EvaluationJob) -> None:
         """Start a job that has open questions if the capacity allows, else defer it behind the others."""
+        self.waits(job.service)
         place = self.deferred.place(self.clock_ns())
         if self.under_way < self.capacity and self._fits(job.closing):
             self._begin(job, place)

@@ -157,6 +157,7 @@ class MonitorParts:
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
+        waiting.waits = self.received.waits
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
@@ -212,6 +213,7 @@ class MonitorParts:
     def _listening(self, clock_ns: Callable[[], int]) -> Callable[[str, EndReason, int], None]:
         """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""
         received, exporter = LastReceived(clock_ns), self.exporter
+        self.received = received
         self.watch.why_silent = received.cause
 
         def ended(service: str, reason: EndReason, count: int) -> None:

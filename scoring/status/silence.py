@@ -24,7 +24,7 @@ _SAID: Final = {
     SilenceCause.NONE_SAMPLED: "its spans arrive and none is sampled",
     SilenceCause.NONE_JUDGED: "its traces are sampled and none is judged",
     SilenceCause.INCOMPLETE: "its verdicts are incomplete: none passed or failed",
-    SilenceCause.UNKNOWN: "no monitor has one",
+    SilenceCause.UNKNOWN: "why is not known",
 }
 PAGES: Final = {
     SilenceCause.NO_SPANS: "how-to/missing-trace",

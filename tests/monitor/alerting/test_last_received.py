@@ -10,8 +10,9 @@ MINUTE_NS, HOUR_NS = 60 * 10**9, 3_600 * 10**9
 
 
 def test_each_cause_is_told_by_what_ended_since_the_last_verdict():
-    now_ns = [HOUR_NS]
+    now_ns = [0]
     found = LastReceived(lambda: now_ns[0])
+    now_ns[0] = HOUR_NS
     assert found.cause("shop", 0) is SilenceCause.NO_SPANS
     found.ended("shop", EndReason.SAMPLED_OUT, 3)
     assert found.cause("shop", 0) is SilenceCause.NONE_SAMPLED
@@ -24,8 +25,25 @@ def test_each_cause_is_told_by_what_ended_since_the_last_verdict():
     assert found.cause("till", 0) is SilenceCause.NO_SPANS
 
 
-def test_names_without_end_are_not_kept():
+def test_a_trace_that_waits_for_an_answer_is_sampled_and_not_judged():
     found = LastReceived(lambda: HOUR_NS)
+    found.ended("shop", EndReason.SAMPLED_OUT, 3)
+    found.waits("shop")
+    assert found.cause("shop", 0) is SilenceCause.NONE_JUDGED
+
+
+def test_of_a_silence_before_the_process_nothing_is_stated_until_it_has_listened_for_an_hour():
+    now_ns = [9 * HOUR_NS]
+    found = LastReceived(lambda: now_ns[0])
+    assert found.cause("shop", 8 * HOUR_NS) is SilenceCause.UNKNOWN
+    assert found.cause("shop", 9 * HOUR_NS) is SilenceCause.NO_SPANS
+    now_ns[0] += HOUR_NS
+    assert found.cause("shop", 8 * HOUR_NS) is SilenceCause.NO_SPANS
+
+
+def test_names_without_end_are_not_kept():
+    now_ns = iter([0])
+    found = LastReceived(lambda: next(now_ns, HOUR_NS))
     for number in range(1_500):
         found.ended(f"service {number}", EndReason.SAMPLED_OUT, 1)
     assert found.cause("service 5", 0) is SilenceCause.NONE_SAMPLED

@@ -133,10 +133,11 @@ def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_n
     reported = len(played.reported)
     played.minutes(30 * 60, per_minute=0)
     assert {condition for condition, turn, _ in played.reported[reported:] if turn != "expired"} == set()
-    again = Watch(played.watch.declared, windows_of(played.watch.declared))
+    again = Watch(played.watch.declared, windows_of(played.watch.declared))  # which knows no cause of its own
     again.restore(played.watch.to_memory())
     again.look(Observed(now_ns=played.now_ns), {}, {})
-    assert [each.appraisal.status for each in again.service_statuses(played.now_ns)] == [Status.NO_DATA]
+    (found,) = again.service_statuses(played.now_ns)
+    assert (found.appraisal.status, found.silence.cause) == (Status.NO_DATA, SilenceCause.NONE_SAMPLED)
     assert played.minutes(3, ratio=0.97)[-1] is not Status.NO_DATA
 
 
