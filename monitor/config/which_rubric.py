@@ -34,7 +34,7 @@ _SEEDS = {
 
 BY_WORDS = (
     "words notice figures, names and quotes that are made up; they do not notice invented sentences, swapped roles or "
-    "denials, which a judge adds (docs/lexical.md)"
+    "denials, which a judge adds ('sidejudge help lexical')"
 )
 
 

@@ -227,7 +227,9 @@ def appraise_metric(
         worth = f"{estimate.n} values count as {estimate.effective_n:.1f}"
         counted = worth if estimate.effective_n < estimate.n else f"{estimate.n} values"
         return Appraisal(Status.INSUFFICIENT_DATA, f"{counted}, {needed:.4g} are needed")
-    return Appraisal(Status.HEALTHY, f"{limit.name} is {limit.text(estimate.value)}; nothing convincing beyond a limit")
+    return Appraisal(
+        Status.HEALTHY, f"{limit.name} is {limit.text(estimate.value)}; it is not shown to be beyond a limit"
+    )
 
 
 def _worse(

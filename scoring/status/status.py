@@ -171,7 +171,7 @@ def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
     if lowest < warning:
         return Appraisal(
             Status.HEALTHY,
-            f"{ratio}, may be as low as {lowest:.2f}; nothing convincing for one below {warning:g}",
+            f"{ratio}, may be as low as {lowest:.2f}; it is not shown to be below {warning:g}",
         )
     return Appraisal(Status.HEALTHY, f"{ratio}, at least {lowest:.2f}; the warning threshold is {warning:g}")
 
