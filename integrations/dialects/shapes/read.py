@@ -644,10 +644,14 @@ class _Reader:
         if not open_in and not open_out:
             return ()
         found = []
-        silent = self._kind is SpanKind.LLM and open_in and open_out
+        calls = self._kind is SpanKind.LLM and open_out
+        asked = {source.name for source, seen in self._ins if seen.messages}
+        asked -= {source.name for source, _ in self._outs}  # a chat that holds no answer was understood
         for source in self._sources:
             named = source.meaning in ("input", "output", "content")
-            if not named and not (silent and source.meaning is None and values.is_data(source.value)):
+            data = source.meaning in (None, "usage") and values.is_data(source.value)
+            data |= source.meaning == "usage" and not source.attribute and values.is_texts(source.value)
+            if source.name in asked or not (named or (calls and data and (open_in or not source.attribute))):
                 continue
             blank = (
                 values.is_blank(source.value) and source.meaning == "output" and "messages" not in words(source.name)

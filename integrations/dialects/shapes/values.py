@@ -238,6 +238,12 @@ def is_data(given: unwrap.Content) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
 
 
+def is_texts(given: unwrap.Content) -> bool:
+    """Whether a value is a list of texts, such as the pieces of an answer."""
+    value = unwrap.decoded(given)
+    return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)
+
+
 def says_something(given: unwrap.Content) -> bool:
     """Whether any text stands in a value besides what only describes it; in a message without a text, none."""
     value = unwrap.decoded(given)

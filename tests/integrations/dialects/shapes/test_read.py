@@ -336,3 +336,23 @@ def test_what_is_named_after_its_model_and_called_no_tool_is_a_call_and_no_agent
     }, name=name))  # fmt: skip
     assert span.kind is kind
     assert span.agent == ("research" if kind is SpanKind.AGENT else None)
+
+
+def test_a_chat_that_was_understood_and_holds_no_answer_is_not_named_as_one_that_may() -> None:
+    asked = [*ASKED[1:], {"role": "tool", "content": "It is in Lyon."}]
+    silent = {"role": "assistant", "content": ""}
+    span = _span(acme__model="m-1", acme__messages=json.dumps(asked), acme__completion=json.dumps(silent))
+    assert (span.kind, span.output, span.unread) == (SpanKind.LLM, None, ())
+    two = _span(acme__kind="llm", acme__model="m", acme__chat=json.dumps(ASKED + ANSWERED), acme__messages=json.dumps(
+        [*ASKED, {"role": "assistant", "content": "Something else."}]
+    ))  # fmt: skip
+    assert two.output is not None or {each.source for each in two.unread} == {"acme.chat", "acme.messages"}
+
+
+def test_pieces_in_an_event_that_no_reader_knows_are_named_as_what_may_be_the_answer() -> None:
+    spoken = _event("acme.utterance", delta__tokens='["On", " its", " way."]')
+    retried = _event("acme.retry", attempt=2, cause="rate limit")
+    asked = _event("acme.message", role="user", content="Where is A-1?")
+    span = _span(asked, spoken, retried, acme__kind="llm", acme__model="m-1")
+    assert [each.source for each in span.unread] == ["event acme.utterance: delta.tokens"]
+    assert _span(asked, retried, acme__kind="llm", acme__model="m-1").unread == ()
