@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.status.hysteresis import NONE, Hysteresis, HysteresisState, Look, step
+from sidejudge.scoring.status.hysteresis import NONE, Hysteresis, HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.status import Status
 
 LETTERS = {"h": Status.HEALTHY, "w": Status.WARNING, "c": Status.CRITICAL, "i": Status.INSUFFICIENT_DATA}
@@ -91,3 +91,16 @@ def test_it_never_alarms_on_fewer_looks_than_are_needed(letters):
 def test_what_is_no_rule_is_refused(wrong):
     with pytest.raises(ValueError, match="it takes"):
         Hysteresis(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("present", "now", "ruled_out", "instead"),
+    [
+        ("c", "i", "w", "i"), ("c", "h", "c", "w"), ("c", "h", "w", "h"), ("c", "w", "w", "w"), ("c", "c", "w", ""),
+        ("w", "h", "w", "h"), ("w", "h", "c", ""), ("w", "h", "", ""), ("h", "w", "", "i"), ("h", "h", "", ""),
+        ("i", "h", "w", ""),
+    ],
+)  # fmt: skip
+def test_a_status_that_the_interval_rules_out_gives_way_to_the_worst_that_it_allows(present, now, ruled_out, instead):
+    seen = Look(status=LETTERS[now], with_margin=LETTERS[now], ruled_out=LETTERS.get(ruled_out))
+    assert contradicted(LETTERS[present], seen) is LETTERS.get(instead)
