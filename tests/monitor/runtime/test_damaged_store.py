@@ -125,3 +125,25 @@ async def test_a_changed_name_or_number_in_what_alerts_remember_costs_that_text_
         assert record.lost == {"kept": len(kept)}
     else:
         assert record.name_of in dict(kept)
+
+
+async def test_damage_that_comes_while_the_store_is_open_is_reported_and_ends_nothing(started, tmp_path):
+    path = tmp_path / "s.sqlite"
+    app = await started(**ANY, assembly=SLOW, store={"path": str(path)})
+    for number in range(40):
+        await app.post(request([root(number + 1, HIGH, attributes={"text": "x" * 2_000})]))
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    data = bytearray(path.read_bytes())
+    data[8192:] = random.Random(1).randbytes(len(data) - 8192)
+    with path.open("r+b") as file:
+        file.write(data)
+    with sqlite3.connect(path) as other, pytest.raises(sqlite3.DatabaseError):
+        other.execute("SELECT count(*) FROM chunks").fetchone()
+    statuses = {(await app.post(request([root(9_000 + n, HIGH)]))).status_code for n in range(20)}
+    assert statuses <= {200, 503}
+    answers = {}
+    for place in ("/livez", "/readyz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces", "/"):
+        answers[place] = (await app.http.get(app.api + place)).status_code
+    assert answers["/livez"] == 200
+    assert set(answers.values()) <= {200, 503}, answers
