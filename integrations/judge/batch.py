@@ -19,11 +19,20 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
 
-from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .client import Completion, JudgeCall, JudgeClient, JudgeModel, TokenPrice, arguments_of, response_format
+from .client import (
+    Completion,
+    JudgeCall,
+    JudgeClient,
+    JudgeModel,
+    TokenPrice,
+    arguments_of,
+    completion_of,
+    response_format,
+)
 
 _Done = TypeVar("_Done")
 log = logging.getLogger("sidejudge.judge")
@@ -231,7 +240,7 @@ class BatchJudgeClient:
         try:
             if status != 200:  # HTTP's OK
                 raise _error_of(found, status)
-            future.set_result(_completion(response["body"], model, time.monotonic() - self._began[name]))
+            future.set_result(completion_of(response["body"], model, time.monotonic() - self._began[name]))
         except ProviderError as error:
             self._fail([name], error)
         except (KeyError, TypeError, IndexError, ValueError):
@@ -275,22 +284,3 @@ def _error_of(found: JsonRecord, status: int) -> ProviderError:
     if kind is None:
         kind = ProviderErrorKind.BAD_REQUEST if status // 100 == 4 else ProviderErrorKind.OVERLOADED
     return ProviderError(kind, message[:300])
-
-
-def _completion(body: JsonRecord, model: JudgeModel, duration_s: float) -> Completion:
-    usage = body.get("usage") or {}
-    read, written = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-    choice = body["choices"][0]
-    paid = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=None)
-    if choice["message"].get("refusal") or choice.get("finish_reason") == "content_filter":
-        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
-    text, reason = choice["message"].get("content"), choice.get("finish_reason")
-    return Completion(
-        text=text if isinstance(text, str) else "",
-        model=str(body.get("model") or model.name),
-        usage=paid,
-        duration_s=duration_s,
-        cut_off=reason == "length",
-        finish_reason=reason if isinstance(reason, str) else None,
-        response_id=body.get("id") if isinstance(body.get("id"), str) else None,
-    )

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from types import ModuleType
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from sidejudge.integrations.provider.library import LiteLLM
+
+from .raw_body import BodyShape, error_in, read_body
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -97,7 +101,7 @@ class Completion:
 
     ``model`` is the provider's name for it; ``tool_call``: the text is the arguments of one; ``cut_off``: it ran into
     ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none. ``tokens`` are
-    those of the text with the logarithms of their probabilities, where it gives them.
+    those of the text with the logarithms of their probabilities, where it gives them. ``shapes``: the body was unusual.
     """
 
     text: str
@@ -109,6 +113,7 @@ class Completion:
     finish_reason: str | None = None
     response_id: str | None = None
     tokens: tuple[tuple[str, float], ...] = ()
+    shapes: tuple[BodyShape, ...] = ()
 
 
 class _Message(Protocol):
@@ -135,12 +140,13 @@ class JudgeClient:
         self._models: dict[str, Mapping[str, object]] = {}
         self._without_schema: set[tuple[str, str | None]] = set()
         self._without_logprobs: set[tuple[str, str | None]] = set()
+        self._raw: set[tuple[str, str | None]] = set()
 
     async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
         """Ask once. Raises ``ProviderError`` for everything that is not a text from the model.
 
         A provider that refuses the schema of the answer, or the probabilities of its tokens, is asked without it, now
-        and from then on.
+        and from then on. The body of an endpoint of its own that litellm cannot read is read here from then on.
         """
         place = (model.name, model.api_base)
         while True:
@@ -154,6 +160,8 @@ class JudgeClient:
                     self._without_schema.add(place)
                     what = "no schema"
                 else:
+                    if error.kind is ProviderErrorKind.BAD_ANSWER and speaks_openai(model):
+                        self._raw.add(place)  # whoever asks again is answered, if there is an answer in it
                     raise
                 log.info("the judge takes %s and is asked without", what, extra={"judge": model.name})
 
@@ -170,17 +178,21 @@ class JudgeClient:
         }
         began = time.monotonic()
 
-        async def work(litellm: ModuleType) -> _Response:
+        async def work(litellm: ModuleType) -> _Response | str:
             known = model.structured == "auto" and litellm.supports_response_schema(model=model.name)
             if (known or model.structured == "always") and (model.name, model.api_base) not in self._without_schema:
                 arguments["response_format"] = response_format(request)
             if model.logprobs and (model.name, model.api_base) not in self._without_logprobs:
                 arguments["logprobs"] = True
+            if (model.name, model.api_base) in self._raw:
+                return await _raw_response(arguments, model)
             response: _Response = await litellm.acompletion(**arguments)
             return response
 
         try:
             response = await self._library.run(work)
+            if isinstance(response, str):
+                return _of_body(response, model, time.monotonic() - began)
             return _read(response, model, time.monotonic() - began)
         except ProviderError:
             raise
@@ -214,6 +226,36 @@ class JudgeClient:
         if model.name not in self._models:
             self._models[model.name] = await self._library.run(work)
         return self._models[model.name]
+
+
+_OF_LITELLM: Final = ("api_base", "api_key", "timeout", "num_retries", "max_retries", "drop_params")
+
+
+def speaks_openai(model: JudgeModel) -> bool:
+    """Whether it is an endpoint of its own that speaks OpenAI's protocol."""
+    return model.provider == "openai" and model.api_base is not None
+
+
+async def _raw_response(arguments: Mapping[str, object], model: JudgeModel) -> str:
+    """The body of the response, as it was sent."""
+    sdk: Any = import_module("openai")
+    body = {key: value for key, value in arguments.items() if key not in _OF_LITELLM}
+    body["model"] = model.name.partition("/")[2]
+    async with sdk.AsyncOpenAI(
+        api_key=model.api_key or "none", base_url=model.api_base, max_retries=0, timeout=model.timeout_s
+    ) as client:
+        response = await client.chat.completions.with_raw_response.create(**body)
+        return str(response.text)
+
+
+def _of_body(text: str, model: JudgeModel, duration_s: float) -> Completion:
+    try:
+        body, shapes = read_body(text)
+        if (why := error_in(body)) is not None:
+            raise ProviderError(ProviderErrorKind.BAD_ANSWER, why[:300])
+        return replace(completion_of(body, model, duration_s), shapes=shapes)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"the body cannot be read: {error}"[:300]) from None
 
 
 def arguments_of(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
@@ -295,9 +337,43 @@ def _text(value: object) -> str | None:
 
 def _usage(response: object, model: JudgeModel) -> ProviderUsage:
     usage = getattr(response, "usage", None)
-    read, written = (int(getattr(usage, name, 0) or 0) for name in ("prompt_tokens", "completion_tokens"))
+    read, written = (_count(getattr(usage, name, 0)) for name in ("prompt_tokens", "completion_tokens"))
     if model.price is not None:
         cost: float | None = model.price.of(read, written)
     else:
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
     return ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=cost)
+
+
+def completion_of(body: Mapping[str, Any], model: JudgeModel, duration_s: float) -> Completion:
+    """A response as JSON. Raises ``ProviderError`` for a refusal, others where it cannot be read."""
+    usage = body.get("usage")
+    read, written = (_count(_of(usage, name)) for name in ("prompt_tokens", "completion_tokens"))
+    paid = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=None)
+    name, identity = str(body.get("model") or model.name), _text(body.get("id"))
+    choice = body["choices"][0]
+    message, reason = choice["message"], choice.get("finish_reason")
+    if message.get("refusal") or reason == "content_filter":
+        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
+    text = message["content"] if isinstance(message.get("content"), str) else ""
+    calls: Sequence[Any] = message.get("tool_calls") or ()
+    arguments = calls[0]["function"]["arguments"] if len(calls) == 1 and not text.strip() else ""
+    return Completion(
+        text=arguments or text,
+        model=name,
+        usage=paid,
+        duration_s=duration_s,
+        cut_off=reason == "length",
+        tool_call=bool(arguments),
+        finish_reason=_text(reason),
+        response_id=identity,
+        tokens=() if arguments else _tokens(choice.get("logprobs")),
+    )
+
+
+def _count(stated: object) -> int:
+    """A number of tokens; 0 for what is none, so that ours takes its place."""
+    if isinstance(stated, str) and stated.isascii() and stated.isdigit():
+        return int(stated[:12])
+    known = isinstance(stated, int | float) and not isinstance(stated, bool) and math.isfinite(stated)
+    return max(0, int(stated)) if known else 0  # type: ignore[call-overload]  # a number, by the condition

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, warn
+from .errors import DATA, CommandError, warn
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.config import Loaded
+    from sidejudge.monitor.config import Config, Loaded
 
 
 PROBED = ("", "what", "found", "remedy")
@@ -75,7 +75,7 @@ def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
     from .check_outline import left_out, outline
     from .table import paragraph, table, visible
 
-    for what, how in outline(resolved.config, memory_bytes):
+    for what, how in (*outline(resolved.config, memory_bytes), *_costs(resolved.config)):
         click.echo(paragraph(visible(f"{what:<10} {how}"), 11))
     given = [row for row in summary(resolved) if row[2] != "default"]
     if given:
@@ -85,6 +85,28 @@ def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
     absent = list(left_out(resolved.config))
     if absent:
         click.echo("\n" + table(("what does not happen", "what would do it"), absent))
+
+
+def _costs(config: Config) -> Iterator[tuple[str, str]]:
+    """What judging costs; a judge that cannot be priced, for its extra is not installed, costs the check nothing."""
+    from .check_outline import judging_costs
+
+    try:
+        yield from judging_costs(config)
+    except CommandError as error:
+        yield "costs", f"not known: {error.cause}"
+
+
+def _judging(config: Config) -> list[dict[str, object]]:
+    from dataclasses import asdict
+
+    from .check_outline import TYPICAL_TOKENS
+    from .plan import costs_of_judging
+
+    try:
+        return [asdict(each) for each in costs_of_judging(config, TYPICAL_TOKENS)]
+    except CommandError:
+        return []
 
 
 def _show_all(resolved: Loaded) -> None:
@@ -140,6 +162,7 @@ def _show_json(resolved: Loaded, *, probe: bool) -> int:
             {"cause": cause, "remedy": remedy}
             for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config), *_silent(resolved))
         ],
+        "judging": _judging(resolved.config),
         "fingerprint": resolved.config.fingerprint,
         **({"probed": [dict(zip(PROBED_KEYS, row, strict=True)) for row in rows]} if probe else {}),
     })  # fmt: skip

@@ -13,6 +13,9 @@ _NAMES = 12
 """Names of scores that are shown."""
 _ROUTES = 8
 """Routes that are shown one by one."""
+TYPICAL_TOKENS = 1_000
+"""Tokens of a trace that its cost is shown of, as ``plan`` has them unless it is asked for others."""
+_PRICE = ": set evaluators.judge.price"
 _ANSWER_TOKENS = 1_000
 """Tokens of a judge's answer about a part of a long run, about."""
 
@@ -120,6 +123,26 @@ def _evaluators(config: Config) -> str:
         if limit is not None
     ]
     return f"by {', '.join(by)} and the judge {judge.model}, at most {' and '.join(limits) or 'any amount'}"
+
+
+def judging_costs(config: Config) -> Iterator[tuple[str, str]]:
+    """(what, how) of what judging one trace costs, of each rubric that a route leads to, as ``plan`` has it."""
+    from .plan import costs_of_judging
+
+    word = "costs"
+    for each in costs_of_judging(config, TYPICAL_TOKENS):
+        if each.usd is None:
+            cost = f"the price of its judge is not known{_PRICE}"
+        elif each.cascade_usd is None or each.agrees is None:
+            cost = f"${each.usd:.2g} a trace of {TYPICAL_TOKENS:,} tokens"
+        else:
+            (least, most), (low, high) = each.cascade_usd, each.agrees
+            cost = (
+                f"${least:.2g} to ${most:.2g} a trace of {TYPICAL_TOKENS:,} tokens, the strongest judge alone "
+                f"${each.strong_usd:.2g}; agrees with it in {low:.0%} to {high:.0%} (simulated)"
+            )
+        yield word, f"{each.rubric}: {cost}"
+        word = ""
 
 
 def _sinks(config: Config) -> Iterator[tuple[str, str]]:

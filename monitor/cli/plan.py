@@ -69,7 +69,7 @@ def plan(  # noqa: PLR0917  # click passes options by name
     with waiting("reckoning"):
         rows = [(share, expected(declared, replace(traffic, per_hour=per_hour * share))) for share in shares]
         enough = proposed_rate(declared, traffic, within_h=within_h)
-        costs = _costs(given, trace_tokens)
+        costs = costs_of_judging(given, trace_tokens)
     share = None if enough is None else enough / per_hour
     if form == "json":
         show_json({
@@ -86,7 +86,7 @@ def plan(  # noqa: PLR0917  # click passes options by name
     return DATA if share is None else 0
 
 
-def _costs(config: Config, tokens: int) -> list[TraceCost]:
+def costs_of_judging(config: Config, tokens: int) -> list[TraceCost]:
     """What judging one trace takes, of each rubric that a route leads to; empty without a judge."""
     if config.evaluators.judge is None:
         return []

@@ -7,7 +7,9 @@ what two readers could read differently is a fault. The first answer to seed 002
 
 from __future__ import annotations
 
+import ast
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +21,7 @@ from sidejudge.scoring.trace.span import Json
 
 Shape: TypeAlias = Literal[
     "fence", "prose", "bare_list", "bare_object", "map", "wrapped", "no_code", "no_id", "tool_call", "quoted_boolean",
-    "quoted_number", "decimal", "spelling",
+    "quoted_number", "decimal", "spelling", "python", "stream", "parts",
 ]  # fmt: skip
 """How an answer departs from what was asked for, and can be read all the same."""
 SHAPES: Final[Mapping[Shape, str]] = {
@@ -27,13 +29,16 @@ SHAPES: Final[Mapping[Shape, str]] = {
     "bare_object": "as one object without its list", "map": "as a map by id", "wrapped": "under another key",
     "no_code": "with ids without their code", "no_id": "without ids", "tool_call": "as the arguments of a tool call",
     "quoted_boolean": "with true and false in quotes", "quoted_number": "with numbers in quotes",
-    "decimal": "with 4.0 for 4", "spelling": "with names in other letters",
+    "decimal": "with 4.0 for 4", "spelling": "with names in other letters", "python": "as Python writes it, not JSON",
+    "stream": "as a stream that was not asked for", "parts": "with its message in parts",
 }  # fmt: skip
 """Each shape in words, for people."""
 _DECODER: Final = json.JSONDecoder()
 _OPENING: Final = re.compile(r"[\[{]")
 _MOST_OPENINGS: Final = 40
 """Places at which JSON is looked for in prose: each costs the rest of the text at most."""
+_MOST_PYTHON: Final = 100_000
+"""Characters of a text that are read as Python's."""
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _EXPLAINS: Final = ("reason", "reasoning")
@@ -62,7 +67,48 @@ def items_of(text: str) -> ShapedItems:
         _open(value, found)
     if found.items:
         found.shapes["prose"] += 1
+    elif (value := python_literal(text)) is not None:
+        _open(value, found)
+        found.shapes["python"] += bool(found.items)
     return found
+
+
+def python_literal(text: str) -> Json:
+    """The one object or list that a text is, or that it holds in a fence or between prose, as Python prints it.
+
+    None for any other text, for one with a key twice, and for values that JSON does not have.
+    """
+    opening = _OPENING.search(text)
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    if opening is None or end <= opening.start() or end - opening.start() > _MOST_PYTHON:
+        return None
+    try:
+        tree = ast.parse(text[opening.start() : end], mode="eval")
+        return _literal(tree.body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _literal(node: ast.expr) -> Json:
+    match node:
+        case ast.Constant(value=bool() | str() | None as value):
+            return value
+        case ast.Constant(value=int() | float() as number) if math.isfinite(number):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
+        case ast.Name(id="true" | "false" | "null" as word):  # JSON's words in a text with single quotes
+            return {"true": True, "false": False, "null": None}[word]
+        case ast.List(elts=items):
+            return [_literal(item) for item in items]
+        case ast.Dict(keys=keys, values=values):
+            found: dict[str, Json] = {}
+            for key, each in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    found[key.value] = _literal(each)
+            if len(found) == len(keys):
+                return found
+    raise ValueError("no value of JSON, or a key twice")
 
 
 def _in_prose(text: str) -> Iterator[Json]:

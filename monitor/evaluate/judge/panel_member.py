@@ -181,6 +181,8 @@ class PanelMember:
             shapes.update(reading.shapes)
             if completion.tool_call and reading.answers:
                 shapes["tool_call"] = 1
+            if reading.answers:
+                shapes.update(completion.shapes)
         finally:
             self._report(completion, None if reading is not None and reading.answers else "parse_error", shapes)
         return reading

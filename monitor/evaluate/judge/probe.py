@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.integrations.judge.client import Completion, JudgeClient, JudgeModel
-from sidejudge.integrations.provider.errors import ProviderError
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest, requests
@@ -60,13 +60,18 @@ async def _try(model: JudgeModel) -> JudgeProbe:
         return JudgeProbe(fault=f"answers, but not in the form that is asked for ({fault}); {_MORE}")
     if reading.answers[_QUESTION].value is not False:
         return JudgeProbe(fault=f"answers, but takes two different years for the same fact; {_MORE}")
-    shapes: list[Shape] = [*reading.shapes, *(("tool_call",) if completion.tool_call else ())]
+    shapes: list[Shape] = [*reading.shapes, *(("tool_call",) if completion.tool_call else ()), *completion.shapes]
     accounted = bool(completion.usage.input_tokens and completion.usage.output_tokens)
     return JudgeProbe(habits=tuple(f"answers {SHAPES[shape]}" for shape in shapes), accounted=accounted)
 
 
 async def _asked(client: JudgeClient, request: JudgeRequest, model: JudgeModel) -> tuple[Completion, AnswerReading]:
-    completion = await client.complete(request, model)
+    try:
+        completion = await client.complete(request, model)
+    except ProviderError as error:
+        if error.kind is not ProviderErrorKind.BAD_ANSWER:
+            raise
+        completion = await client.complete(request, model)  # as a monitor would
     return completion, request.read(completion.text)
 
 

@@ -6,9 +6,9 @@ their longest; some metrics ask again, depending on what was answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import ONE_JUDGE
@@ -118,10 +118,16 @@ async def _paid(
     return usd
 
 
-DOUBTED: Final = {True: (0.06, 0.18), False: (0.01, 0.08)}
-"""Share of verdicts that the small judge of a cascade doubts, with and without ``permuted``, in simulations of moderate
-and large errors of yes-or-no and graded rubrics (``tests/bench/bench_cascade.py``)."""
-AGREES: Final = {True: (0.88, 0.98), False: (0.82, 0.97)}
+How: TypeAlias = Literal["permuted", "once", "logprobs"]
+"""How a small judge's doubt is known: asked twice, once, or by its tokens."""
+DOUBTED: Final[Mapping[How, tuple[float, float]]] = {
+    "permuted": (0.05, 0.19), "once": (0.0, 0.08), "logprobs": (0.07, 0.23),
+}  # fmt: skip
+"""Share of verdicts that the small judge of a cascade doubts, in simulations of moderate and large errors of yes-or-no
+and graded rubrics (``tests/bench/bench_cascade.py``)."""
+AGREES: Final[Mapping[How, tuple[float, float]]] = {
+    "permuted": (0.88, 0.98), "once": (0.82, 0.98), "logprobs": (0.90, 0.98),
+}  # fmt: skip
 """Share of the cascade's verdicts that are the strong judge's, in the same simulations."""
 _ANSWER: Final = 60
 """Tokens of an answer to one question, about."""
@@ -168,14 +174,15 @@ async def cost_of_trace(
             for name in (judges[0], judges[-1])
         ]
         policy, cascade = choice.cascade, None
+        how: How = "logprobs" if policy.logprobs else "permuted" if policy.permuted else "once"
         if len(judges) > 1 and small is not None and strong is not None:
             twice = small * (2 if policy.permuted else 1)
-            low, high = (twice + (share + (1 - share) * policy.rate) * strong for share in DOUBTED[policy.permuted])
+            low, high = (twice + (share + (1 - share) * policy.rate) * strong for share in DOUBTED[how])
             cascade = (low, high)
         found.append(
             TraceCost(
                 rubric=rubric.id, judges=judges, questions=len(questions), usd=small, strong_usd=strong,
-                cascade_usd=cascade, agrees=AGREES[policy.permuted] if cascade is not None else None,
+                cascade_usd=cascade, agrees=AGREES[how] if cascade is not None else None,
             )
         )  # fmt: skip
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,30 @@ def test_what_a_long_run_may_cost_is_shown_before_one_comes(check) -> None:
     shown = check(LONG_RUNS)
     assert "a long run takes 5% of its tokens, at most 100,000 in about 5 requests; $0.24 a run at most" in shown
     assert "long run" not in check(FULL)
+
+
+PRICED = """
+evaluators:
+  judge: {model: openai/small, api_key: k, context_tokens: 32000,
+          price: {input_usd_per_million: 0.1, output_usd_per_million: 0.4}}
+  judges: {strong: {model: openai/large, price: {input_usd_per_million: 2.0, output_usd_per_million: 8.0}}}
+rubrics: {quality: {judge: [default, strong]}}
+routes: [{match: {}, rubrics: [quality, dimensions, workflow]}]
+"""
+
+
+def test_what_the_judge_and_a_cascade_cost_is_shown_before(check) -> None:
+    shown = " ".join(check(PRICED).split())
+    assert "costs quality: $0.0" in shown
+    assert "the strongest judge alone $0.00" in shown
+    assert "agrees with it in 8" in shown
+    assert "dimensions: $0.000" in shown
+    assert "workflow: $" not in shown  # it asks no judge
+    found = json.loads(check(PRICED, "--format", "json"))["judging"]
+    assert [each["rubric"] for each in found] == ["quality", "dimensions"]
+    assert found[0]["usd"] < found[0]["cascade_usd"][0] < found[0]["strong_usd"]
+
+
+def test_a_judge_without_a_known_price_is_named_with_the_remedy(check) -> None:
+    text = "evaluators: {judge: {model: openai/own, api_key: k, context_tokens: 32000}}\ndefault_rubrics: [quality]"
+    assert "the price of its judge is not known: set evaluators.judge.price" in " ".join(check(text).split())

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
-from sidejudge.monitor.cli.plan import _costs
+from sidejudge.monitor.cli.plan import costs_of_judging
 from sidejudge.monitor.config import load
 from tests.verdict_lines import verdict_line
 
@@ -95,7 +95,7 @@ routes: [{match: {}, rubrics: [quality, dimensions, workflow]}]
 def test_what_a_judge_and_a_cascade_cost_is_known_before(tmp_path, permuted):
     (tmp_path / "sidejudge.yaml").write_text(PRICED % permuted)
     config = load(tmp_path / "sidejudge.yaml", {})
-    short, long = (_costs(config, tokens) for tokens in (1_000, 20_000))
+    short, long = (costs_of_judging(config, tokens) for tokens in (1_000, 20_000))
     quality, dimensions = short  # workflow asks no judge
     assert (quality.rubric, quality.judges, quality.questions) == ("quality", ("default", "strong"), 1)
     assert quality.strong_usd == pytest.approx(20 * quality.usd)
@@ -103,4 +103,4 @@ def test_what_a_judge_and_a_cascade_cost_is_known_before(tmp_path, permuted):
     assert (dimensions.cascade_usd, dimensions.agrees) == (None, None)
     # twenty thousand tokens of contents at 0.1 USD a million, of which the rubric shows a part
     assert 0.0005 < long[0].usd < 0.004
-    assert _costs(load(None, {}), 1_000) == []
+    assert costs_of_judging(load(None, {}), 1_000) == []

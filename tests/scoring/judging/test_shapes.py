@@ -8,7 +8,7 @@ import pytest
 
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import requests
-from sidejudge.scoring.judging.shapes import SHAPES
+from sidejudge.scoring.judging.shapes import SHAPES, items_of
 from sidejudge.scoring.questions.kinds import (
     AskDeclared,
     GradeAgent,
@@ -187,3 +187,34 @@ def test_json_that_was_encoded_twice_is_read_and_no_deeper():
     request, items = asked(CITES, SAME)
     assert dict(request.read(json.dumps(whole(items))).shapes) == {"wrapped": 1}
     assert not request.read(json.dumps(json.dumps(whole(items)))).answers
+
+
+ITEM = {"id": "q1-abc", "metric": "m", "answer": True, "reason": "It's \"so\", isn't it?"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        repr({"answers": [ITEM]}), f"```python\n{ {'answers': [ITEM]}!r}\n```", f"So: { {'answers': [ITEM]}!r} Done.",
+        repr([ITEM]), repr(ITEM), str({"answers": [ITEM]}).replace("True", "true"),
+    ],
+    ids=["a dict", "in a fence", "in prose", "a list", "one answer", "JSON's words in single quotes"],
+)  # fmt: skip
+def test_what_python_prints_is_read_and_counted(text):
+    found = items_of(text)
+    assert found.items == [ITEM]
+    assert found.shapes["python"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'answers': [{'id': 'a', 'answer': True, 'answer': False}]}", "{'answers': [{'id': 'a', 'answer': nan}]}",
+        "{'answers': [{'id': 'a', 'answer': 1e999}]}", "{'answers': __import__('os')}", "{**{}}", "{'a': b'x'}",
+        "{1: 2}",
+        "{'answers': [" + "[" * 5_000 + "]" * 5_000 + "]}",
+    ],
+    ids=["a key twice", "nan", "infinite", "a call", "unpacked", "bytes", "a key that is no text", "deep"],
+)  # fmt: skip
+def test_what_python_might_mean_otherwise_is_not_read(text):
+    assert items_of(text).items == []

@@ -84,7 +84,7 @@ async def test_an_account_that_is_given_is_not_replaced(made, provider):
 
 
 OTHER = {"api_base": None, "temperature": 0.7, "top_p": 0.5, "max_tokens": 99, "seed": None, "structured": "never",
-         "name": "openai/gpt-4o"}  # fmt: skip
+         "logprobs": True, "name": "openai/gpt-4o"}  # fmt: skip
 SAME_ANSWER = {"api_key": "sk-other", "timeout_s": 3.0, "price": PRICE}
 """Whoever pays and however long one waits, the answer is the same."""
 

@@ -1,0 +1,89 @@
+"""Raw body: what an endpoint of OpenAI's protocol sent in, the response that it means out, whatever it is wrapped in.
+
+Some servers stream whether that was asked for or not, and some send a message in parts. litellm reads neither. What can
+be read in one way only is read; a stream that broke off before it said that it ends is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from sidejudge.scoring.case.case import parse_output
+from sidejudge.scoring.trace.span import Json
+
+BodyShape: TypeAlias = Literal["stream", "parts"]
+_EVENT: Final = "data:"
+_DONE: Final = "[DONE]"
+MAX_BODY: Final = 8 * 2**20
+"""Characters of a body that are read."""
+
+
+def read_body(text: str) -> tuple[Mapping[str, Json], tuple[BodyShape, ...]]:
+    """The body as one response, and what was unusual about it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if len(text) > MAX_BODY:
+        raise ValueError("the body is too long")
+    parsed = parse_output(text)
+    if isinstance(parsed.value, dict) and parsed.error is None:
+        whole = _joined(parsed.value)
+        return whole, ("parts",) if whole is not parsed.value else ()
+    return _streamed(text), ("stream",)
+
+
+def _joined(body: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A response whose message is one text; that of parts is theirs, thoughts and pictures left out."""
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    parts = message.get("content") if isinstance(message, dict) else None
+    if not (isinstance(choices, list) and isinstance(first, dict) and isinstance(message, dict)):
+        return body
+    if not isinstance(parts, list):
+        return body
+    texts = [each["text"] for each in parts if isinstance(each, dict) and isinstance(each.get("text"), str)]
+    whole: dict[str, Json] = {**message, "content": "".join(map(str, texts))}
+    return {**body, "choices": [{**first, "message": whole}, *choices[1:]]}
+
+
+def _streamed(text: str) -> Mapping[str, Json]:
+    """One response out of the chunks of a stream of events."""
+    response: dict[str, Json] = {}
+    content: list[str] = []
+    finish: Json = None
+    done = False
+    for line in text.splitlines():
+        if not line.startswith(_EVENT):
+            if line.strip() and not line.startswith((":", "event:", "id:", "retry:")):
+                raise ValueError("no event of a stream")
+            continue
+        stated = line.removeprefix(_EVENT).strip()
+        if stated == _DONE:
+            done = True
+            continue
+        chunk = parse_output(stated).value
+        if not isinstance(chunk, dict):
+            raise ValueError("an event that is no JSON object")  # noqa: TRY004  # one kind of error for every breach
+        response |= {key: value for key, value in chunk.items() if key in ("id", "model", "usage") and value}
+        match chunk:
+            case {"choices": [{"delta": {"content": str(piece)}}, *_]}:
+                content.append(piece)
+        match chunk:
+            case {"choices": [{"finish_reason": str(reason)}, *_]}:
+                finish = reason
+    if finish is None and not done:
+        raise ValueError("a stream that broke off")
+    message: dict[str, Json] = {"role": "assistant", "content": "".join(content)}
+    return {**response, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def error_in(body: Mapping[str, Json]) -> str | None:
+    """What a body with status 200 says went wrong; None for a response."""
+    stated = body.get("error")
+    if stated is None:
+        return None
+    return str(stated.get("message", "")) if isinstance(stated, dict) else json.dumps(stated)
