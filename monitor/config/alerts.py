@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
+
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .metric_limits import MetricLimitSection
 from .notify import LinksSection, NotifySection, ReportSection, names
@@ -14,14 +16,19 @@ from .units import Duration, PositiveDuration, SizeField, parse_duration
 
 Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|metadata\..{1,100})$")]
 """What traffic is divided by."""
+_DEFAULT: Final = Declaration()
+"""Every figure that decides about a status stands there, and here by reference."""
 
 
 class ThresholdsSection(Section):
     """Pass rates at which the status changes."""
 
-    warning: Rate = Field(default=0.85, description="below this pass rate the status is `warning`")
+    warning: Rate = Field(
+        default=_DEFAULT.policy.thresholds.warning, description="below this pass rate the status is `warning`"
+    )
     critical: Rate = Field(
-        default=0.70, description="below this pass rate the status is `critical`; less than `warning`"
+        default=_DEFAULT.policy.thresholds.critical,
+        description="below this pass rate the status is `critical`; less than `warning`",
     )
 
     @model_validator(mode="after")
@@ -42,13 +49,18 @@ class HysteresisSection(Section):
     """How lasting evidence must be; mode `point` knows none of it."""
 
     needed: int = Field(
-        default=10, ge=1, description="looks that must agree before the status changes; at most `looks`"
+        default=_DEFAULT.hysteresis.needed,
+        ge=1,
+        description="looks that must agree before the status changes; at most `looks`",
     )
-    looks: int = Field(default=12, ge=1, le=1000, description="of so many last looks")
+    looks: int = Field(default=_DEFAULT.hysteresis.looks, ge=1, le=1000, description="of so many last looks")
     recovery_margin: Share = Field(
-        default=0.02, description="a status gets better only against thresholds that are higher by this"
+        default=_DEFAULT.hysteresis.recovery_margin,
+        description="a status gets better only against thresholds that are higher by this",
     )
-    hold: Duration = Field(default=parse_duration("30m"), description="a status gets better only after this long")
+    hold: Duration = Field(
+        default=Duration(_DEFAULT.hysteresis.hold_ns), description="a status gets better only after this long"
+    )
 
     @model_validator(mode="after")
     def _can_agree(self) -> HysteresisSection:
@@ -61,9 +73,13 @@ class SequenceSection(Section):
     """Mode `sequence`: bounds that hold however often one looks."""
 
     error: Rate = Field(
-        default=0.05, lt=1.0, description="chance of a wrong `warning` or `critical` within `period`, in (0, 1)"
+        default=_DEFAULT.sequence.error,
+        lt=1.0,
+        description="chance of a wrong `warning` or `critical` within `period`, in (0, 1)",
     )
-    period: PositiveDuration = Field(default=parse_duration("30d"), description="the time that `error` is promised for")
+    period: PositiveDuration = Field(
+        default=Duration(_DEFAULT.sequence.period_ns), description="the time that `error` is promised for"
+    )
 
 
 class ChangeSection(Section):
@@ -80,7 +96,7 @@ class ChangeSection(Section):
         description="pass rate that is to be noticed, less than `good`; default: midway between the thresholds (0.775)",
     )
     false_alarm_every: PositiveDuration = Field(
-        default=parse_duration("30d"),
+        default=Duration(_DEFAULT.change.false_alarm_every_ns),
         description="mean time between false early warnings of a good service, at least; mode `adaptive` has "
         "`false_alarms_per_month` instead",
     )
@@ -89,14 +105,17 @@ class ChangeSection(Section):
     )
 
     drift_good: float = Field(
-        default=0.98,
+        default=_DEFAULT.change.drift_good,
         gt=0.0,
         lt=1.0,
         description="share of runs that keep to their scenario when nothing has changed; mode `adaptive` measures from "
         "what is usual at a service, at most from this",
     )
     drift_bad: float = Field(
-        default=0.90, gt=0.0, lt=1.0, description="the share that is to be noticed, less than `drift_good`"
+        default=_DEFAULT.change.drift_bad,
+        gt=0.0,
+        lt=1.0,
+        description="the share that is to be noticed, less than `drift_good`",
     )
 
     @model_validator(mode="after")
@@ -119,24 +138,36 @@ class SilenceSection(Section):
 class LimitsSection(Section):
     """Where the alerts beside the pass rate begin."""
 
-    blocker_rate: Share = Field(default=0.05, description="share of verdicts that one metric's blocker may hit")
-    violation_rate: Share = Field(default=0.10, description="share of traces that may depart from their scenario")
+    blocker_rate: Share = Field(
+        default=_DEFAULT.limits.blocker_ratio, description="share of verdicts that one metric's blocker may hit"
+    )
+    violation_rate: Share = Field(
+        default=_DEFAULT.limits.violation_ratio, description="share of traces that may depart from their scenario"
+    )
     judge_failure_rate: Share = Field(
-        default=0.10, description="share of verdicts that may be incomplete because of the judge"
+        default=_DEFAULT.limits.judge_failed_ratio,
+        description="share of verdicts that may be incomplete because of the judge",
     )
-    agreement: Share = Field(default=0.60, description="least agreement of the judge with people, Cohen's kappa")
+    agreement: Share = Field(
+        default=_DEFAULT.limits.agreement, description="least agreement of the judge with people, Cohen's kappa"
+    )
     lag: PositiveDuration = Field(
-        default=parse_duration("5m"), description="95th percentile of the time from a trace's end to its verdict"
+        default=Duration(int(_DEFAULT.limits.lag_s * 10**9)),
+        description="95th percentile of the time from a trace's end to its verdict",
     )
-    spool: SizeField = Field(default=2**30, description="size of the working store on disk")
-    budget: Share = Field(default=0.90, description="share of the judge's budget of an hour or a day that may be spent")
+    spool: SizeField = Field(default=_DEFAULT.limits.spool_bytes, description="size of the working store on disk")
+    budget: Share = Field(
+        default=_DEFAULT.limits.budget_ratio,
+        description="share of the judge's budget of an hour or a day that may be spent",
+    )
     lasting: Duration = Field(
-        default=parse_duration("10m"),
+        default=Duration(_DEFAULT.limits.for_ns),
         description="how long one of these must be passed before its alert fires; half of it: a judge out of reach, "
         "the store's size",
     )
     keep: Duration = Field(
-        default=parse_duration("15m"), description="how long the alert outlasts that, so that it does not flap"
+        default=Duration(_DEFAULT.limits.keep_ns),
+        description="how long the alert outlasts that, so that it does not flap",
     )
 
 
@@ -148,20 +179,24 @@ class AlertsSection(Section):
         default_factory=dict, description="thresholds of single rubrics, by rubric id"
     )
     window: PositiveDuration = Field(
-        default=parse_duration("1h"), description="verdicts of this last while make the status"
+        default=Duration(_DEFAULT.window_ns), description="verdicts of this last while make the status"
     )
     min_samples: int = Field(
-        default=30, ge=1, description="fewer verdicts in the window than this: `insufficient_data`"
+        default=_DEFAULT.policy.min_samples,
+        ge=1,
+        description="fewer verdicts in the window than this: `insufficient_data`",
     )
     min_failures: int = Field(
-        default=3, ge=1, description="fewer failures in the window than this raise nothing (mode `bound`)"
+        default=_DEFAULT.policy.min_failures,
+        ge=1,
+        description="fewer failures in the window than this raise nothing (mode `bound`)",
     )
     longest_window: PositiveDuration = Field(
-        default=parse_duration("1d"),
+        default=Duration(_DEFAULT.longest_ns),
         description="mode `adaptive`: as far back a window reaches until it holds `min_samples`",
     )
     false_alarms_per_month: float = Field(
-        default=1.0, gt=0, le=1000, allow_inf_nan=False,
+        default=_DEFAULT.false_alarms, gt=0, le=1000, allow_inf_nan=False,
         description="mode `adaptive`: false alarms a month that all good services and rubrics together may raise",
     )  # fmt: skip
     cluster: str = Field(
@@ -171,14 +206,14 @@ class AlertsSection(Section):
         "`metadata.KEY`, `none`",
     )
     slices: Annotated[tuple[Slice, ...], GIVEN_AS_LIST] = Field(
-        default=("version", "prompt", "model", "name"),
+        default=_DEFAULT.slices,
         max_length=8,
         description="by what traffic is divided, to find a part of it that is worse than the others (`version_worse`, "
         "`slice_worse`) and what an alert on a pass ratio is explained by: `version`, `prompt`, `model`, `name` (of "
         "the trace), `metadata.KEY` such as `metadata.tenant`",
     )
     slice_false_alarms_per_month: float = Field(
-        default=0.25, gt=0, le=1000, allow_inf_nan=False,
+        default=_DEFAULT.slice_false_alarms, gt=0, le=1000, allow_inf_nan=False,
         description="false alarms a month that all parts of the traffic of all services together may raise, beside "
         "`false_alarms_per_month`",
     )  # fmt: skip
@@ -194,7 +229,9 @@ class AlertsSection(Section):
         "people would find, by the labels that they gave in Langfuse, with what these leave open in the service's "
         "favour. With fewer than 30 labels of a rubric: the judge's",
     )
-    look: PositiveDuration = Field(default=parse_duration("1m"), description="time between two looks at all of it")
+    look: PositiveDuration = Field(
+        default=Duration(_DEFAULT.look_ns), description="time between two looks at all of it"
+    )
     hysteresis: HysteresisSection = HysteresisSection()
     sequence: SequenceSection = SequenceSection()
     change: ChangeSection = ChangeSection()
