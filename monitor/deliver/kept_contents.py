@@ -72,13 +72,9 @@ class KeepingTerms:
         section, keep = config.store.keep_contents, config.contents_kept_for
         if keep is None:
             return None
-        judge = config.evaluators.judge
-        kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
         return cls(
             keep_ns=keep.ns, passed=section.passed, most_bytes=config.contents_max_bytes,
-            redaction=Redaction(
-                tuple(dict.fromkeys(("key", *kinds, *section.redact))), (*patterns, *section.redact_patterns)
-            ),
+            redaction=kept_redaction(config),
         )  # fmt: skip
 
     def wants(self, result: TraceResult) -> bool:
@@ -90,6 +86,13 @@ class KeepingTerms:
         if any(verdict.passed is False or verdict.state is State.INCOMPLETE for verdict in result.verdicts):
             return True
         return bool(result.verdicts) and _draw(result.trace_id) < self.passed
+
+
+def kept_redaction(config: Config) -> Redaction:
+    """What is replaced in contents that stay: keys always, and what is named for a judge or for kept contents."""
+    judge, section = config.evaluators.judge, config.store.keep_contents
+    kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
+    return Redaction(tuple(dict.fromkeys(("key", *kinds, *section.redact))), (*patterns, *section.redact_patterns))
 
 
 class KeptContents:

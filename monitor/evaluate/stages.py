@@ -98,7 +98,8 @@ class EvaluationStages:
     ``cluster`` names what traces belong to: ``session``, ``user``, ``metadata.KEY`` or ``none``.
     ``slices`` are what alerts on a pass ratio are explained by: ``version``, ``prompt``, ``model``, ``name``,
     ``metadata.KEY``.
-    ``quotes``: the details of a judged trace hold the beginnings of its input and output, by which people recognise it.
+    ``quotes``: what redacts the beginnings of a judged trace's input and output, by which people recognise it, for its
+    details; None: they hold none.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
 
@@ -110,7 +111,7 @@ class EvaluationStages:
     conversations: Conversations | None = None
     references: References | None = None
     baselines: Baselines | None = None
-    quotes: bool = False
+    quotes: Callable[[str], str] | None = None
     cluster: str = "session"
     slices: Sequence[str] = ()
     give_way: Callable[[], None] = _go_on
@@ -276,8 +277,8 @@ class EvaluationStages:
             job.details["calls"] = [call.name for call in case.tools_used if not call.handoff]
             job.details["agents_called"] = list(case.agents_called or ())
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
-        if self.quotes:
-            _quote(job.details, case)
+        if self.quotes is not None:
+            _quote(job.details, case, self.quotes)
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
         if not job.closing.session and (figures := run_figures(case)) is not None:
@@ -305,11 +306,12 @@ class EvaluationStages:
         return verdicts
 
 
-def _quote(details: TraceDocument, case: Case) -> None:
-    if question := question_of(case)[:BEGINNING]:
+def _quote(details: TraceDocument, case: Case, redacted: Callable[[str], str]) -> None:
+    most = 4 * BEGINNING  # what is replaced may begin before the end and go on behind it
+    if question := redacted(question_of(case)[:most])[:BEGINNING]:
         details["input_beginning"] = question
     if case.model_output not in (None, ""):
-        details["output_beginning"] = as_text(case.model_output)[:BEGINNING]
+        details["output_beginning"] = redacted(as_text(case.model_output)[:most])[:BEGINNING]
 
 
 def _assembled(trace: Trace, damaged: int) -> TraceDocument:

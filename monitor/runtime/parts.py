@@ -33,7 +33,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.deliver.commit import Commit
-from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents
+from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents, kept_redaction, redacting
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.deliver.otel_events.sink import observing
 from sidejudge.monitor.deliver.sink import SinkParts
@@ -73,8 +73,8 @@ from sidejudge.scoring.status.snapshots import ExportSnapshot
 from .builders import (
     conversations,
     fleet_of,
-    langfuse_share,
     judge_queue,
+    langfuse_share,
     limits,
     opened,
     session_limits,
@@ -292,7 +292,7 @@ class MonitorParts:
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
-            quotes=self.config.api.contents != "never",
+            quotes=None if self.config.api.contents == "never" else redacting(kept_redaction(self.config)),
             give_way=YieldToRequests(self._active),
         )
 

@@ -186,6 +186,8 @@ async def test_what_is_to_be_replaced_is_not_on_the_disk(still):
     await later(one)
     found = await case(one, 1)
     assert (found["input"], found["model_output"]) == ("When? I am [email], my key is [key].", "[redacted]")
+    details = one.monitor.store.details(trace(1, HIGH))
+    assert (details["input_beginning"], details["output_beginning"]) == (found["input"], found["model_output"])
 
 
 async def test_without_room_they_are_left_out_and_the_verdict_stands(still):
