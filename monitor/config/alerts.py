@@ -182,7 +182,7 @@ class AlertsSection(Section):
         default=Duration(_DEFAULT.window_ns), description="verdicts of this last while make the status"
     )
     min_samples: int = Field(
-        default=_DEFAULT.policy.min_samples,
+        default=int(_DEFAULT.policy.min_samples),
         ge=1,
         description="fewer verdicts in the window than this: `insufficient_data`",
     )
