@@ -28,7 +28,7 @@ class LastReceived:
 
     def ended(self, service: str, reason: EndReason, count: int) -> None:
         """Traces of a service have ended for this reason."""
-        if reason in {EndReason.EXCLUDED, EndReason.HANDED_OVER} or not count:
+        if reason is EndReason.HANDED_OVER or not count:
             return
         self._came(self._sampled_out if reason is EndReason.SAMPLED_OUT else self._kept, service)
 

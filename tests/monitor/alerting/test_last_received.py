@@ -22,7 +22,9 @@ def test_each_cause_is_told_by_what_ended_since_the_last_verdict():
     assert found.cause("shop", 0) is SilenceCause.NONE_JUDGED
     assert found.cause("shop", HOUR_NS - MINUTE_NS) is SilenceCause.NO_SPANS, "of the last verdict's own minute"
     found.ended("till", EndReason.EXCLUDED, 1)
-    assert found.cause("till", 0) is SilenceCause.NO_SPANS
+    assert found.cause("till", 0) is SilenceCause.NONE_JUDGED, "a route leaves it out"
+    found.ended("bar", EndReason.HANDED_OVER, 1)
+    assert found.cause("bar", 0) is SilenceCause.NO_SPANS
 
 
 def test_a_trace_that_waits_for_an_answer_is_sampled_and_not_judged():
