@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import socket
 import ssl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -17,6 +19,8 @@ from sidejudge.monitor.config.sources import TlsSection
 from sidejudge.scoring.errors import SidejudgeError
 
 from .http_connection import ConnectionLimits, HttpConnection, OpenConnections
+
+log = logging.getLogger("sidejudge")
 
 DRAIN_S: Final = 1
 """Seconds that open requests get when the monitor ends; a sidecar has about two in all."""
@@ -107,6 +111,38 @@ class HttpServer:
                 await self._serving
 
 
+class _Certificate:
+    """Has a server show the certificate that its files hold now: they are renewed while it runs."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        self._config = config
+        self._files = [Path(file) for file in (config.ssl_certfile, config.ssl_keyfile) if file]
+        self._seen: list[int] = []
+        self._seen = self._stamps()
+
+    def _stamps(self) -> list[int]:
+        with contextlib.suppress(OSError):  # one is just being replaced
+            return [file.stat().st_mtime_ns for file in self._files]
+        return self._seen
+
+    def renew(self) -> None:
+        """Read files that have changed; new connections see them. Those that do not fit leave the old in force."""
+        context, stamps = self._config.ssl, self._stamps()
+        if context is None or stamps == self._seen:
+            return
+        self._seen = stamps
+        try:
+            for each in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
+                each.load_cert_chain(self._files[0], self._files[-1])
+        except (OSError, ValueError) as error:
+            log.warning(
+                "a certificate that has changed cannot be used; the one before stays in force",
+                extra={"file": str(self._files[0]), "cause": str(error)[:200]},
+            )
+        else:
+            log.info("a certificate has changed and is in force", extra={"file": str(self._files[0])})
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to the monitor, which ends its parts in their order, and bounds connections.
 
@@ -116,6 +152,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, connections: OpenConnections) -> None:
         super().__init__(config)
         self._connections = connections
+        self._certificate = _Certificate(config)
         self._ending = asyncio.Event()
 
     @contextlib.contextmanager
@@ -143,6 +180,7 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         while not self._ending.is_set():
             self._connections.expire(loop.time())
+            self._certificate.renew()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), _SWEEP_S)
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import shutil
 import signal
 import socket
+import ssl
+from pathlib import Path
 
 import httpx
 import pytest
 
+from sidejudge.monitor.config.sources import TlsSection
+from sidejudge.monitor.ingest.http_connection import ConnectionLimits
 from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
+from tests.certificates import make
+from tests.waiting import until
 
 
 async def hello(scope, receive, send):
@@ -65,6 +73,51 @@ async def test_a_server_answers_once_it_has_started_and_refuses_once_it_has_stop
         with pytest.raises(httpx.ConnectError):
             await http.get(url)
     await server.stop()
+
+
+async def test_who_never_ends_a_greeting_over_tls_is_given_up_and_keeps_nobody_out(listener, tmp_path):
+    made = make(tmp_path)
+    tls = TlsSection(certificate=Path(made.server), key=Path(made.server_key))
+    server = HttpServer(hello, listener, tls, ConnectionLimits(head_s=0.5))
+    await server.start()
+    url = address(listener, "https")
+    _, _, port = url.rpartition(":")
+    silent = [await asyncio.open_connection("127.0.0.1", int(port)) for _ in range(50)]
+    for _, writer in silent[::2]:
+        writer.write(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a greeting
+    async with httpx.AsyncClient(verify=ssl.create_default_context(cafile=made.ca)) as http:
+        assert (await http.get(url)).text == "hello"
+        for reader, _ in silent:
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 30) == b""
+        assert (await http.get(url)).text == "hello"
+    for _, writer in silent:
+        writer.close()
+    await server.stop()
+
+
+async def test_a_certificate_that_is_renewed_is_shown_and_one_that_cannot_be_used_is_not(listener, tmp_path, caplog):
+    caplog.set_level("INFO", "sidejudge")
+    (tmp_path / "others").mkdir()
+    made, others = make(tmp_path), make(tmp_path / "others")
+    tls = TlsSection(certificate=Path(made.server), key=Path(made.server_key))
+    server = HttpServer(hello, listener, tls)
+    await server.start()
+    try:
+
+        async def shown() -> bytes:
+            _, port = listener.getsockname()
+            return await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+
+        first = await shown()
+        shutil.copy(others.server, made.server)  # its key is another
+        await until(lambda: "cannot be used" in caplog.text)
+        assert await shown() == first
+        shutil.copy(others.server_key, made.server_key)
+        await until(lambda: "is in force" in caplog.text)
+        assert await shown() != first
+    finally:
+        await server.stop()
 
 
 async def test_a_request_that_is_being_answered_gets_its_answer_though_the_server_ends(listener):
