@@ -365,8 +365,9 @@ def _accounted(completion: Completion, expected: ProviderUsage, price: TokenPric
     stated = completion.usage
     read = stated.input_tokens if stated.input_tokens > 0 else expected.input_tokens
     written = stated.output_tokens if stated.output_tokens > 0 else estimate(completion.text)
-    if (read, written) == (stated.input_tokens, stated.output_tokens):
+    estimated = (read, written) != (stated.input_tokens, stated.output_tokens)
+    if not estimated and stated.cost_usd is not None:
         return completion
     usd = price.of(read, written) if price is not None else None
-    usage = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=usd, estimated=True)
+    usage = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=usd, estimated=estimated)
     return replace(completion, usage=usage)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from sidejudge.integrations.judge.client import TokenPrice
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.ask import ask
 from sidejudge.scoring.questions.question import Answer
@@ -35,7 +36,7 @@ def parts(seen):
 @pytest.mark.parametrize("body", [stream, parts])
 async def test_an_unusual_body_costs_one_request_and_no_answer(made, provider, watched, body):
     provider.standing = body
-    judge = made()
+    judge = made(model={"price": TokenPrice(input_usd_per_million=1.0, output_usd_per_million=2.0)})
     for number in range(3):
         question = ask(f"Is {{{{output}}}} polite, {number}?")
         reply = (await judge.answer(CASE, [question]))[question]
@@ -43,3 +44,5 @@ async def test_an_unusual_body_costs_one_request_and_no_answer(made, provider, w
     assert len(provider.seen) == 4
     assert watched.attempts == ["bad answer", None, None, None]
     assert (reply.judgement.input_tokens, reply.judgement.output_tokens) == (100, 20)
+    assert reply.judgement.cost_usd == pytest.approx(140e-6)
+    assert watched.cost_usd >= 3 * 140e-6  # who counts attempts knows the price, too
