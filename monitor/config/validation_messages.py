@@ -65,7 +65,9 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
         return Problem(
             path=path, message=message, source=source, line=line, nearest=near, valid=() if near else choices
         )
-    return Problem(path=path, message=_wanted(error), source=source, line=line)
+    section = section_at(location) if kind.startswith("model_") else None
+    keys = keys_of(section) if section is not None and error["input"] is not None else ()
+    return Problem(path=path, message=_wanted(error), source=source, line=line, valid=keys)
 
 
 def reported_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
@@ -96,11 +98,18 @@ def _wanted(error: ErrorDetails) -> str:
     if isinstance(error["input"], str) and (least := context.get("min_length", 1)) != 1:
         return f"must have {least} characters at least, got {'fewer' if hidden else got}"
     if error["type"] in _WANTED:
-        meant = ratio_meant(error["input"]) if error["type"] == "float_type" and not hidden else ""
+        meant = "" if hidden else _meant(error["type"], error["input"], section_at((*error["loc"], 0)))
         return f"{_WANTED[error['type']]}, got {got}{meant}"
     if error["type"] == "literal_error":
         return f"must be one of {context.get('expected')}, got {got}"
     return f"{error['msg'].replace('Input should be', 'must be')}, got {got}"
+
+
+def _meant(kind: str, given: object, item: type[BaseModel] | None) -> str:
+    """The way out, where one follows from what was given; ``item`` is what a list is of, unless of plain values."""
+    if kind == "tuple_type" and item is None and isinstance(given, str) and len(given) <= 60:
+        return f"; a list of one is [{given}]"
+    return ratio_meant(given) if kind == "float_type" else ""
 
 
 def _shown(value: object) -> str:

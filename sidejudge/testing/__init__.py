@@ -188,7 +188,8 @@ def _compiled(given: Mapping[str, object]) -> list[Rubric]:
     assert not found.problems, "; ".join(
         f"{each.path.removeprefix('rubrics.')}: {each.message}" for each in found.problems
     )
-    own = [rubric for name, rubric in found.rubrics.items() if name in sections]  # others are of installed packages
+    names = sections if isinstance(sections, Mapping) else ()
+    own = [rubric for name, rubric in found.rubrics.items() if name in names]  # others are of installed packages
     assert own, "the map declares no rubric: one has metrics, or extends another"
     return own
 
