@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .raw_body import BodyShape, error_in, read_body
 
@@ -238,7 +239,7 @@ def speaks_openai(model: JudgeModel) -> bool:
 
 async def _raw_response(arguments: Mapping[str, object], model: JudgeModel) -> str:
     """The body of the response, as it was sent."""
-    sdk: Any = import_module("openai")
+    sdk = import_module("openai")
     body = {key: value for key, value in arguments.items() if key not in _OF_LITELLM}
     body["model"] = model.name.partition("/")[2]
     async with sdk.AsyncOpenAI(
@@ -345,7 +346,7 @@ def _usage(response: object, model: JudgeModel) -> ProviderUsage:
     return ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=cost)
 
 
-def completion_of(body: Mapping[str, Any], model: JudgeModel, duration_s: float) -> Completion:
+def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Completion:
     """A response as JSON. Raises ``ProviderError`` for a refusal, others where it cannot be read."""
     usage = body.get("usage")
     read, written = (_count(_of(usage, name)) for name in ("prompt_tokens", "completion_tokens"))
@@ -356,7 +357,7 @@ def completion_of(body: Mapping[str, Any], model: JudgeModel, duration_s: float)
     if message.get("refusal") or reason == "content_filter":
         raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
     text = message["content"] if isinstance(message.get("content"), str) else ""
-    calls: Sequence[Any] = message.get("tool_calls") or ()
+    calls: Sequence[JsonRecord] = message.get("tool_calls") or ()
     arguments = calls[0]["function"]["arguments"] if len(calls) == 1 and not text.strip() else ""
     return Completion(
         text=arguments or text,

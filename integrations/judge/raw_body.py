@@ -1,7 +1,7 @@
 """Raw body: what an endpoint of OpenAI's protocol sent in, the response that it means out, whatever it is wrapped in.
 
 Some servers stream whether that was asked for or not, and some send a message in parts. litellm reads neither. What can
-be read in one way only is read; a stream that broke off before it said that it ends is none.
+be read in one way only is read; a stream that broke off before its end is none.
 """
 
 from __future__ import annotations
