@@ -1,6 +1,6 @@
 """Last received: when something of each service last came, which says why its verdicts no longer do.
 
-What came before the process is not known: for an hour after a start nothing is said of a silence that is older.
+What came before the process is not known: for an hour after a start no cause of a silence that is older is known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sidejudge.scoring.status.silence import SilenceCause
 _AFTER_NS: Final = 60 * 10**9
 """What came within a minute of the last verdict may be of the same traces."""
 _LISTENED_NS: Final = 3_600 * 10**9
-"""A service that sends is heard within this time."""
+"""Of a service that sends, something comes within this time."""
 _SERVICES: Final = 1_000
 
 

@@ -98,7 +98,8 @@ class JudgeQueue:
 
     def take(self, job: EvaluationJob) -> None:
         """Start a job that has open questions if the capacity allows, else defer it behind the others."""
-        self.waits(job.service)
+        if job.service is not None:
+            self.waits(job.service)
         place = self.deferred.place(self.clock_ns())
         if self.under_way < self.capacity and self._fits(job.closing):
             self._begin(job, place)
