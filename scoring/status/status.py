@@ -85,8 +85,13 @@ class Policy:
     min_failures: int = 3
 
     def raised(self, margin: float) -> Policy:
-        """The same with thresholds that are higher by a margin."""
-        return replace(self, thresholds=self.thresholds.raised(margin))
+        """What a recovery is held against: thresholds that are higher by a margin.
+
+        Mode ``bound`` holds the ratio itself against them. Its upper bound also rises where traffic stops and the window
+        empties, which is no recovery.
+        """
+        mode: Mode = "point" if self.mode == "bound" else self.mode
+        return replace(self, thresholds=self.thresholds.raised(margin), mode=mode)
 
 
 @dataclass(frozen=True, slots=True)

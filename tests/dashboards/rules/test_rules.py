@@ -110,8 +110,9 @@ def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path) -> None:
         name: sorted((each for each in SCENARIOS if name in each.under), key=lambda each: each.cost)
         for name in {name_of(rule) for rule in RULES}
     }
-    # Rules of one form (the same bound over another window) come from one function: one of them is enough.
-    forms = {re.sub(r"\[\w+\]|\w+(:\w+)+|sidejudge_\w+", "", str(rule)): rule for rule in RULES}
+    # Rules of one form (the same bound over another window) come from one function: the one of most stories is enough.
+    last = sorted(RULES, key=lambda rule: len(stories[name_of(rule)]))
+    forms = {re.sub(r"\[\w+\]|\w+(:\w+)+|sidejudge_\w+", "", str(rule)): rule for rule in last}
     left = [(rule, dict(mutants(rule))) for rule in forms.values()]
     assert sum(len(mutated) for _, mutated in left) > 300
     for turn in range(max(map(len, stories.values()))):
