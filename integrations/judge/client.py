@@ -352,7 +352,10 @@ def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Com
     read, written = (_count(_of(usage, name)) for name in ("prompt_tokens", "completion_tokens"))
     paid = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=None)
     name, identity = str(body.get("model") or model.name), _text(body.get("id"))
-    choice = body["choices"][0]
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("its choices hold no answer")
+    choice = choices[0]
     message, reason = choice["message"], choice.get("finish_reason")
     if message.get("refusal") or reason == "content_filter":
         raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
