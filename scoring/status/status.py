@@ -87,8 +87,8 @@ class Policy:
     def raised(self, margin: float) -> Policy:
         """What a recovery is held against: thresholds that are higher by a margin.
 
-        Mode ``bound`` holds the ratio itself against them. Its upper bound also rises where traffic stops and the window
-        empties, which is no recovery.
+        Mode ``bound`` holds the ratio itself against them. Its upper bound also rises where traffic stops and the
+        window empties, which is no recovery.
         """
         mode: Mode = "point" if self.mode == "bound" else self.mode
         return replace(self, thresholds=self.thresholds.raised(margin), mode=mode)
