@@ -60,7 +60,7 @@ def headline(event: AlertEvent, *, again: bool = False) -> str:
     if _is_counted(event) and event.value is not None:
         *where, rubric = named
         whom, known = ", ".join(where), event.explained
-        if known is None:
+        if known is None or event.changed_ns is None:  # what failed since the alert itself began is not what broke
             began = when(event.since_ns if event.changed_ns is None else event.changed_ns)
             return f"{what}: {whom}: {quantity(event.value, event.unit)} pass {rubric}; it began {began}"
         was = f" ({_failed(known.before)} in the day before)" if known.before is not None else ""

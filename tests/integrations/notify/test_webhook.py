@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import sidejudge.integrations.notify.webhook
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.email import email_message
 from sidejudge.integrations.notify.opsgenie import opsgenie_requests
@@ -25,7 +24,7 @@ from sidejudge.scoring.notices.wording import report as wording_report
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
 
-README = Path(sidejudge.integrations.notify.webhook.__file__).with_name("README.md")
+README = Path(__file__).parents[3] / "docs" / "reference" / "notices.md"
 LINKED = Wording(trace_url="https://t.example/{trace_id}", runbooks="https://r.example")
 ALERT = Notice(id="n-1", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(event(),))
 

@@ -16,7 +16,7 @@ from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording, lasting, plain
-from sidejudge.scoring.notices.wording import report
+from sidejudge.scoring.notices.wording import headline, report
 from sidejudge.scoring.status.status import Status
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
@@ -129,3 +129,9 @@ def test_a_length_of_time_is_said_as_people_say_it(seconds, stated):
 
 def test_a_trace_id_that_is_no_id_cannot_leave_its_place_in_the_link():
     assert LINKED.trace("../x?y=<z>|é") == "https://langfuse.example/traces/..%2Fx%3Fy%3D%3Cz%3E%7C%C3%A9"
+
+
+def test_a_title_counts_failures_since_the_quality_fell_and_not_since_the_alert_began():
+    assert "73 of 100 fail qa since 2026-11-21 09:58 UTC" in headline(event())
+    known = headline(event(changed_ns=None))  # nothing shows when it fell: the window's figure, as everywhere else
+    assert known.startswith("Critical: checkout, production: 58.3% pass qa; it began ")
