@@ -42,7 +42,7 @@ async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(start
             },
         }
     )
-    scene = Scene(4, [(60.0, 1.0, "everything goes wrong")])
+    scene = Scene(8, [(60.0, 1.0, "everything goes wrong")])
     await scene.play(app.monitor, {"otlp": app.otlp, "api": app.api})
     reported = capsys.readouterr().out
     assert "▶ everything goes wrong" in reported
