@@ -82,6 +82,8 @@ READING = """
   minutes at a time, some percent of all looks. Alerts do not change with it.
 - What bounds the delay of a decay is the noise of the present level, not the budget: with three or ten times the budget
   of its detector it is the same. At 0.0007 an hour, the noise of 500 verdicts is a day.
+- The rows of `bound` are of its one-sided bound of 95 %. Since it goes by the two-sided interval that is shown, it
+  alarms later and less often than they say.
 - `bound` is not built for a promise over time, and knows no answer while the window holds fewer than `min_samples`. Its
   figures here leave the design effect out, as if no session were named (`alerts.cluster: none`).
 - `sequence` keeps its promise however often one looks and is the slowest with little traffic.
