@@ -69,7 +69,8 @@ def test_an_account_that_is_none_costs_no_answer(usage, tokens):
 
 
 def test_no_choices_are_no_response_and_an_error_within_is_named():
-    with pytest.raises(IndexError):
-        text_of(json.dumps({"choices": []}))
+    for nothing in ([], None):
+        with pytest.raises(ValueError, match="choices hold no answer"):
+            text_of(json.dumps({"choices": nothing}))
     assert error_in({"error": {"message": "busy"}}) == "busy"
     assert error_in({"choices": []}) is None
