@@ -156,6 +156,7 @@ class JudgeClient:
                 return await self._once(request, model)
             except ProviderError as error:
                 if model.logprobs and _refuses(error, _OF_LOGPROBS) and place not in without:
+                    self._without_logprobs.add(place)
                     what = "no probabilities of tokens"
                 elif _refuses(error, _OF_SCHEMA) and model.structured != "never" and place not in self._without_schema:
                     self._without_schema.add(place)
@@ -198,7 +199,7 @@ class JudgeClient:
         except ProviderError:
             raise
         except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
-            if model.logprobs and "logprob" in str(error).lower():
+            if model.logprobs and any(word in str(error).lower() for word in _OF_LOGPROBS):
                 self._without_logprobs.add((model.name, model.api_base))  # no text is lost to them twice
             raise read_error(error, secret=model.api_key) from None  # its chain may hold the request
 

@@ -57,8 +57,9 @@ async def test_nobody_asks_for_them_unless_they_are_wanted_and_such_an_answer_is
     assert len(provider.seen) == 2
 
 
-async def test_an_endpoint_that_refuses_is_asked_without_now_and_from_then_on(judge, provider):
-    provider.will(fake.error(400, "Unsupported parameter: logprobs"))
+@pytest.mark.parametrize("refusal", ["Unsupported parameter: logprobs", "log probabilities are not supported here"])
+async def test_an_endpoint_that_refuses_is_asked_without_now_and_from_then_on(judge, provider, refusal):
+    provider.will(fake.error(400, refusal))
     assert await certainty(judge) is None
     other = ask("Is {{output}} true?")
     assert isinstance((await judge.answer(CASE, [other]))[other], Answer)
