@@ -92,8 +92,9 @@ class OtlpSection(Section):
     max_connections: int = Field(
         default=1000,
         ge=10,
-        description="HTTP connections that may be open at once (never more than half of the process's open files). "
-        "Beyond it the address that has the most loses the one that is idle longest",
+        description="connections that may be open at once over HTTP, and as many over gRPC (never more than half of "
+        "the process's open files). Beyond it the address that has the most over HTTP loses the one that is idle "
+        "longest; over gRPC a further one is closed. Half as many greetings over TLS may be under way",
     )
     idle_timeout: PositiveDuration = Field(
         default=parse_duration("60s"),

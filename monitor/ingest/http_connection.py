@@ -11,9 +11,9 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -61,27 +61,76 @@ def reader_connections() -> ConnectionLimits:
     return ConnectionLimits(body_s=10.0, connections=min(400, half_of_open_files()))
 
 
-class OpenConnections:
-    """The open connections of one server. ``refused`` counts what was answered here, by status, 0 for no answer."""
+_T = TypeVar("_T")
 
-    def __init__(self, limits: ConnectionLimits, on_refused: Callable[[int, str], None] | None = None) -> None:
-        self.limits = limits
-        self.refused: Counter[int] = Counter()
-        self._on_refused = on_refused
-        self._open: dict[str, dict[HttpConnection, None]] = {}
+
+class _ByAddress(Generic[_T]):
+    """Things by the address that they come from, each address's in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[_T, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
+    def __iter__(self) -> Iterator[_T]:
+        return iter([each for mine in self._of.values() for each in mine])
+
+    def add(self, one: _T, address: str) -> None:
+        self._of.setdefault(address, {})[one] = None
+        self._count += 1
+
+    def remove(self, one: _T, address: str) -> bool:
+        """Forget it. Returns whether it was here."""
+        mine = self._of.get(address, {})
+        if one not in mine:
+            return False
+        del mine[one]
+        self._count -= 1
+        if not mine:
+            del self._of[address]
+        return True
+
+    def crowd(self) -> tuple[str, Iterable[_T]]:
+        """The address that has the most, and those of it."""
+        return max(self._of.items(), key=lambda item: len(item[1]))
+
+
+class OpenConnections:
+    """The open connections of one server. ``refused`` counts what was answered here, by status, 0 for no answer.
+
+    Greetings over TLS that have not ended are counted apart: half as many as connections may be open.
+    """
+
+    def __init__(self, limits: ConnectionLimits, on_refused: Callable[[int, str], None] | None = None) -> None:
+        self.limits = limits
+        self.refused: Counter[int] = Counter()
+        self._on_refused = on_refused
+        self._open: _ByAddress[HttpConnection] = _ByAddress()
+        self.greetings: _ByAddress[asyncio.Task[None]] = _ByAddress()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
     def add(self, connection: HttpConnection, address: str) -> None:
         """Admit a connection. Above the limit, the address with the most connections loses one."""
-        self._open.setdefault(address, {})[connection] = None
-        self._count += 1
-        if self._count > self.limits.connections:
+        self._open.add(connection, address)
+        if len(self._open) > self.limits.connections:
             self.note(0, "more connections than sources.otlp.max_connections")
-            crowd = max(self._open.values(), key=len)
+            _, crowd = self._open.crowd()
             self._least(crowd, connection).abort()
+
+    def greets(self, greeting: asyncio.Task[None], address: str) -> None:
+        """Admit a greeting over TLS. Above the limit, the address with the most of them loses its oldest."""
+        self.greetings.add(greeting, address)
+        greeting.add_done_callback(lambda greeting: self.greetings.remove(greeting, address))
+        if len(self.greetings) > (self.limits.connections + 1) // 2:
+            self.note(0, "more greetings over TLS under way than half of sources.otlp.max_connections")
+            address, crowd = self.greetings.crowd()
+            oldest = next(iter(crowd))
+            self.greetings.remove(oldest, address)
+            oldest.cancel()
 
     def _least(self, crowd: Iterable[HttpConnection], newest: HttpConnection) -> HttpConnection:
         """The connection to close: the one that is idle longest, else one whose body is not whole, else the newest."""
@@ -93,23 +142,16 @@ class OpenConnections:
 
     def remove(self, connection: HttpConnection, address: str) -> None:
         """Forget a connection that is closed."""
-        mine = self._open.get(address, {})
-        if connection in mine:
-            del mine[connection]
-            self._count -= 1
-            if not mine:
-                del self._open[address]
+        self._open.remove(connection, address)
 
     def rests(self, connection: HttpConnection, address: str) -> None:
         """Put a connection that waits for a request behind those that have waited longer."""
-        mine = self._open.get(address, {})
-        if connection in mine:
-            del mine[connection]
-            mine[connection] = None
+        if self._open.remove(connection, address):
+            self._open.add(connection, address)
 
     def expire(self, now_s: float) -> None:
         """Close what has passed a deadline; ``now_s`` is the event loop's time."""
-        for connection in [each for mine in self._open.values() for each in mine]:
+        for connection in self._open:
             connection.expire(now_s)
 
     def note(self, status: int, cause: str) -> None:

@@ -85,6 +85,7 @@ class Listeners:
                 idle_s=otlp.idle_timeout.seconds,
                 handshake_s=otlp.head_timeout.seconds,
                 body_s=otlp.body_timeout.seconds,
+                connections=min(otlp.max_connections, half_of_open_files()),
             )
             if otlp.grpc
             else None

@@ -26,6 +26,8 @@ DRAIN_S: Final = 1
 """Seconds that open requests get when the monitor ends; a sidecar has about two in all."""
 _SWEEP_S: Final = 1.0
 """Seconds between two checks of the connections' deadlines."""
+_NO_FILES_S: Final = 0.1
+"""Seconds until a connection is accepted again after one that could not be."""
 
 
 class AddressError(SidejudgeError):
@@ -143,6 +145,48 @@ class _Certificate:
             log.info("a certificate has changed and is in force", extra={"file": str(self._files[0])})
 
 
+class _TlsListener:
+    """Accepts connections over TLS. They are bounded from then on, not from the end of their greetings."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        connection: Callable[[], HttpConnection],
+        context: ssl.SSLContext,
+        connections: OpenConnections,
+    ) -> None:
+        self._listener, self._connection, self._context = listener, connection, context
+        self._connections = connections
+        self._accepting = asyncio.create_task(self._accept())
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, peer = await loop.sock_accept(self._listener)
+            except OSError:  # it has gone already, or there are no files for it
+                await asyncio.sleep(_NO_FILES_S)
+                continue
+            self._connections.greets(loop.create_task(self._greet(accepted)), str(peer[0]))
+            await asyncio.sleep(0)  # a flood of them is accepted one at a time
+
+    async def _greet(self, accepted: socket.socket) -> None:
+        timeout_s = self._connections.limits.head_s
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._connection, accepted, ssl=self._context, ssl_handshake_timeout=timeout_s
+            )
+        except OSError:  # it is no greeting, took too long, or the peer has gone
+            accepted.close()
+
+    def close(self) -> None:
+        for each in (self._accepting, *self._connections.greetings):
+            each.cancel()
+
+    async def wait_closed(self) -> None:
+        await asyncio.gather(self._accepting, *self._connections.greetings, return_exceptions=True)
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to the monitor, which ends its parts in their order, and bounds connections.
 
@@ -160,18 +204,17 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        loop, config = asyncio.get_running_loop(), self.config
+        loop, config, connections = asyncio.get_running_loop(), self.config, self._connections
 
         def connection() -> HttpConnection:
             return HttpConnection(
-                config=config, server_state=self.server_state, app_state={}, _loop=loop, connections=self._connections
+                config=config, server_state=self.server_state, app_state={}, _loop=loop, connections=connections
             )
 
-        handshake_s = self._connections.limits.head_s if config.ssl else None
         self.servers = [
-            await loop.create_server(
-                connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
-            )
+            _TlsListener(each, connection, config.ssl, connections)  # type: ignore[misc]  # all that is asked of it
+            if config.ssl
+            else await loop.create_server(connection, sock=each, backlog=config.backlog)
             for each in sockets or ()
         ]
         self.started = True

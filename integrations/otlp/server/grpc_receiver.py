@@ -65,7 +65,7 @@ class GrpcReceiver:
     """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on.
 
     A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``. A
-    message that has not come after ``body_s`` is refused.
+    message that has not come after ``body_s`` is refused. Beyond ``connections`` a further one is closed at once.
     """
 
     def __init__(
@@ -78,12 +78,14 @@ class GrpcReceiver:
         idle_s: float = 60.0,
         handshake_s: float = 10.0,
         body_s: float = 60.0,
+        connections: int = 1000,
     ) -> None:
         self._body_s = body_s
         self._reading = _Reading()
         self._options = [
             ("grpc.max_connection_idle_ms", round(idle_s * 1000)),
             ("grpc.server_handshake_timeout_ms", round(handshake_s * 1000)),
+            ("grpc.max_allowed_incoming_connections", connections),  # 15 KiB each
         ]
         self._receiver = receiver
         self._forward = forward

@@ -335,3 +335,14 @@ async def test_a_connection_that_never_speaks_grpc_is_closed_in_time(listening):
     writer.close()
     await writer.wait_closed()
     assert await call(one(2)) == b""
+
+
+async def test_connections_are_bounded_and_the_first_goes_on(listening):
+    _, call = await listening(max_connections=10)
+    await call(one())
+    host, _, port = call.address.rpartition(":")
+    more = [await asyncio.open_connection(host, int(port)) for _ in range(20)]
+    await until(lambda: sum(reader.at_eof() for reader, _ in more) >= 11)
+    assert await call(one(2)) == b""
+    for _, writer in more:
+        writer.transport.abort()

@@ -96,6 +96,26 @@ async def test_who_never_ends_a_greeting_over_tls_is_given_up_and_keeps_nobody_o
     await server.stop()
 
 
+async def test_greetings_over_tls_that_wait_are_few_and_an_address_with_many_takes_none_from_others(listener, tmp_path):
+    made = make(tmp_path)
+    tls = TlsSection(certificate=Path(made.server), key=Path(made.server_key))
+    server = HttpServer(hello, listener, tls, ConnectionLimits(head_s=30.0, connections=10))
+    await server.start()
+    url, (_, port) = address(listener, "https"), listener.getsockname()
+    async with httpx.AsyncClient(verify=ssl.create_default_context(cafile=made.ca)) as http:
+        assert (await http.get(url)).text == "hello"
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.3", 0))
+        silent = [await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0)) for _ in range(30)]
+        await until(lambda: server.connections.refused == {0: 26})
+        assert (await http.get(url)).text == "hello"
+    closed = [not await asyncio.wait_for(reader.read(), 5) for reader, _ in silent[:26]]
+    assert all(closed)
+    assert not [each for each in (other, *silent[26:]) if each[0].at_eof()]
+    for _, writer in (other, *silent):
+        writer.transport.abort()
+    await server.stop()
+
+
 async def test_a_certificate_that_is_renewed_is_shown_and_one_that_cannot_be_used_is_not(listener, tmp_path, caplog):
     caplog.set_level("INFO", "sidejudge")
     (tmp_path / "others").mkdir()
