@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
-from .errors import DATA, CommandError
+from .errors import DATA, LOST, CommandError
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
@@ -97,7 +97,7 @@ def engine_options(function: Function) -> Function:
 @contextlib.contextmanager
 def engine_of(choice: EngineChoice) -> Iterator[Engine]:
     """The engine that the options name, this process without any; its errors become ``CommandError``."""
-    from sidejudge.monitor.offline.engine.engine import ElsewhereError, Here
+    from sidejudge.monitor.offline.engine.engine import ElsewhereError, Here, WorkersLostError
     from sidejudge.monitor.offline.engine.processes import Processes
     from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
 
@@ -110,4 +110,5 @@ def engine_of(choice: EngineChoice) -> Iterator[Engine]:
         else:
             yield Processes(choice.workers or 1) if choice.elsewhere else Here()
     except ElsewhereError as error:
-        raise CommandError(f"{choice.option}: {error.cause}", error.remedy, DATA) from None
+        code = LOST if isinstance(error, WorkersLostError) else DATA
+        raise CommandError(f"{choice.option}: {error.cause}", error.remedy, code) from None

@@ -11,6 +11,8 @@ DATA = 1
 """Exit code: done, and something is wrong with the data."""
 CALL = 2
 """Exit code: the call or the configuration is wrong."""
+LOST = 3
+"""Exit code: other processes that worked for the command were lost; the same command goes on."""
 
 
 class CommandError(Exception):

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.evaluate.backends import Backend
 from sidejudge.monitor.offline.engine.engine import ElsewhereError, Engine
-from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
+from sidejudge.monitor.offline.engine.ray_cluster import LOOK_S, RayCluster
 from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.question import Question, Reply
 
 
 class LentEmbedding:
-    """A backend whose ``models`` may be lost: no verdict is reached without them, and ``lost`` states why."""
+    """A backend whose ``models`` may be lost: no verdict is reached without them, and ``lost`` states why.
 
-    def __init__(self, models: Backend) -> None:
-        self._models = models
+    While an answer is waited for, ``look`` is called; it raises ``ElsewhereError`` where none will come.
+    """
+
+    def __init__(self, models: Backend, look: Callable[[], None]) -> None:
+        self._models, self._look = models, look
         self.lost: ElsewhereError | None = None
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
         """As ``Backend.answer``. Where the models are lost it never returns: the run ends, and cancels it."""
+        answer = asyncio.ensure_future(self._models.answer(case, questions))
         try:
-            return await self._models.answer(case, questions)
+            while not (await asyncio.wait({answer}, timeout=LOOK_S))[0]:
+                await asyncio.to_thread(self._look)
+            return answer.result()
         except ElsewhereError as error:
             self.lost = error
         never: asyncio.Future[Mapping[Question, Reply]] = asyncio.get_running_loop().create_future()
@@ -55,4 +61,4 @@ def lent_embedding(engine: Engine, config: Path, settings: Config) -> Iterator[L
     from sidejudge.monitor.offline.score.ray_backends import RemoteEmbedding, embeddings_of  # noqa: PLC0415  # it imports Ray, an extra
 
     held = embeddings_of(ScoreRequest(config=config, fingerprint=fingerprint(settings)), section)
-    yield LentEmbedding(RemoteEmbedding(range(len(held))))
+    yield LentEmbedding(RemoteEmbedding(range(len(held))), engine.look)

@@ -16,7 +16,7 @@ AHEAD: Final = 8
 
 
 class ElsewhereError(SidejudgeError):
-    """Other processes cannot work, or were lost: the cause and the remedy. What came of them before stands."""
+    """Other processes cannot work: the cause and the remedy."""
 
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(cause, remedy)  # both, for it is pickled
@@ -24,6 +24,17 @@ class ElsewhereError(SidejudgeError):
 
     def __str__(self) -> str:
         return self.cause
+
+
+class WorkersLostError(ElsewhereError):
+    """Other processes worked, and were lost: what came of them before stands, and the same command goes on."""
+
+    def __init__(self, cause: str, look_at: str) -> None:
+        super().__init__(cause, f"{look_at}; resume by the same command: it goes on from what was judged")
+        self.look_at = look_at
+
+    def __reduce__(self) -> tuple[type[WorkersLostError], tuple[str, str]]:
+        return type(self), (self.cause, self.look_at)
 
 
 class Engine(Protocol):
@@ -39,7 +50,8 @@ class Engine(Protocol):
             pieces: They and their results are pickled where other processes work.
 
         Raises:
-            ElsewhereError: The other processes cannot start, or were lost.
+            ElsewhereError: The other processes cannot start.
+            WorkersLostError: They were lost while they worked.
         """
         ...
 

@@ -13,7 +13,7 @@ from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any, TypeVar, cast
 
-from .engine import AHEAD, ElsewhereError
+from .engine import AHEAD, WorkersLostError
 
 S = TypeVar("S")
 P = TypeVar("P")
@@ -44,9 +44,9 @@ class Processes:
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
-            raise ElsewhereError(
+            raise WorkersLostError(
                 "a worker process has ended before its work was done: it was killed, or memory ran out",
-                "call again: what was judged stands, and the run goes on from there; fewer --workers need less memory",
+                "fewer --workers need less memory",
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,13 +17,20 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
-from .engine import AHEAD, ElsewhereError
+from .engine import AHEAD, ElsewhereError, WorkersLostError
 
 S = TypeVar("S")
 P = TypeVar("P")
 R = TypeVar("R")
 
 _KNOCK_S: Final = 5.0
+LOOK_S: Final = 2.0
+"""How long a result is waited for before the head is looked at."""
+_LOST_S: Final = 10.0
+"""How long the head does not answer, or has no processor, before the cluster counts as lost.
+
+Ray itself ends the process after a minute, with an exit code that means something else.
+"""
 _LATEST: Final = Path("/tmp/ray/ray_current_cluster")  # noqa: S108  # where Ray keeps what ``auto`` stands for
 _PIECES: Final = 4
 """Pieces a task: between two tasks a worker waits for about 10 ms, a tenth of what it works on a piece."""
@@ -36,6 +44,7 @@ class RayCluster:
     def __init__(self, address: str | None, count: int | None) -> None:
         self._address, self._count = address, count
         self._ray: Any = None
+        self._head, self._missing_s = "", 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -56,16 +65,37 @@ class RayCluster:
             for task in _tasks(pieces, workers):
                 waiting.append((len(task), work.remote(name, held, *task)))
                 while sum(count for count, _ in waiting) > workers * AHEAD:
-                    yield from ray.get(waiting.popleft()[1])
+                    yield from self._done(waiting.popleft()[1])
             while waiting:
-                yield from ray.get(waiting.popleft()[1])
+                yield from self._done(waiting.popleft()[1])
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
-            raise ElsewhereError(
-                f"a piece was lost {_RETRIES + 1} times: {type(error).__name__}",
-                "look at the cluster's memory, and call again: what was judged stands, and the run goes on from there",
+            raise WorkersLostError(
+                f"a piece was lost {_RETRIES + 1} times: {type(error).__name__}", "look at the cluster's memory"
             ) from None
+
+    def _done(self, task: Any) -> Any:
+        """The results of a task, however long it takes while there is a cluster."""
+        while True:
+            try:
+                return self._ray.get(task, timeout=LOOK_S)
+            except self._ray.exceptions.GetTimeoutError:
+                self.look()
+
+    def look(self) -> None:
+        """Look whether the cluster is still there. Raises ``WorkersLostError`` once it has not been for a while."""
+        try:
+            _knock(self._head)
+            missing = "" if self._ray.cluster_resources().get("CPU") else "has no processor left"
+        except OSError:
+            missing = "does not answer any more"
+        if not missing:
+            self._missing_s = 0.0
+        elif not self._missing_s:
+            self._missing_s = time.monotonic()
+        elif time.monotonic() - self._missing_s > _LOST_S:
+            raise WorkersLostError(f"the cluster at {self._head} {missing}", "look at its head and nodes")
 
     def start(self) -> None:
         """Start Ray, or find its cluster, unless that is done. Raises ``ElsewhereError``."""
@@ -91,6 +121,7 @@ class RayCluster:
                 "name the head's address, such as auto or ray-head:6379, or leave out --address",
             ) from None
         self._ray = ray
+        self._head = self._address or ray.get_runtime_context().gcs_address
 
 
 def _knock(address: str | None) -> None:

@@ -18,7 +18,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import EmbeddingSection, Priority
 from sidejudge.monitor.evaluate.backends import JudgeAccount, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends
-from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.monitor.offline.engine.engine import WorkersLostError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import can_judge
 from sidejudge.scoring.questions.question import Question, Reply
@@ -140,7 +140,7 @@ def remote_backends(settings: Config, actors: Actors) -> EvaluationBackends:
 
 
 class RemoteJudge:
-    """The judge of the run. It raises ``ElsewhereError`` when its actor has ended: no verdict may say so instead."""
+    """The judge of the run. It raises ``WorkersLostError`` when its actor has ended: no verdict may say so instead."""
 
     def __init__(self) -> None:
         self._actor: Any = None
@@ -211,8 +211,5 @@ class RemoteEmbedding:
         return found
 
 
-def _gone() -> ElsewhereError:
-    return ElsewhereError(
-        "the actor that is asked has ended",
-        "look at the memory of its node, and call again: what was judged stands, and the run goes on from there",
-    )
+def _gone() -> WorkersLostError:
+    return WorkersLostError("the actor that is asked has ended", "look at the memory of its node")

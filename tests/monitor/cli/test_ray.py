@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,12 @@ def listening(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
+    with running() as found:
+        yield found
+
+
+@contextmanager
+def running() -> Iterator[Cluster]:
     address = f"127.0.0.1:{(port := free_port())}"
     processes = [started("--head", f"--port={port}", "--include-dashboard=false")]
     try:
@@ -283,3 +290,22 @@ def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "--address: is of a Ray cluster" in done.stderr
     assert not (tmp_path / "v.jsonl").exists()
+
+
+def test_a_cluster_that_is_lost_ends_the_run_with_a_code_of_its_own_and_what_was_judged_stands(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path / "cases.jsonl", [qa_case(n, right=n % 3 != 0) for n in range(3000)])
+    whole, out, report = tmp_path / "whole.jsonl", tmp_path / "v.jsonl", tmp_path / "report"
+    score(path, "--out", whole)
+    with running() as cluster:
+        there = ("--engine", "ray", "--address", cluster.address)
+        run = Forked("score", path, "--out", out, *there, env=TOKEN, stderr=report)
+        grown(run, out, 20_000)
+    assert run.wait(60) == 3, report.read_text()
+    assert f"the cluster at {cluster.address} does not answer any more\n" in report.read_text()
+    assert "resume by the same command" in report.read_text()
+    first = out.stat().st_size
+    assert 20_000 < first < whole.stat().st_size
+    assert score(path, "--out", out).returncode == 0
+    assert verdicts(out) == verdicts(whole)

@@ -145,12 +145,12 @@ class Models:
 
 async def test_a_run_whose_models_are_lost_reaches_no_verdict_without_them_and_goes_on_when_they_are_back(scene):
     ids = scene.put(12)
-    lent = LentEmbedding(Models(calls=5))
+    lent = LentEmbedding(Models(calls=5), look=lambda: None)
     with pytest.raises(ElsewhereError, match="has ended"):
         await scene.run(lent=lent)
     before = len(scene.outbox())
     assert "has ended" not in str(scene.outbox())
-    progress = await scene.run(lent=LentEmbedding(Models(calls=1_000)))
+    progress = await scene.run(lent=LentEmbedding(Models(calls=1_000), look=lambda: None))
     assert 0 < progress.before < 12
     assert progress.done == 12
     assert before < len(scene.outbox())
