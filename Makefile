@@ -7,33 +7,25 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 UV     := UV_HTTP_RETRIES=0 UV_HTTP_TIMEOUT=20 $(BIN)/python -m uv pip install -q --python $(BIN)/python
 install = $(UV) $(1) 2>/dev/null || $(PIP) install $(1)
 
-# Files are spread over processes, each whole: what a file sets up once is set up once. The slow files come first
-# (tests/conftest.py). Four processes on two cores, for a slow test waits for programs of its own most of the time.
-SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
+# Files are spread over processes, each whole (tests/spread.py). The slow files come first (tests/conftest.py).
+# Four processes on two cores, for a slow test waits for programs of its own most of the time.
+SPREAD := -p tests.spread --forks 4
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: status run test suite rewritten coverage check fmt image faults mutants bench bench-profile bench-scale bench-peers lock reference charts lock-images clean
+.PHONY: status run test suite coverage check fmt image faults mutants bench bench-profile bench-scale bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
 
 test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite (TESTS=tests/scoring: a part of it)
-	@$(MAKE) --no-print-directory -j 2 check rewritten
-	@$(MAKE) --no-print-directory suite
-
-# Processes that collect at the same moment each rewrite every assertion: 12 s of CPU each, 4 where it is done before.
-rewritten: $(VENV)/.rewritten
-
-$(VENV)/.rewritten: $(VENV)/.dev $(shell find tests -name '*.py')
-	@$(BIN)/python -m pytest -q -n0 --collect-only $(TESTS) >/dev/null 2>&1 || true
-	@$(if $(TESTS),,touch $@)
+	@$(MAKE) --no-print-directory -j 2 check suite
 
 suite: $(VENV)/.dev ## the suite alone
 	$(BIN)/python -m pytest $(SPREAD) -q $(TESTS)
 
 coverage: $(VENV)/.dev ## the suite, and which lines and branches it never reaches
-	$(BIN)/python -m pytest $(SPREAD) --cov --cov-report=term:skip-covered -q
+	$(BIN)/python -m pytest -n 4 --dist loadfile --cov --cov-report=term:skip-covered -q
 
 check: $(VENV)/.dev ## style, types, layers (a minute at most)
 	$(BIN)/ruff check .

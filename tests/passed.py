@@ -31,7 +31,6 @@ class Passed:
         if report.when == "call" or report.failed:
             self._passed[report.nodeid] = report.passed and self._passed.get(report.nodeid, True)
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if not hasattr(session.config, "workerinput"):  # of the processes that share a run, the one that hears of all
-            with self._path.open("a") as file:
-                file.writelines(f"{test}\n" for test, passed in self._passed.items() if passed)
+    def pytest_sessionfinish(self) -> None:
+        with self._path.open("a") as file:
+            file.writelines(f"{test}\n" for test, passed in self._passed.items() if passed)

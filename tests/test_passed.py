@@ -36,21 +36,21 @@ def test_of_two(of): assert of == 1 or HERE
 """
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["one process", "two"])
+@pytest.mark.parametrize("processes", [(), ("-p", "tests.spread", "--forks", "2")], ids=["one process", "two"])
 def test_a_run_leaves_out_what_passed_before_and_nothing_else(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, processes: tuple[str, ...]
 ) -> None:
     passed = pytester.path / "passed"
     monkeypatch.setenv(VARIABLE, str(passed))
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(
         f"from pathlib import Path\nfrom tests.passed import Passed\n"
         f"def pytest_configure(config): config.pluginmanager.register(Passed(Path({str(passed)!r})))"
     )
     pytester.makepyfile(TESTS)
-    arguments = [sys.executable, "-P", "-m", "pytest", "-p", "no:randomly", "-o", f"pythonpath={ROOT}", *processes]
+    arguments = [sys.executable, "-P", "-m", "pytest", "-o", f"pythonpath={ROOT}", *processes]
     pytester.run(*arguments).assert_outcomes(passed=3, skipped=1, failed=2, errors=1)
     assert {line.partition("::")[2] for line in passed.read_text().splitlines()} == {"test_passes", "test_of_two[1]"}
     monkeypatch.setenv("PROGRAM", "/here")
-    pytester.run(*arguments).assert_outcomes(passed=4, deselected=0 if processes else 2)
+    pytester.run(*arguments).assert_outcomes(passed=4, deselected=2)
     assert len(passed.read_text().splitlines()) == 6
