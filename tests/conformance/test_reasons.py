@@ -207,7 +207,8 @@ def test_every_template_is_a_literal_of_the_code() -> None:
         (f"{path.relative_to(ROOT)}:{line}", literal)
         for path in rooms
         if path.name != "reason.py"
-        for node in ast.parse(path.read_text()).body
+        if "Reason(" in (text := path.read_text())
+        for node in ast.parse(text).body
         for line, literal in templates(node)
     ]
     assert len(seen) > 300

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from tests.dashboards.rules.scenario import seconds
+
 _FLIPPED = {"<": ">", ">": "<", ">=": "<", "==": "!="}
 _SIGNS = {"+": "-", "-": "+", "*": "/", "/": "*"}
 _SWAPPED = {"sum": "max", "max": "min", "min": "max"}
@@ -83,10 +85,7 @@ _QUOTED: tuple[_Edit, ...] = (
 
 
 def _scaled(duration: str) -> str:
-    seconds = sum(
-        int(n) * {"d": 86400, "h": 3600, "m": 60, "s": 1}[u] for n, u in re.findall(r"(\d+)([dhms])", duration)
-    )
-    return f"{seconds * 2}s"
+    return f"{seconds(duration) * 2}s"
 
 
 def apart(expr: str, names: AbstractSet[str], number: int) -> str:

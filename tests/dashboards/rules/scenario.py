@@ -15,6 +15,12 @@ SITE = {"cluster": "c1", "namespace": "ai", "job": "sidejudge"}
 PLACE = {**SITE, "service": "shop", "environment": "prod", "rubric": "qa"}
 
 
+def seconds(duration: str) -> int:
+    """A duration of Prometheus, as ``1d2h30m``."""
+    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+    return sum(int(n) * units[unit] for n, unit in re.findall(r"(\d+)([dhms])", duration))
+
+
 def labelled(name: str, labels: Mapping[str, str]) -> str:
     return name + "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
 
@@ -67,8 +73,9 @@ class Scenario:
 
     @property
     def cost(self) -> int:
-        """Roughly what it takes to play it: the samples that it is given, and how many rules it tries."""
-        return sum(map(len, self.given.values())) * len(self.under)
+        """Roughly what it takes to play it: how often its rules are tried, and the samples that it is given."""
+        looks = max(seconds(check.at) for check in self.checks) // seconds(self.step)
+        return (100 * looks + sum(map(len, self.given.values()))) * len(self.under)
 
     def document(self, rule_file: str) -> dict[str, Any]:
         """The file for ``promtool test rules``."""

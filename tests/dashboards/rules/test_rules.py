@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -117,33 +116,36 @@ def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path) -> None:
     assert sum(len(mutated) for _, mutated in left) > 300
     for turn in range(max(map(len, stories.values()))):
         tried = [each for each in left if stories[name_of(each[0])][turn:] and each[1]]
-        with ThreadPoolExecutor(2) as pool:
-            played = [
-                pool.submit(unnoticed, tmp_path, stories[name_of(rule)][turn], rule, mutated) for rule, mutated in tried
-            ]
-        left = [each for each in left if each not in tried] + [each.result() for each in played]
+        left = [each for each in left if each not in tried]
+        while tried:
+            played = [beside_its_mutants(stories[name_of(rule)][turn], rule, mutated) for rule, mutated in tried]
+            again = []
+            for (rule, mutated), stated in zip(tried, outcomes(tmp_path, played), strict=True):
+                unnoticed = those_unnoticed(mutated, stated)
+                # One that cannot be evaluated ends the story for the others: they are played again.
+                (again if unnoticed and re.search(r"\berr: ", stated) else left).append((rule, unnoticed))
+            tried = again
     survived = "\n".join(
         f"{name_of(rule)} {rule.get('labels', '')}: {what}" for rule, mutated in left for what in mutated
     )
     assert not survived, survived
 
 
-def unnoticed(
-    folder: Path, story: Scenario, rule: dict[str, Any], mutated: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The rule with those of its mutants under which the story goes as it should, all played at once."""
-    tried = [rule, *mutated.values()]  # the rule itself is number 0: a copy goes as it should
+def beside_its_mutants(
+    story: Scenario, rule: dict[str, Any], mutated: dict[str, Any]
+) -> tuple[Scenario, list[dict[str, Any]]]:
+    """A story in which a rule and its mutants are played at once. The rule is number 0: a copy goes as it should."""
+    tried = [rule, *mutated.values()]
     under, affected = beside(story.needs(RULES), rule, tried)
     checks = [replace(each, expr=apart(each.expr, affected, n)) for each in story.checks for n in range(len(tried))]
-    path = Path(tempfile.mkdtemp(dir=folder))
-    (path / "rules").write_text(json.dumps({"groups": [{"name": "all", "rules": under}]}))
-    (path / "test").write_text(json.dumps(replace(story, checks=tuple(checks)).document("rules")))
-    stated = promtool("test", "rules", str(path / "test")).stdout
-    if "SUCCESS" in stated:
-        return rule, mutated
+    return replace(story, checks=tuple(checks)), under
+
+
+def those_unnoticed(mutated: dict[str, Any], stated: str) -> dict[str, Any]:
+    """Of a rule's mutants, those under which a story went as it should, by what promtool says of it."""
+    if not stated:
+        return mutated
     noticed = {int(number) for number in re.findall(r"_m(\d+)\b", stated)}
     assert noticed, stated
     assert 0 not in noticed, stated
-    left = {what: mutant for number, (what, mutant) in enumerate(mutated.items(), 1) if number not in noticed}
-    # One that cannot be evaluated ends the story for the others: they are played again.
-    return unnoticed(folder, story, rule, left) if left and re.search(r"\berr: ", stated) else (rule, left)
+    return {what: mutant for number, (what, mutant) in enumerate(mutated.items(), 1) if number not in noticed}
