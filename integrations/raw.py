@@ -13,8 +13,6 @@ AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeVa
 
 EVALUATION: Final = "gen_ai.evaluation.result"
 """The event by which others report a verdict; it may be about a whole trace, and then names no span."""
-REPORTED_VIA: Final = "sidejudge.reported.via"
-"""Attribute of such an event that this monitor made of a verdict which stands elsewhere: where, as ``langfuse``."""
 
 
 class RawEvent(Struct, frozen=True, kw_only=True):

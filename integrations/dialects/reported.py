@@ -18,7 +18,7 @@ Feedback: a user's rating or comment on an answer, where clients write it on a s
 | GenAI conventions | a span event ``gen_ai.evaluation.result`` whose name speaks of feedback |
 
 Scores that Langfuse, LangSmith or MLflow take through an API of their own travel on no span. Those in Langfuse that a
-rubric asks for are read there and come as log records of that name (``monitor/feedback/reported_scores.py``).
+rubric asks for are read there (``monitor/evaluate/references``).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from sidejudge.integrations.raw import EVALUATION, REPORTED_VIA, AttributeValue, RawEvent
+from sidejudge.integrations.raw import EVALUATION, AttributeValue, RawEvent
 from sidejudge.scoring.case.feedback import KEYS
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import one_line
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
 from sidejudge.scoring.trace.span import Json
 
@@ -57,18 +57,17 @@ def _score(event: RawEvent, span_id: str) -> ReportedScore | None:
     name = given.get("gen_ai.evaluation.name")
     if not isinstance(name, str) or not name.strip() or "feedback" in name.lower():
         return None
-    if any(key.startswith(_OWN) and key != REPORTED_VIA for key in given):
+    if any(key.startswith(_OWN) for key in given):
         return None
     value, invalid = number(given.get("gen_ai.evaluation.score.value"))
     if invalid is None and isinstance(given.get("error.type"), str):
         value, invalid = None, "an error of the evaluator"
     return ReportedScore(
-        name=_one_line(name, LONGEST_NAME),
+        name=one_line(name, LONGEST_NAME),
         value=value,
         label=_text(given, ("gen_ai.evaluation.score.label",), LONGEST_NAME),
         explanation=_text(given, ("gen_ai.evaluation.explanation",), LONGEST_TEXT),
         by=_text(given, _BY, LONGEST_NAME),
-        via="langfuse" if given.get(REPORTED_VIA) == "langfuse" else "telemetry",
         at_ns=event.time_ns,
         span_id=span_id,
         invalid=invalid,
@@ -77,11 +76,7 @@ def _score(event: RawEvent, span_id: str) -> ReportedScore | None:
 
 def _text(given: Mapping[str, AttributeValue], keys: Iterable[str], most: int) -> str | None:
     found = next((value for key in keys if isinstance(value := given.get(key), str) and value.strip()), None)
-    return None if found is None else _one_line(found, most)
-
-
-def _one_line(text: str, most: int) -> str:
-    return label(" ".join(text[: 4 * most].split()), most)
+    return None if found is None else one_line(found, most)
 
 
 _EVALUATION = re.compile(r"((?:trace\.)?evaluations\.\d{1,4}\.evaluation\.)annotator_kind")

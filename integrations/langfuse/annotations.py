@@ -14,7 +14,7 @@ it is not known whether it is in already.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -168,8 +168,8 @@ async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3:
 class ForeignScore:
     """One score of a trace that this product has not written: by a person, another evaluator, or Langfuse's own.
 
-    ``value`` is a truth value as 1 or 0, a text where it is a category. ``by`` is who gave it, as far as the score
-    states that; ``at_ns`` is when it was given or edited.
+    ``value`` is a truth value as 1 or 0, a text where it is a category or a corrected output. ``by`` is who gave it, as
+    far as the score states that; ``at_ns`` is its time, which an edit leaves as it is.
     """
 
     id: str
@@ -182,26 +182,45 @@ class ForeignScore:
     at_ns: int
 
 
-async def scores_named(
-    langfuse: Langfuse, name: str, *, since_ns: int, until_ns: int, v3: bool
+async def scores_of_others(
+    langfuse: Langfuse, filters: Mapping[str, str], *, since_ns: int, until_ns: int, v3: bool
 ) -> AsyncIterator[ForeignScore]:
-    """Scores of others of this name that have their time in [since, until). Raises ``LangfuseError``."""
-    query = {"name": name, "fields": _FIELDS}
+    """Scores of others that have their time in [since, until), the latest first. Raises ``LangfuseError``.
+
+    ``filters``: ``name``, or ``dataType`` (``CORRECTION``, which are asked for alone).
+    """
+    query = {**filters, "fields": _FIELDS}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
-        for row in rows:
-            metadata = row.get("metadata")
-            held: Mapping[str, Json] = metadata if isinstance(metadata, Mapping) else {}
-            id_, value, of = _text(row.get("id")), value_of(row), subject_of(row)
-            if id_ is None or value is None or of is None or of[0] != "trace" or WRITTEN in held:
-                continue
-            if row.get("name") == name and row.get("dataType") != "CORRECTION":
-                times = (instant_ns(row.get(key)) or 0 for key in ("timestamp", "updatedAt"))
-                given_by = (row.get("authorUserId"), held.get("evaluator"), _SOURCES.get(str(row.get("source"))))
-                yield ForeignScore(
-                    id=id_, trace_id=of[1], observation=of[2], name=name, value=value,
-                    comment=_text(row.get("comment")), by=next(filter(None, map(_text, given_by)), None),
-                    at_ns=max(times),
-                )  # fmt: skip
+        for each in _foreign(rows, filters):
+            yield each
+
+
+async def still_there(
+    langfuse: Langfuse, ids: Sequence[str], filters: Mapping[str, str], *, v3: bool
+) -> list[ForeignScore]:
+    """Those of these ids that are still there, whatever their time. Raises ``LangfuseError``."""
+    found: list[ForeignScore] = []
+    for start in range(0, len(ids), MOST_IDS):
+        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, fields=_FIELDS)
+        found += _foreign(rows, filters)
+    return found
+
+
+def _foreign(rows: Iterable[Row], filters: Mapping[str, str]) -> Iterator[ForeignScore]:
+    corrected = filters.get("dataType") == "CORRECTION"
+    for row in rows:
+        metadata = row.get("metadata")
+        held: Mapping[str, Json] = metadata if isinstance(metadata, Mapping) else {}
+        id_, name, value, of = _text(row.get("id")), _text(row.get("name")), value_of(row), subject_of(row)
+        if id_ is None or name is None or value is None or of is None or of[0] != "trace" or WRITTEN in held:
+            continue
+        if name == filters.get("name", name) and (row.get("dataType") == "CORRECTION") is corrected:
+            given_by = (row.get("authorUserId"), held.get("evaluator"), _SOURCES.get(str(row.get("source"))))
+            yield ForeignScore(
+                id=id_, trace_id=of[1], observation=of[2], name=name, value=value,
+                comment=_text(row.get("comment")), by=next(filter(None, map(_text, given_by)), None),
+                at_ns=instant_ns(row.get("timestamp")) or 0,
+            )  # fmt: skip
 
 
 ObjectType: TypeAlias = Literal["TRACE", "SESSION"]

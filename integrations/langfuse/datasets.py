@@ -1,8 +1,7 @@
 """Datasets: what people expect is read out of them, and items are written into them, each once.
 
 An item's id is its identity in the whole project: writing it again replaces it, and Langfuse refuses an id that another
-dataset holds (409). A field that is left out keeps its value. What ought to have been answered also stands in
-corrections, which are scores.
+dataset holds (409). A field that is left out keeps its value.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from sidejudge.integrations.langfuse.client import Langfuse, Query
+from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.observations import instant, instant_ns
-from sidejudge.integrations.langfuse.pages import PAGE, by_cursor, by_number
+from sidejudge.integrations.langfuse.pages import by_number
 from sidejudge.scoring.trace.span import Json
 
 
@@ -119,26 +117,3 @@ async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Referenc
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     expected=row["expectedOutput"],
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class Correction:
-    """What a person wrote as the right output of a trace. ``at_ns`` is when, ns since the epoch; an edit keeps it."""
-
-    trace_id: str
-    output: str
-    at_ns: int
-
-
-async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[Correction]:
-    """Corrections since then, the newest first. Raises ``LangfuseError``."""
-    query: Query = {
-        "dataType": "CORRECTION", "fields": "details,subject", "fromTimestamp": instant(since_ns), "limit": PAGE,
-    }  # fmt: skip
-    async for rows in by_cursor(langfuse, "v3/scores", query):
-        for row in rows:
-            subject, value = row.get("subject"), row.get("value")
-            if isinstance(subject, Mapping) and isinstance(value, str):
-                trace_id = subject.get("traceId") if subject.get("kind") == "observation" else subject.get("id")
-                if isinstance(trace_id, str):
-                    yield Correction(trace_id, value, instant_ns(row.get("timestamp")) or 0)

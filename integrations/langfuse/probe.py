@@ -20,7 +20,8 @@ from .sending import BATCH, EVENTS, is_too_short, wants
 
 ARRAYS_SINCE: Final = (4, 59)
 """Version from which ``POST scores`` takes an array (what Python SDK 5 requires)."""
-_ABSENT: Final = (LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.GONE)
+ABSENT: Final = (LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.GONE)
+"""What a server answers for a read that it does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,7 @@ async def _takes_events(langfuse: Langfuse) -> bool | None:
     except LangfuseError as error:
         if error.kind is LangfuseErrorKind.FORBIDDEN:
             return None
-        if error.kind in (*_ABSENT, LangfuseErrorKind.REFUSED):
+        if error.kind in (*ABSENT, LangfuseErrorKind.REFUSED):
             return False
         raise
     return True
@@ -163,7 +164,7 @@ async def _answers(langfuse: Langfuse, path: str, **query: str | int) -> bool:
     try:
         await langfuse.get(path, query)
     except LangfuseError as error:
-        if error.kind in _ABSENT:
+        if error.kind in ABSENT:
             return False
         raise
     return True

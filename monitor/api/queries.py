@@ -30,12 +30,11 @@ from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
-from sidejudge.monitor.config.rubrics import configured, reached
+from sidejudge.monitor.config.rubrics import configured, reached, reported_names
 from sidejudge.monitor.config.summary import in_force
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.evaluate.pipeline import Pipeline
-from sidejudge.monitor.feedback.reported_scores import names_asked
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake, IntakeCounts
@@ -183,6 +182,8 @@ class MonitorQueries:
             sampling_rate=self.sampling_rate(),
             otlp_port=self.config.sources.otlp.http.port,
             sampling_rules=[rule.name for rule in self.config.sampling.rules],
+            begun_by_callers=self.intake.trust.begun_by_callers,
+            disbelieved={why: self.intake.trust.disbelieved[why] for why in WHY},
             version=self.version,
             fingerprint=self.config.fingerprint[:12],
             started_ns=self.started_ns,
@@ -208,7 +209,7 @@ class MonitorQueries:
         return None if found is None else (found, self.windows.window_ns / 1e9)
 
     def reported_agreements(self) -> list[ReportedAgreement]:
-        theirs = {name for name, rubric in reached(self.config).items() if names_asked([rubric])}
+        theirs = {name for name, rubric in reached(self.config).items() if reported_names([rubric])}
         now_ns, keys = self.clock_ns(), self.windows.keys()
         return [
             ReportedAgreement(
@@ -438,7 +439,7 @@ class MonitorQueries:
         counts, forwarding = self.intake.counts, self.listeners.forwarding()
         yield f.TRACES_SEEN, (), self.outcomes.balance().seen
         yield from intake_totals(counts)
-        yield from claim_totals(self.intake.trust.disbelieved)
+        yield from claim_totals(self.intake.trust)
         yield from receiving_totals(self.listeners.receiving(counts))
         if forwarding is not None:
             yield from forwarding_totals(forwarding)

@@ -15,6 +15,7 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.kept_contents import Holding, held_spans
 from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.evaluate.result import REPORTED
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
@@ -109,6 +110,7 @@ class TraceDetails:
         if not contents:
             details.pop("input_beginning", None)
             details.pop("output_beginning", None)
+            details.pop(REPORTED, None)
         if details.get("error") and not contents:
             details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"  # what failed may quote
         verdicts = [self.shown(verdict, contents=contents) for verdict in details["verdicts"]]

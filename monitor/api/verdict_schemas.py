@@ -224,6 +224,9 @@ class TraceBody(BaseModel):
     agents_called: list[str] | None = None
     input_beginning: str | None = Field(default=None, description="200 characters, for callers who may see contents")
     output_beginning: str | None = Field(default=None, description="likewise")
+    reported: list[dict[str, object]] | None = Field(
+        default=None, description="likewise: what others reported with its spans, as far as its rubrics ask for it"
+    )
     reference: str | None = Field(default=None, description="where its reference was found")
     read_again_at: str | None = Field(default=None, description="when its spans were read again from Langfuse")
     belated: PendingReferenceBody | None = None

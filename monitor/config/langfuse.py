@@ -192,3 +192,10 @@ class LangfuseSink(LangfuseProject):
     failure_dataset: FailureDatasetSection | None = Field(
         default=None, description="write traces that fail into a dataset; without it none is written"
     )
+    reevaluate_within: PositiveDuration = Field(
+        default=parse_duration("7d"),
+        description="how long after a verdict a score of others there that comes, changes or goes still makes a "
+        "revision, of rubrics that ask for it (`reported`). Later than `assembly.late` the trace is read from Langfuse "
+        "once more. Where a rubric asks, verdicts and details are kept for as long, if that is longer than "
+        "`store.retention`",
+    )

@@ -133,8 +133,8 @@ class StoreSection(Section):
     )
     retention: PositiveDuration = Field(
         default=parse_duration("24h"),
-        description="how long verdicts and details of traces are kept (as long as `references` may revise them, if "
-        "that is longer)",
+        description="how long verdicts and details of traces are kept (as long as `references`, or scores of others "
+        "that a rubric asks for, may revise them, if that is longer)",
     )
     max_bytes: SizeField | None = Field(
         default=None,
@@ -451,8 +451,16 @@ class Config(Section):
 
     @property
     def revised_within(self) -> Duration | None:
-        """How long after its verdict a trace may be revised for a reference; None: references are in traces alone."""
-        return max((each.within for each in self.references if each.metadata is None), default=None)
+        """How long after its verdict a trace may be revised for a reference, or for a score of others in Langfuse.
+
+        None: references are in traces alone, and no rubric asks for such scores.
+        """
+        from .rubrics import reported_names  # noqa: PLC0415  # it imports this module
+
+        within = [each.within for each in self.references if each.metadata is None]
+        if self.sinks.langfuse is not None and reported_names(self.declared.values()):
+            within.append(self.sinks.langfuse.reevaluate_within)
+        return max(within, default=None)
 
     @property
     def kept_for(self) -> Duration:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from sidejudge.scoring.metrics.judge_metrics import parse_judge_config
+from sidejudge.scoring.metrics.reported_score import ReportedMeasure
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.agent import agent_rubric
 from sidejudge.scoring.rubrics.trajectory import trajectory_rubric
@@ -123,6 +124,12 @@ def configured(config: Config) -> dict[str, Rubric]:
     if embedding is None:
         return rubrics
     return {name: each.with_embeddings(embedding.in_version) for name, each in rubrics.items()}
+
+
+def reported_names(rubrics: Iterable[Rubric]) -> tuple[str, ...]:
+    """The names of scores that metrics of these rubrics take from others."""
+    measures = (criterion.metric.measure for rubric in rubrics for criterion in rubric.criteria)
+    return tuple(sorted({each.name for each in measures if isinstance(each, ReportedMeasure)}))
 
 
 def reached(config: Config) -> dict[str, Rubric]:

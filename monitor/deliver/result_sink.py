@@ -16,7 +16,7 @@ from sidejudge.integrations.jsonl import line
 from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, StoredQueue
 from sidejudge.monitor.deliver.sink import SinkParts, VerdictSink
-from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.result import REPORTED, TraceResult
 from sidejudge.scoring.checks.redaction import Redaction, redaction_of
 from sidejudge.scoring.result.reason import GAP
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
@@ -86,6 +86,7 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
         verdicts = [open_verdict(each) for each in verdicts]
         details.pop("input_beginning", None)
         details.pop("output_beginning", None)
+        details.pop(REPORTED, None)
         if details.get("error"):
             details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"
     elif redaction is not None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from sidejudge.monitor.config.judge_choice import ONE_JUDGE
+from sidejudge.monitor.config.rubrics import reported_names
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import score
@@ -52,6 +53,10 @@ class Evaluator:
         choice = self.others.choice if self.others is not None else ONE_JUDGE
         alone = self.others is None
         return Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s, choice=choice, alone=alone)
+
+    def reported(self, names: Sequence[str]) -> frozenset[str]:
+        """The names of scores that these rubrics take from others."""
+        return frozenset(reported_names(self._rubrics[name] for name in names))
 
     async def finish(
         self, evaluation: Evaluation, admit: Admit = lambda: None, account: JudgeAccount | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.case.case import Case
@@ -15,6 +15,9 @@ from sidejudge.scoring.trace.span import Completion
 from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
+REPORTED: Final = "reported"
+"""Key of what others reported of a run with its spans, in the details of its result. Langfuse does not have that where
+spans are read again."""
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from msgspec import convert, structs, to_builtins
+
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.monitor.evaluate.references.lookup import References
@@ -28,6 +30,7 @@ from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
 from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.reported import ReportedScore
 from sidejudge.scoring.trace.span import Completion, JsonRecord
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
@@ -38,7 +41,7 @@ from .batching import in_step
 from .evaluation import Evaluation
 from .evaluator import Evaluator
 from .job import EvaluationJob, fail, give_up
-from .result import SessionTurn, TraceResult, reason_of, revise
+from .result import REPORTED, SessionTurn, TraceResult, reason_of, revise
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
@@ -210,7 +213,7 @@ class EvaluationStages:
         self.give_way()
         case = extract(trace, reference_keys=self.reference_keys)
         yield
-        if self.references is not None:
+        if self.references is not None and self.references.elsewhere:
             found = self.references.find(case)
             if found.value is not case.expected_outcome:
                 case = replace(case, expected_outcome=found.value)
@@ -279,6 +282,8 @@ class EvaluationStages:
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         if self.quotes is not None:
             _quote(job.details, case, self.quotes)
+        if not job.closing.session:
+            case = self._with_reported(job, case, route.rubrics)
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
         if not job.closing.session and (figures := run_figures(case)) is not None:
@@ -293,6 +298,29 @@ class EvaluationStages:
         case = case.drawn(probability, scenario, usual=usual, budget=route.budget)
         self.give_way()
         job.evaluation = self.evaluator.open(case, route.rubrics)
+
+    def _with_reported(self, job: EvaluationJob, case: Case, rubrics: Sequence[str]) -> Case:
+        """The case with what others judged of it: in Langfuse, and with spans that have been let go of since."""
+        before = job.before.get(REPORTED, ()) if job.before is not None else ()
+        follows = self.references is not None and self.references.follows
+        if not (case.reported or before or follows):
+            return case
+        names = self.evaluator.reported(rubrics)
+        given = (*convert(before, tuple[ReportedScore, ...]), *case.reported)
+        came = {(each.name, each.by, each.span_id, each.at_ns): each for each in given if each.name in names}
+        if came:
+            job.details[REPORTED] = [to_builtins(self._quoted(each)) for each in came.values()]
+        there: tuple[ReportedScore, ...] = ()
+        if self.references is not None:
+            there, lookups = self.references.scores(case, sorted(names))
+            job.lookups = (*job.lookups, *lookups)
+        return replace(case, reported=(*came.values(), *there))
+
+    def _quoted(self, score: ReportedScore) -> ReportedScore:
+        """A score as it stays with the details: its explanation is content."""
+        if score.explanation is None:
+            return score
+        return structs.replace(score, explanation=self.quotes(score.explanation)[:BEGINNING] if self.quotes else None)
 
     def _verdicts(self, job: EvaluationJob, evaluation: Evaluation, now_ns: int) -> tuple[Verdict, ...]:
         selection = job.decision.selection if job.decision is not None else "random"

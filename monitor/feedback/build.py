@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from sidejudge.integrations.langfuse.errors import LangfuseError
-from sidejudge.integrations.otlp.wire.receipt import Overloaded
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
@@ -26,7 +24,6 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from .annotation_queue import AnnotationQueueFeeder
 from .failure_dataset import FailureDatasetFeeder
 from .human_labels import HumanLabels
-from .reported_scores import ReportedScores
 from .shared_labels import SharedLabels
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -38,17 +35,13 @@ _EARLY_S: Final = 0.5
 ROUTE_NS: Final = 30 * 10**9
 """How often verdicts in doubt are put into the queue, and failing traces into the dataset."""
 
-
-OTHERS_NS: Final = 60 * 10**9
-"""How often scores of others are read at least."""
 ELSEWHERE: Final = "another monitor of the fleet reads the labels"
 
 
 class LangfuseFeedback:
     """Reads labels, asks for reviews and feeds the dataset of failures, in a task of its own.
 
-    It uses the connection of ``scores_out``. ``take_logs`` takes in a request for log records, as JSON, where a rubric
-    asks for scores of others; they revise a verdict for ``late_ns``.
+    It uses the connection of ``scores_out``.
     """
 
     def __init__(
@@ -62,8 +55,6 @@ class LangfuseFeedback:
         redaction: Redaction,
         clock_ns: Callable[[], int],
         fleet: Fleet | None = None,
-        take_logs: Callable[[bytes], Awaitable[object]] | None = None,
-        late_ns: int = 0,
     ) -> None:
         self._scores_out, self._clock_ns = scores_out, clock_ns
         self._rubrics = rubrics = dict(rubrics)
@@ -84,14 +75,9 @@ class LangfuseFeedback:
             counters=counters, clock_ns=clock_ns,
             room=_room(fleet, f"item/{failures.name}", failures.per_day, 86_400.0),
         )  # fmt: skip
-        self._others = None if take_logs is None else ReportedScores(
-            rubrics.values(), langfuse=scores_out.langfuse, server=lambda: scores_out.server, store=store,
-            take=take_logs, window_ns=late_ns, clock_ns=clock_ns,
-        )  # fmt: skip
         self._shared = None if fleet is None or read is None else SharedLabels(fleet, self._labels_read, self._version)
         self._every_ns = read.every.ns if read else 0
-        self._others_every_ns = min(self._every_ns or OTHERS_NS, OTHERS_NS)
-        self._read_due_ns = self._route_due_ns = self._others_due_ns = 0
+        self._read_due_ns = self._route_due_ns = 0
         self._has_read = False
         self._task: asyncio.Task[None] | None = None
 
@@ -129,14 +115,12 @@ class LangfuseFeedback:
         self._rubrics |= changed
         if self._people is not None:
             self._people.take_rubrics(changed)
-        if self._others is not None:
-            self._others.take_rubrics(self._rubrics.values())
 
     def restore(self) -> None:
         """Take up what was known, before statuses rest on it."""
         if self._people is not None:
             self._people.restore()
-        for feeder in (self._routing, self._failures, self._others):
+        for feeder in (self._routing, self._failures):
             if feeder is not None:
                 feeder.restore()
 
@@ -175,12 +159,6 @@ class LangfuseFeedback:
             self._read_due_ns = now_ns + self._every_ns
             await self._people.tick()
             self._has_read |= self._people.is_read
-        if self._others is not None and now_ns >= self._others_due_ns:
-            self._others_due_ns = now_ns + self._others_every_ns
-            try:
-                await self._others.tick()
-            except (LangfuseError, Overloaded) as error:
-                log.warning("scores of others could not be read; they are read again", extra={"cause": str(error)})
         if now_ns >= self._route_due_ns:
             self._route_due_ns = now_ns + ROUTE_NS
             for feeder in (self._routing, self._failures):

@@ -118,7 +118,8 @@ class RevisionSchedule:
             await self._came_to_nothing(each, RevisionFailure.NO_LANGFUSE)
         if due:
             log.warning(
-                "references came too late to be used: the spans of their traces are gone; %s", _REMEDY,
+                "references, or scores of others, came too late to be used: the spans of their traces are gone; %s",
+                _REMEDY,
                 extra={"traces": len(due)},
             )  # fmt: skip
 
@@ -185,7 +186,7 @@ class RevisionSchedule:
         await self._owed.postpone(due, self._clock_ns() + wait_s * 10**9, why.value, over=over)
         if over and why is not RevisionFailure.NO_LANGFUSE:  # these are logged together
             log.warning(
-                "a verdict stands though its reference changed",
+                "a verdict stands though its reference, or what others scored, changed",
                 extra={"trace_id": due.trace_id.hex(), "cause": why.value},
             )
 

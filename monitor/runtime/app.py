@@ -27,7 +27,7 @@ from sidejudge.monitor.api.contents_token import ContentsToken
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.config import Config, Loaded
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
-from sidejudge.monitor.config.rubrics import configured, reached, rubrics_of
+from sidejudge.monitor.config.rubrics import configured, reached, reported_names, rubrics_of
 from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
 from sidejudge.monitor.deliver.metrics_push import MetricsPush
 from sidejudge.monitor.evaluate.references.lookup import REFRESH_S
@@ -184,7 +184,9 @@ class Monitor(MonitorParts):
         if self.contents is not None:
             self._repeat(self.contents.write, CONTENTS_S)
         if self.references is not None:
-            self._repeat(self.references.refresh, REFRESH_S)
+            sink = self.config.sinks.langfuse
+            read = sink.annotations if sink is not None else None
+            self._repeat(self.references.refresh, min(REFRESH_S, read.every.seconds if read is not None else REFRESH_S))
         if self.pull is not None:
             self._repeat(self.pull.poll, self.pull.poll_s)
         if self.revisions is not None:
@@ -216,6 +218,9 @@ class Monitor(MonitorParts):
             self.sinks.langfuse.take_rubrics(changed.values())
         if self.annotating is not None:
             self.annotating.take_rubrics({rubric.id: rubric for rubric in watched})
+        if self.references is not None:
+            self.references.follow(reported_names(reached(config).values()))
+        self.retention.config = config
         map_attributes(config.sources.attributes)
         self.router.become(router_of(config))
         self.silent_routes.become(config.routes)

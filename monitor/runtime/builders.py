@@ -133,10 +133,10 @@ def shared_references(fleet: Fleet | None, config: Config) -> Callable[[Referenc
         return lambda place: place
     from sidejudge.monitor.fleet.references import SharedPlace  # noqa: PLC0415  # only where both are configured
 
-    access, kept_ns = config.langfuse.access, config.kept_for.ns
+    projects, kept_ns = [(each.base_url, each.public_key) for each in config.langfuse_projects], config.kept_for.ns
 
     def shared(place: ReferencePlace) -> ReferencePlace:
-        identity = (access.base_url, access.public_key, place.entries.place, place.key, kept_ns)
+        identity = (projects, place.entries.place, place.key, kept_ns)
         return SharedPlace(place, json.dumps(identity), fleet)
 
     return shared

@@ -50,7 +50,6 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.evaluate.references.build import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
-from sidejudge.monitor.feedback.reported_scores import names_asked
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
@@ -68,7 +67,7 @@ from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction
-from sidejudge.scoring.status.snapshots import ExportSnapshot
+from sidejudge.scoring.status.snapshots import ExportSnapshot, LateReferenceSnapshot
 
 from .builders import (
     conversations,
@@ -163,7 +162,7 @@ class MonitorParts:
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
         self.annotating = _annotating(
-            config, self.sinks.langfuse, self.store, self.exporter, clock_ns, fleet=self.fleet, intake=self.intake
+            config, self.sinks.langfuse, self.store, self.exporter, clock_ns, fleet=self.fleet
         )
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
@@ -394,11 +393,17 @@ class MonitorParts:
             rubrics=tuple(self.rubrics),
             trace_url=self._trace_url,
             agreement=self.annotating.snapshot if self.annotating else lambda: None,
-            late_references=self.revisions.snapshot if self.revisions else lambda: None,
+            late_references=self._late_references,
             places=self.references.places if self.references else dict,
             owed=self.store.late_references.of,
             failures=self.failures,
         )
+
+    def _late_references(self) -> LateReferenceSnapshot | None:
+        """How far re-evaluation is; None where nothing can come late."""
+        if self.revisions is None or self.config.revised_within is None:
+            return None
+        return self.revisions.snapshot()
 
     def _trace_url(self, trace_id: str) -> str | None:
         """The trace's page in the Langfuse that scores go to, else in that which traces are read from."""
@@ -456,19 +461,15 @@ def _annotating(
     clock_ns: Callable[[], int],
     *,
     fleet: Fleet | None,
-    intake: Intake,
 ) -> LangfuseFeedback | None:
     sink, judge = config.sinks.langfuse, config.evaluators.judge
-    rubrics = reached(config)
-    others = names_asked(rubrics.values())
     if sink is None or scores_out is None:
         return None
-    if not (others or sink.annotations or sink.annotation_queue or sink.failure_dataset):
+    if not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
         return None
     kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
     return LangfuseFeedback(
-        sink, scores_out=scores_out, store=store, rubrics=rubrics, counters=counters,
+        sink, scores_out=scores_out, store=store, rubrics=reached(config), counters=counters,
         redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=clock_ns,
-        fleet=fleet, late_ns=config.late_for.ns,
-        take_logs=partial(intake.consume_logs, encoding="json"),
+        fleet=fleet,
     )  # fmt: skip

@@ -117,7 +117,7 @@ class Retention:
         *,
         contents: KeptContents | None = None,
     ) -> None:
-        self._config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
+        self.config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
         self._sessions, self._contents = sessions, contents
 
     async def purge(self) -> None:
@@ -126,21 +126,21 @@ class Retention:
         if self._contents is not None:
             await self._contents.write()  # they come from the chunks
         try:
-            terms = _terms(self._config, self._store)
+            terms = _terms(self.config, self._store)
             await self._store.purge(
                 now_ns - terms.retention_ns,
                 chunks_before_ns=now_ns - terms.late_ns,
                 referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
                 spared=self._assembler.awaited(now_ns - terms.late_ns),
             )
-            keep, most_bytes = self._config.contents_kept_for, self._config.contents_max_bytes
+            keep, most_bytes = self.config.contents_kept_for, self.config.contents_max_bytes
             await self._store.contents.purge(now_ns - keep.ns if keep is not None else now_ns, most_bytes)
-            judge = self._config.evaluators.judge
+            judge = self.config.evaluators.judge
             kept = judge.keep_calls_bytes if judge is not None and judge.keep_calls_bytes is not None else 0
             await self._store.judge_calls.purge(now_ns - judge.keep_calls.ns if judge is not None else now_ns, kept)
-            sessions = self._config.sessions
+            sessions = self.config.sessions
             grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
-            await self._store.purge_turns(grown_ns, now_ns - self._config.store.retention.ns)
+            await self._store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
@@ -149,7 +149,7 @@ class Retention:
         try:
             await self._store.try_again()
             await free_space(
-                self._store, self._assembler, self._sessions, _terms(self._config, self._store), now_ns=self._clock_ns()
+                self._store, self._assembler, self._sessions, _terms(self.config, self._store), now_ns=self._clock_ns()
             )
         except StoreError as error:
             log.warning("could not free space in the store", extra={"cause": str(error)})

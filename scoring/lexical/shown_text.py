@@ -78,6 +78,11 @@ def label(text: str, most: int = MAX_LABEL) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
+def one_line(text: str, most: int) -> str:
+    """The text on one line, cut."""
+    return label(" ".join(text[: 4 * most].split()), most)
+
+
 def labels(names: Iterable[str], most: int = MAX_LABELS) -> list[str]:
     """The first of many names, each cut."""
     # Nearly every name is shown as it is, so it is not worth a call.

@@ -191,6 +191,7 @@ class TraceDocument(TypedDict, total=False):
     agents_called: list[str]
     input_beginning: str
     output_beginning: str
+    reported: list[dict[str, Json]]
     reference: str | None
     read_again_at: str
     belated: LateReferenceDocument

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import reached, reported_names
 from sidejudge.monitor.config.sources import ReferenceSection
 from sidejudge.monitor.ingest.assembler import Assembler
 
 from .lookup import LateReferences, References
-from .places import InCorrections, InDataset, InFile, ReferencePlace
+from .places import InCorrections, InDataset, InFile, InScores, ReferencePlace
 
 
 def references(
@@ -30,7 +31,8 @@ def references(
     ``shared`` has a fleet read what is in Langfuse once.
     ``under_way`` returns whether a trace that the assembler does not hold is being judged.
     """
-    if config.revised_within is None:
+    sink = config.sinks.langfuse
+    if config.revised_within is None and sink is None:
         return None
 
     def reopen(trace_id: bytes) -> bool:
@@ -40,9 +42,11 @@ def references(
     project = config.langfuse
     wanted = any(each.in_langfuse for each in config.references)
     langfuse = connections.to(project.access) if project is not None and wanted else None
+    others = None if sink is None else connections.to(sink.access)
     # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
-    sources = [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references]
-    return References(
+    kept_ns = 2 * (config.kept_for if sink is None else max(config.kept_for, sink.reevaluate_within)).ns
+    sources = [_source(each, langfuse, clock_ns, kept_ns) for each in config.references]
+    found = References(
         # A place in Langfuse is the same for every monitor with these keys; a file may be another on each machine.
         [each if isinstance(each, str | InFile) else shared(each) for each in sources],
         store=store,
@@ -51,7 +55,11 @@ def references(
         late_ns=config.late_for.ns,
         within_ns=[each.within.ns for each in config.references if each.metadata is None],
         late_references=late_references,
+        scores=None if others is None else lambda name: shared(InScores(others, name, clock_ns, kept_ns)),
+        scores_within_ns=0 if sink is None else sink.reevaluate_within.ns,
     )
+    found.follow(reported_names(reached(config).values()))
+    return found
 
 
 def _source(

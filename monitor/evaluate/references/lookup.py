@@ -1,5 +1,7 @@
 """Book of references: what ought to have been answered, looked up in the configured order; the first found wins.
 
+And what others judged of a trace in Langfuse, where a rubric asks for it, which is followed in the same way.
+
 What was looked for, and whether it was there, is committed with the verdict. So a reference that comes, changes or goes
 later is noticed, after a restart too, and its trace is judged again: a revision under the same ids. While its spans are
 held the assembler closes it once more; after that it is re-evaluated (``monitor/revise``).
@@ -12,10 +14,13 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from msgspec import convert
 
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.reported import ReportedScore
 from sidejudge.scoring.trace.span import Json
 
 from .entries import digest
@@ -33,13 +38,17 @@ _BATCH: Final = 5_000
 """Traces in one notification."""
 
 
+Lookups: TypeAlias = tuple[tuple[bytes, bytes | None], ...]
+"""Keys that were looked up: (name of the key, digest of what was found or None)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The reference found, its place, and every key that was looked up: (name of the key, digest or None)."""
+    """The reference found, its place, and every key that was looked up."""
 
     value: Json
     where: str | None
-    lookups: tuple[tuple[bytes, bytes | None], ...]
+    lookups: Lookups
 
 
 class ReferenceMemory(Protocol):
@@ -61,7 +70,8 @@ class References:
 
     ``reopen`` has a trace judged again and returns whether it is still held. What changes within ``late_ns`` of a
     verdict may find it so; ``within_ns`` (by place, in order) is for how long after a verdict a change counts at all,
-    and ``late_references`` receives traces that are not held any more.
+    and ``late_references`` receives traces that are not held any more. ``scores`` makes the place where scores of
+    others of one name stand; they count for ``scores_within_ns``.
     """
 
     def __init__(
@@ -74,15 +84,52 @@ class References:
         late_ns: int,
         within_ns: Sequence[int] = (),
         late_references: LateReferences | None = None,
+        scores: Callable[[str], ReferencePlace] | None = None,
+        scores_within_ns: int = 0,
     ) -> None:
         self._sources = sources
-        self._places = [each for each in sources if not isinstance(each, str)]
+        self._outcomes = [each for each in sources if not isinstance(each, str)]
+        self._make_scores, self._scores_within_ns = scores, scores_within_ns
+        self._scores: Mapping[str, ReferencePlace] = {}
         self._store, self._reopen, self._clock_ns = store, reopen, clock_ns
         self._recent_ns = max(late_ns, _RECENT_NS)
-        self._within_ns = list(within_ns) or [self._recent_ns] * len(self._places)
+        self._within_ns = list(within_ns) or [self._recent_ns] * len(self._outcomes)
         self._late_references = late_references
-        self._compared: Sequence[int] | None = None
+        self._compared: Sequence[tuple[str, int]] | None = None
         self._unreadable: dict[str, str] = {}
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether expected outcomes are looked for elsewhere than in the traces."""
+        return bool(self._outcomes)
+
+    @property
+    def follows(self) -> bool:
+        """Whether scores of others are read."""
+        return bool(self._scores)
+
+    def follow(self, names: Iterable[str]) -> None:
+        """Read scores of others of these names from now on, where they can be read."""
+        if (make := self._make_scores) is not None:
+            self._scores = {name: self._scores.get(name) or make(name) for name in names}
+
+    def scores(self, case: Case, names: Iterable[str]) -> tuple[tuple[ReportedScore, ...], Lookups]:
+        """What others judged of a case under these names, and every key that was looked up. Safe in any thread."""
+        found: list[ReportedScore] = []
+        lookups: list[tuple[bytes, bytes | None]] = []
+        for place in filter(None, map(self._scores.get, names)):
+            key = requested_of(place, case)
+            if key is not None:
+                value = place.entries.get(key)
+                lookups.append((place.entries.name_of(key), digest(value)))
+                found += convert(value or [], list[ReportedScore])
+        return tuple(found), tuple(lookups)
+
+    @property
+    def _places(self) -> list[tuple[ReferencePlace, int]]:
+        """All places, each with how long a change there counts after a verdict, ns."""
+        scores = [(each, self._scores_within_ns) for each in self._scores.values()]
+        return [*zip(self._outcomes, self._within_ns, strict=True), *scores]
 
     def find(self, case: Case) -> Found:
         """The reference of a case. Safe in any thread."""
@@ -107,7 +154,7 @@ class References:
 
     def places(self) -> Mapping[str, str]:
         """The state of each place that is read: ``starting``, ``ok`` or ``retrying``."""
-        return {each.entries.place: self._state_of(each) for each in self._places}
+        return {each.entries.place: self._state_of(each) for each, _ in self._places}
 
     def _state_of(self, place: ReferencePlace) -> str:
         if place.entries.place in self._unreadable:
@@ -116,7 +163,7 @@ class References:
 
     async def refresh(self) -> int:
         """Read all places anew, and have the traces judged again whose references came or changed; how many."""
-        for place in self._places:
+        for place, _ in self._places:
             try:
                 await place.refresh()
             except Unreadable as error:
@@ -143,8 +190,8 @@ class References:
 
     async def _judge_again(self) -> int:
         # All that was judged is looked through when anything is new; verdicts that were under way meanwhile always.
-        versions = [place.entries.version for place in self._places]
-        longest_ns = max((self._recent_ns, *self._within_ns))
+        versions = [(place.entries.place, place.entries.version) for place, _ in self._places]
+        longest_ns = max((self._recent_ns, *(within_ns for _, within_ns in self._places)))
         since_ns = self._clock_ns() - (self._recent_ns if versions == self._compared else longest_ns)
         referred, still_here = iter(self._store.referred(since_ns)), 0
         while changed := await asyncio.to_thread(self._changed, referred):
@@ -175,7 +222,7 @@ class References:
         """By mark. Of a place that could not be read yet nothing is known."""
         return {
             place.entries.mark: _Read(place.entries.digests(), place.entries.whole, within_ns)
-            for place, within_ns in zip(self._places, self._within_ns, strict=True)
+            for place, within_ns in self._places
             if place.entries.read
         }
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from msgspec import to_builtins
+
+from sidejudge.integrations.langfuse.annotations import ForeignScore, scores_of_others, still_there
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.datasets import Correction, corrections, dataset_items
+from sidejudge.integrations.langfuse.datasets import dataset_items
 from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.pages import PAGE
+from sidejudge.integrations.langfuse.probe import ABSENT
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.shown_text import one_line
 from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore
 from sidejudge.scoring.trace.span import Json
 
 from .entries import MOST_ENTRIES, Entries, Gathering, key_of_case, key_of_map
@@ -62,53 +69,113 @@ class InDataset:
         _take(self.entries, gathering)
 
 
-class InCorrections:
-    """Corrections of the last while, of any trace.
+class _ScoresInLangfuse:
+    """Scores of the last while, of any trace.
 
     An edit keeps the time of the first writing, and a deletion leaves nothing to list: so all of that while are listed
-    anew, each minute where a request holds them, less often the more there are. In between, what is new is listed.
-    One that is older than the while is held as it was read last. Where others replaced the entries meanwhile, as in a
-    fleet, what was listed before is out of date: all are listed anew.
+    anew, each minute where a request holds them, less often the more there are. In between, what is new is listed. One
+    that a list lacks is asked for by its id, for pages may shift while they are read. One that is older than the while
+    is held as it was read last. Where others replaced the entries meanwhile, as in a fleet, what was listed before is
+    out of date: all are listed anew.
     """
 
-    def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
-        self.entries = Entries("corrections")
-        self.key = SOURCE_TRACE
-        self._langfuse, self._clock_ns, self._kept_ns = langfuse, clock_ns, kept_ns
+    def __init__(
+        self, langfuse: Langfuse, place: str, filters: Mapping[str, str], clock_ns: Callable[[], int], kept_ns: int
+    ) -> None:
+        self.entries, self.key = Entries(place), SOURCE_TRACE
+        self._langfuse, self._filters, self._clock_ns, self._kept_ns = langfuse, filters, clock_ns, kept_ns
         self._since_ns = self._all_due_ns = 0
-        self._held: dict[str, Correction] = {}
+        self._held: dict[str, ForeignScore] = {}
         self._listed_version = self.entries.version
+        self._v3 = True
 
     async def refresh(self) -> None:
         begun_ns = self._clock_ns()
         oldest_ns = begun_ns - self._kept_ns
         every = begun_ns >= self._all_due_ns or self.entries.version != self._listed_version
         since_ns = oldest_ns if every else self._since_ns
-        found: dict[str, Correction] = {}
         try:
-            async for each in corrections(self._langfuse, since_ns):
-                found.setdefault(each.trace_id, each)
+            found = await self._listed(since_ns, begun_ns + _AHEAD_NS)
+            full = len(found) >= MOST_ENTRIES
+            held = {name: each for name, each in self._held.items() if name not in found}
+            if every and not full:
+                gone = [name for name, each in held.items() if each.at_ns >= oldest_ns]
+                there = await still_there(self._langfuse, gone, self._filters, v3=self._v3)
+                found |= {each.id: each for each in there}
+                held = {name: each for name, each in held.items() if each.at_ns < oldest_ns}
+        except LangfuseError as error:
+            raise Unreadable(f"{self.entries.place}: {error}") from error
+        if every:
+            self._all_due_ns = begun_ns + (1 + len(found) // PAGE) * _ALL_AGAIN_NS
+        gathering = Gathering()
+        latest_first = sorted((held | found).values(), key=lambda each: (each.at_ns, each.id), reverse=True)
+        for trace_id, value in self._by_trace(latest_first).items():
+            if not gathering.add(trace_id, value):  # the oldest go first where not all fit
+                break
+        self._held = {each.id: each for each in latest_first if each.trace_id in gathering.held}
+        # A score is there some time after its timestamp: what is new is looked for a while back.
+        self._since_ns = begun_ns - _SCORES_LAG_NS
+        _take(self.entries, gathering, whole=not full)
+        self._listed_version = self.entries.version
+
+    async def _listed(self, since_ns: int, until_ns: int) -> dict[str, ForeignScore]:
+        found: dict[str, ForeignScore] = {}
+        try:
+            async for each in scores_of_others(
+                self._langfuse, self._filters, since_ns=since_ns, until_ns=until_ns, v3=self._v3
+            ):
+                found.setdefault(each.id, each)
                 if len(found) >= MOST_ENTRIES:
                     break
         except LangfuseError as error:
-            raise Unreadable(f"corrections: {error}") from error
-        if every:
-            self._all_due_ns = begun_ns + (1 + len(found) // _CORRECTIONS_A_REQUEST) * _ALL_AGAIN_NS
-        held = {
-            trace_id: known
-            for trace_id, known in self._held.items()
-            if not every or known.at_ns < oldest_ns or len(found) >= MOST_ENTRIES
-        }
-        gathering = Gathering()
-        self._held = {}
-        for trace_id, each in (found | {key: value for key, value in held.items() if key not in found}).items():
-            if not gathering.add(trace_id, each.output):  # the oldest go first where not all fit
-                break
-            self._held[trace_id] = each
-        # A score is there some time after its timestamp: what is new is looked for a while back.
-        self._since_ns = begun_ns - _SCORES_LAG_NS
-        _take(self.entries, gathering, whole=len(found) < MOST_ENTRIES)
-        self._listed_version = self.entries.version
+            if not self._v3 or error.kind not in ABSENT:
+                raise
+            self._v3 = False  # an older server
+            return await self._listed(since_ns, until_ns)
+        return found
+
+    def _by_trace(self, latest_first: Iterable[ForeignScore]) -> Mapping[str, Json]:
+        """The reference of each trace."""
+        raise NotImplementedError
+
+
+class InCorrections(_ScoresInLangfuse):
+    """What people wrote as the right output: of a trace the latest."""
+
+    def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
+        super().__init__(langfuse, "corrections", {"dataType": "CORRECTION"}, clock_ns, kept_ns)
+
+    def _by_trace(self, latest_first: Iterable[ForeignScore]) -> Mapping[str, Json]:
+        found: dict[str, Json] = {}
+        for each in latest_first:
+            found.setdefault(each.trace_id, each.value)
+        return found
+
+
+class InScores(_ScoresInLangfuse):
+    """Scores of one name, by people, by Langfuse's evaluators and by other programs: what others judged of a trace."""
+
+    def __init__(self, langfuse: Langfuse, name: str, clock_ns: Callable[[], int], kept_ns: int) -> None:
+        super().__init__(langfuse, f"scores {name}", {"name": name}, clock_ns, kept_ns)
+
+    def _by_trace(self, latest_first: Iterable[ForeignScore]) -> Mapping[str, Json]:
+        found: dict[str, list[Json]] = {}
+        for each in latest_first:
+            of_trace = found.setdefault(each.trace_id, [])
+            if len(of_trace) < MOST_REPORTED:
+                of_trace.append(to_builtins(_reported(each)))
+        return {trace_id: each[::-1] for trace_id, each in found.items()}
+
+
+def _reported(score: ForeignScore) -> ReportedScore:
+    text = score.value if isinstance(score.value, str) else None
+    step = score.observation if score.observation is not None and len(score.observation) == _SPAN else None
+    return ReportedScore(
+        name=score.name, value=None if isinstance(score.value, str) else score.value,
+        label=text and one_line(text, LONGEST_NAME),
+        explanation=score.comment and one_line(score.comment, LONGEST_TEXT),
+        by=score.by and one_line(score.by, LONGEST_NAME), via="langfuse", at_ns=score.at_ns, span_id=step,
+    )  # fmt: skip
 
 
 class InFile:
@@ -174,6 +241,9 @@ def _expected(found: Mapping[str, Json]) -> Json:
 
 
 _SCORES_LAG_NS: Final = 600 * 10**9
+_AHEAD_NS: Final = 3600 * 10**9
+"""How far ahead the clock of whoever wrote a score may be."""
+_SPAN: Final = 16
+"""Digits of a step's id."""
 _ALL_AGAIN_NS: Final = 50 * 10**9
-"""How soon all corrections are listed again, for each request that it takes: a little less than places are read."""
-_CORRECTIONS_A_REQUEST: Final = 100
+"""How soon all scores are listed again, for each request that it takes: a little less than places are read."""

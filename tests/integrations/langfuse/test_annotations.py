@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sidejudge.integrations.langfuse.annotations import PAGE, read_annotations, scores_named, value_of
+from sidejudge.integrations.langfuse.annotations import PAGE, read_annotations, scores_of_others, value_of
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse.server import Mode, answer, stamp, too_many
 
@@ -115,7 +115,7 @@ async def test_scores_of_a_name_are_read_with_whose_they_are_but_for_our_own(fak
     write(fake, "elsewhere", 0.3, sessionId="s1", **many)
     write(fake, "another", 0.3, source="API")
     write(fake, "old", 0.3, at_ns=NOW_NS - 2 * DAY_NS, **many)
-    scores = scores_named(client(), "tone", since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS, v3=v3)
+    scores = scores_of_others(client(), {"name": "tone"}, since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS, v3=v3)
     found = {(each.value, each.by, each.comment, each.trace_id, each.observation) async for each in scores}
     assert found == {
         ("good", "ann", None, "t1", "o1"), (0.5, "ragas", "Flat.", "t1", None),

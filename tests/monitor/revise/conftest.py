@@ -14,7 +14,7 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.otlp.wire.encode import encode_spans
-from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.raw import EVALUATION, RawEvent, RawSpan
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.demo.traffic import SampleTraffic
@@ -87,6 +87,16 @@ class Scene:
             self.arrive_in_langfuse(number)
         await self.post(self.sent[number])
         await self.until(lambda: bool(self.verdicts(number)))
+
+    async def judge_with_event(self, name: str, value: float, by: str) -> None:
+        """The same of a trace whose first span has an evaluation by somebody; Langfuse keeps no such events."""
+        spans = self.spans()
+        self.sent[1] = spans
+        self.arrive_in_langfuse()
+        given = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": value, "evaluator.name": by}
+        event = RawEvent(name=EVALUATION, time_ns=spans[0].end_ns, attributes=given)
+        await self.post([msgspec.structs.replace(spans[0], events=(event,)), *spans[1:]])
+        await self.until(lambda: bool(self.verdicts()))
 
     def arrive_in_langfuse(self, number: int = 1, *, most: int | None = None) -> list[dict[str, Any]]:
         """All rows of a trace, of which Langfuse has so many from now on."""

@@ -19,7 +19,7 @@ from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.evaluate.references.entries import MOST_ENTRIES, Gathering, digest, key_of_map
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.evaluate.references.places import InCorrections, InDataset, InFile, Unreadable
+from sidejudge.monitor.evaluate.references.places import InCorrections, InDataset, InFile, InScores, Unreadable
 from sidejudge.scoring.case.case import Case
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.datasets import datasets_of, item, part
@@ -149,6 +149,53 @@ async def test_a_correction_that_is_edited_or_deleted_a_day_later_is_noticed(mod
             await reads(a="edited", b=None, c="first")
             now_ns[0] += 20 * hour_ns  # older than what is listed: neither edited nor gone
             await reads(a="edited", b=None, c="first")
+
+
+def score(fake: FakeLangfuse, id_: str, value: Any, **more: Any) -> None:
+    kind = "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
+    fake.scores.add(id=id_, **{"traceId": TRACE, "name": "tone", "value": value, "dataType": kind, **more})
+
+
+@pytest.mark.parametrize("newer", [True, False], ids=["v3", "v2"])
+async def test_scores_of_others_are_read_by_name_and_our_own_are_not(newer):
+    with FakeLangfuse(Mode.NEW if newer else Mode.DUAL) as fake:
+        if not newer:
+            fake.standing_fault = lambda request: faults.page() if request.path.startswith("/v3/") else None
+        access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+        async with Langfuse(access, budget=RequestBudget(1e9)) as client:
+            place = InScores(client, "tone", time.time_ns, 10**15)
+            references = References(
+                (), store=Remembered(), reopen=lambda _: True, clock_ns=time.time_ns, late_ns=10**12,
+                scores=lambda _: place,
+            )  # fmt: skip
+            references.follow(["tone"])
+            score(
+                fake, "a", 0.5, source="EVAL", comment="one\nline", timestamp=timestamp(time.time_ns() - 3600 * 10**9)
+            )
+            score(fake, "b", "good", source="ANNOTATION", authorUserId="ann", observationId="b" * 16)
+            score(fake, "c", 0.1, metadata={"written": "2026-01-01T00:00:00.000Z"})
+            score(fake, "d", 0.1, name="taste")
+            await references.refresh()
+            given, lookups = references.scores(case(), ["tone", "taste"])
+            assert [(each.value, each.label, each.by, each.span_id) for each in given] == [
+                (0.5, None, "an evaluator of Langfuse", None), (None, "good", "ann", "b" * 16),
+            ]  # fmt: skip
+            assert (given[0].explanation, given[0].via, len(lookups)) == ("one line", "langfuse", 1)
+            assert references.places() == {"scores tone": "ok"}
+
+
+async def test_a_score_that_a_shifting_list_leaves_out_is_not_taken_for_deleted(fake, client):
+    now_ns = [time.time_ns()]
+    place = InScores(client, "tone", lambda: now_ns[0], 10**15)
+    for name in "ab":
+        score(fake, name, 0.5, traceId=name * 32)
+    await place.refresh()
+    now_ns[0] += 60 * 10**9
+    gone = {"data": [], "meta": {"limit": 100}}
+    fake.faults.append(lambda _: faults.answer(gone))
+    fake.scores.remove("b")
+    await place.refresh()
+    assert (place.entries.get("a" * 32) is not None, place.entries.get("b" * 32)) == (True, None)
 
 
 async def test_a_file_is_read_again_when_it_has_changed_and_bad_lines_cost_only_themselves(tmp_path):
