@@ -39,6 +39,7 @@ from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake, IntakeCounts
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.ingest.upstream_trust import WHY
 from sidejudge.monitor.peers.joining import Joining
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.board import in_order

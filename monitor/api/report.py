@@ -56,6 +56,8 @@ class MonitorReport:
     fingerprint: str
     started_ns: int
     now_ns: int
+    begun_by_callers: int = 0
+    disbelieved: Mapping[str, int] = field(default_factory=dict)
     shortened: int = 0
     judge: JudgeSnapshot | None = None
     agreement: AgreementSnapshot | None = None

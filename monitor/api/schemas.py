@@ -193,6 +193,12 @@ class SamplingBody(ResponseBody):
 
     rate: Ratio = Field(description="base rate")
     rules: list[str] = Field(description="names of the rules, in order")
+    begun_by_callers: Count = Field(
+        description="traces below a span of another process that did not arrive: the caller chose their ids"
+    )
+    disbelieved: dict[str, int] = Field(
+        description="claims to stand for more traces that are not believed, by reason; they change no weight"
+    )
 
 
 class AlertsBody(ResponseBody):
@@ -416,7 +422,10 @@ class StatusBody(ResponseBody):
             metrics=[LimitedMetricBody.of(each) for each in report.metrics[:MOST_SERVICES]],
             outcomes=outcomes, ledger=outcomes,
             open_traces=report.open,
-            sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
+            sampling=SamplingBody(
+                rate=report.sampling_rate, rules=list(report.sampling_rules),
+                begun_by_callers=report.begun_by_callers, disbelieved=dict(report.disbelieved),
+            ),
             alerts=AlertsBody.read(report.policy),
             firing=[AlertBody.of(each) for each in report.alerts if each.alert.stage is Stage.FIRING],
             window_s=window_s, window_shortened=report.shortened,

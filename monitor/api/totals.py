@@ -5,14 +5,14 @@ The hot path counts in plain integers; they are read at a scrape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.prometheus.collect import Series
 from sidejudge.monitor.ingest.intake import IntakeCounts
-from sidejudge.monitor.ingest.upstream_trust import WHY, Disbelief
+from sidejudge.monitor.ingest.upstream_trust import WHY, UpstreamTrust
 
 REJECTED: Final = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
@@ -37,10 +37,11 @@ def intake_totals(counts: IntakeCounts) -> Iterator[Series]:
         yield f.LOG_RECORDS_IGNORED, (reason,), ignored
 
 
-def claim_totals(disbelieved: Mapping[Disbelief, int]) -> Iterator[Series]:
-    """What traces claimed and was not believed."""
+def claim_totals(trust: UpstreamTrust) -> Iterator[Series]:
+    """What callers decided: traces that they began, and what traces claimed and was not believed."""
+    yield f.BEGUN_BY_CALLERS, (), trust.begun_by_callers
     for why in WHY:
-        yield f.CLAIMS_DISBELIEVED, (why,), disbelieved.get(why, 0)
+        yield f.CLAIMS_DISBELIEVED, (why,), trust.disbelieved.get(why, 0)
 
 
 def receiving_totals(receiving: Receiving) -> Iterator[Series]:

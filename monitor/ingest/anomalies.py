@@ -95,6 +95,8 @@ class TrafficAnomalies:
         """Pass closed traces through the detectors; returns them unchanged."""
         for closing in closings:
             self.fragments.saw(closing)
+            if self.trust is not None and closing.completion == "pseudo_root" and closing.revision == 1:
+                self.trust.begun_by_callers += 1
         return closings
 
     def current(self) -> list[Anomaly]:

@@ -83,6 +83,8 @@ class UpstreamTrust:
         """``independent``: what is drawn here is independent of what is drawn upstream, so probabilities multiply."""
         self.trusted, self._independent = trusted, independent
         self.disbelieved: Counter[Disbelief] = Counter()
+        self.begun_by_callers = 0
+        """Traces whose uppermost span has a parent in another process that did not arrive: a caller chose their ids."""
         self._services: dict[str, _Service] = {}
         self._known: OrderedDict[bytes, int] = OrderedDict()
 

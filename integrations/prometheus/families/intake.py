@@ -39,6 +39,12 @@ TRAFFIC_SUSPECTED = gauge(
     "(`ot=th`) that nobody declared, or that does not fit; `silent_routes`: a route of the configuration matches none "
     "of the traces. `/v1/status` has cause and remedy.",
 )  # fmt: skip
+BEGUN_BY_CALLERS = counter(
+    "sidejudge_traces_begun_by_callers_total",
+    help="Traces below a span of another process that did not arrive: the caller of the application chose their ids.",
+    note="As far as SDKs mark remote parents (`flags`). At a rate below 1 such a caller may have all of his traces "
+    "judged, or none; `sampling.randomness_key` takes that from him.",
+)  # fmt: skip
 CLAIMS_DISBELIEVED = counter(
     "sidejudge_claims_disbelieved_total", labels=("reason",),
     help="Traces and resources that claim to stand for more traces than is believed.",

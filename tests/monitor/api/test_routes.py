@@ -157,7 +157,7 @@ async def test_status_tells_where_every_service_stands_and_that_the_books_balanc
     assert outcomes["seen"] == outcomes["open"] + sum(outcomes["ended"].values())
     assert (answer["open_traces"], answer["uptime_s"], answer["version"]) == (1, 90, "1.2.3")
     assert answer["config_fingerprint"] == "0123456789ab"
-    assert answer["sampling"] == {"rate": 0.05, "rules": ["errors"]}
+    assert answer["sampling"] == {"rate": 0.05, "rules": ["errors"], "begun_by_callers": 0, "disbelieved": {}}
 
 
 async def test_status_and_page_tell_how_the_judge_stands(client, view):

@@ -7,9 +7,10 @@ import random
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from sidejudge.monitor.ingest.anomalies import Fragmentation
+from sidejudge.monitor.ingest.anomalies import Fragmentation, TrafficAnomalies
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.upstream_trust import UpstreamTrust
 
 HERE = ChunkOrigin("shop", None, 0)
 
@@ -44,6 +45,13 @@ def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(comp
     for _ in range(50):
         watch.saw(closing())
     assert kinds(watch) == []
+
+
+def test_traces_that_callers_began_are_counted_once_each():
+    watch = TrafficAnomalies(skew=None, trust=UpstreamTrust(None, independent=False))
+    watch.closed([closing("pseudo_root", whole=False), closing("idle", whole=False), closing()])
+    watch.closed([closing("pseudo_root", whole=False, revision=2)])
+    assert watch.trust.begun_by_callers == 1
 
 
 @pytest.mark.parametrize("completion", ["pressure", "shutdown", "torn"])

@@ -143,8 +143,11 @@ async def test_what_was_claimed_is_counted_and_shown(started):
     assert total(found, "sidejudge_claims_disbelieved_total", reason="undeclared") == HIS
     assert total(found, "sidejudge_claims_disbelieved_total", reason="unsigned") == HIS
     assert total(found, "sidejudge_traffic_suspected", kind="disbelieved_claims") == 1
-    kinds = {each["kind"] for each in (await app.get("/v1/status"))["anomalies"]}
-    assert "disbelieved_claims" in kinds
+    assert total(found, "sidejudge_traces_begun_by_callers_total") == 0
+    status = await app.get("/v1/status")
+    assert "disbelieved_claims" in {each["kind"] for each in status["anomalies"]}
+    shown = status["sampling"]["disbelieved"]
+    assert (shown["undeclared"], shown["unsigned"], shown["share"]) == (HIS, HIS, 0)
     assert "more traces than is believed" in (await app.http.get(app.api + "/")).text
 
 
