@@ -155,14 +155,14 @@ class Child:
             traceback.print_exc(file=sys.__stderr__)
         finally:
             with suppress(BaseException):
-                threading._shutdown()  # type: ignore[attr-defined]
+                threading._shutdown()  # type: ignore[attr-defined]  # an exit that is none of the interpreter's leaves it out
                 atexit._run_exitfuncs()
             os._exit(status)
 
     @contextmanager
     def _set_up(self, temporary: os.PathLike[str]) -> Generator[None]:
         config: Any = self._session.config
-        os.mkdir(temporary, 0o700)  # noqa: PTH102
+        os.mkdir(temporary, 0o700)  # noqa: PTH102  # it is no Path to its type
         config._tmp_path_factory._basetemp = temporary
         capture = config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()  # into a file whose position all forks share
@@ -170,7 +170,7 @@ class Child:
         capture.suspend_global_capture()
         if reporter := config.pluginmanager.getplugin("terminalreporter"):
             config.pluginmanager.unregister(reporter)
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123  # nothing is opened by name
             quiet = SimpleNamespace(_tw=create_terminal_writer(config, nowhere))
             config.pluginmanager.register(quiet, "terminalreporter")
             config.pluginmanager.register(self)

@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,18 @@ EXCEPTION = re.compile(r"#\s*(noqa|type: ignore)\b")
 WITH_REASON = re.compile(r"# (noqa: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)*|type: ignore\[[a-z-]+(,[a-z-]+)*\]) +[#-] +\S")
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Names, imports and classes of a file: what the tests below look for. Each file is parsed once."""
+    wanted = (ast.Name, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Call, ast.Attribute)
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, wanted)]
+
+
 def public_classes(paths: list[Path]) -> dict[str, list[str]]:
     """Where each public class of these files is defined, by its name."""
     found = defaultdict(list)
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     return found
@@ -45,7 +53,7 @@ def test_errors_have_one_root() -> None:
     apart = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
         for path in PRODUCT
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
         if node.name not in ("SidejudgeError", "CommandError")
         if node.bases and isinstance(first := node.bases[0], ast.Name) and first.id in builtin
@@ -91,7 +99,7 @@ def test_any_stays_rare() -> None:
     lines = {
         (path, node.lineno)
         for path in PRODUCT
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Name) and node.id == "Any"
     }
     assert len(lines) <= MOST_ANY, "give it a type: object where nothing looks inside, Json or JsonRecord, a Protocol"
@@ -112,7 +120,7 @@ def test_no_module_is_imported_under_a_second_name() -> None:
     second = [
         f"{path.relative_to(ROOT)}:{node.lineno} {name}"
         for path in [*PRODUCT, *(ROOT / "tests").rglob("*.py")]
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         for name in imported(node)
         if name.partition(".")[0] in PACKAGES[:-1]
     ]
@@ -146,7 +154,7 @@ def test_the_tree_of_errors_is_drawn_in_one_docstring() -> None:
     there = {
         node.name
         for path in PRODUCT
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and node.bases and re.fullmatch(r"[A-Z]\w*Error", node.name)
     }
     assert set(re.findall(r"\b[A-Z]\w*Error\b", drawn)) - {"ValueError"} == there, "scoring/errors.py draws it"

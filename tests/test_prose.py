@@ -60,9 +60,11 @@ PAGES = [name for name in tracked("*.md") if not GENERATED.search(name)]
 
 
 @cache
-def parsed(name: str) -> ast.Module:
-    """The syntax of a file, parsed once for all tests."""
-    return ast.parse((ROOT / name).read_text())
+def texts(name: str) -> list[ast.Constant | ast.Expr]:
+    """The strings of a file, and its expressions that are statements, parsed once for all tests."""
+    return [
+        node for node in ast.walk(ast.parse((ROOT / name).read_text())) if isinstance(node, ast.Constant | ast.Expr)
+    ]
 
 
 def is_message(text: str) -> bool:
@@ -72,7 +74,7 @@ def is_message(text: str) -> bool:
 
 def of_python(name: str) -> Iterator[tuple[int, str]]:
     """The docstrings, comments and messages of a file, each with its line."""
-    for node in ast.walk(parsed(name)):
+    for node in texts(name):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and is_message(node.value):
             yield node.lineno, re.sub(r"^\s*(>>>|\.\.\.).*(\n(?!\s*\n).*)*", "", node.value, flags=re.MULTILINE)
     for number, line in enumerate((ROOT / name).read_text().splitlines(), start=1):
@@ -152,7 +154,7 @@ def test_sentences_of_docstrings_are_short() -> None:
     long = [
         f"{name}:{node.lineno}: {len(sentence.split())} words: {sentence[:60]}"
         for name in SOURCES
-        for node in ast.walk(parsed(name))
+        for node in texts(name)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for sentence in sentences(node.value.value)
         if len(sentence.split()) > MOST_WORDS

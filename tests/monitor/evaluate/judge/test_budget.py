@@ -158,7 +158,7 @@ def test_low_priorities_are_thinned_first_and_none_falls_silent():
 def test_the_weighted_estimate_is_unbiased_though_quality_falls_when_traffic_rises():
     """Failures estimated by weights, over many runs, lie around the truth by no more than chance allows (4 sigma)."""
     errors, variances, reported, judged = [], [], [], 0
-    for seed in range(12):
+    for seed in range(6):
         played = play(
             1.5, lambda t: 4.0 if t > 1200 else 0.2, budget=JudgeBudget(per_hour=1.0), seed=seed,
             fails=lambda t: 0.3 if t > 1200 else 0.05,
