@@ -7,7 +7,7 @@ name says neither that it went in nor that it came out, an answer whose shape is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -196,6 +196,8 @@ class _Reader:
                 and source.value[:1] not in ("{", "[")
                 and source.value.strip().strip('"')
             }
+            if meaning == "tool":
+                found = _tools(found)
             if len(found) == 1:
                 return next(iter(found.items()))
         return None
@@ -275,6 +277,8 @@ class _Reader:
     def _fits_step(self, pair: Candidate) -> bool:
         """Whether a source may be what the step was given or returned: not a tool's, nor a body around messages."""
         source, seen = pair
+        if self._kind in _MODELED and isinstance(seen.value, int | float):
+            return False  # a count
         if seen.messages:
             return self._kind is SpanKind.LLM or any(message.role != "system" for message in seen.messages)
         if "tool" in words(source.name) or values.is_state(seen.read):
@@ -664,6 +668,15 @@ class _Reader:
             shape = values.describe(source.value)
             found.append(Unread(source=source.name, shape=shape, field=field, client=self._raw.scope_name))
         return tuple(found)
+
+
+def _tools(found: Mapping[str, str]) -> dict[str, str]:
+    """Names of tools without those that are words for any tool, and one for ``mcp__server__lookup`` and ``lookup``."""
+    named = {name: source for name, source in found.items() if kinds.stated(name) is None}
+    return {
+        name: source for name, source in named.items()
+        if not any(name != other and name.endswith(f"__{other}") for other in named)
+    }  # fmt: skip
 
 
 def _workflow(there: Sequence[NamedValue]) -> AttributeValue:

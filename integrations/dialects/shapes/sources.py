@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from sidejudge.integrations.dialects.reading import SpanReading
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.trace.span import Message
 
-from . import values
+from . import kinds, values
 from .words import Meaning, directness, foreign, meaning, words
 
 _NUMBERED: Final = re.compile(r"(.+?)[.:\[_](\d{1,4})(?:\]?[.:](.+)|\]?)")
@@ -33,6 +33,15 @@ _PIECES: Final = frozenset({"chunk", "delta", "token", "stream", "partial", "pie
 """Words in the name of an event that adds to an answer."""
 _STREAMED: Final = frozenset({"content", "output", None})
 _DEEPEST: Final = 10
+_LONGEST: Final = 1 << 20
+_MAYBE_WHOLE: Final = (None, "content", "kind")
+_WENT_IN: Final = frozenset({
+    "request", "input", "inputs", "prompt", "messages", "question", "query", "arguments", "args",
+})  # fmt: skip
+_CAME_OUT: Final = frozenset({"response", "output", "outputs", "completion", "reply", "answer", "result", "error"})
+_CAME: Final = re.compile(f'"(?:{"|".join(sorted(_CAME_OUT))})": ?')
+_ANOTHERS: Final = frozenset({"role", "choices", "candidates", "object", "description"})
+"""Keys of a message, a response or a definition, which are no whole call."""
 
 
 class NamedValue(Struct, frozen=True, kw_only=True):
@@ -84,12 +93,12 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
     for key, says, direct in planned.single:
         if (value := attributes[key]) is None:
             continue
+        if whole := _whole_call(says, value):
+            found += _entries(key, whole)
+            continue
         found.append(NamedValue(name=key, meaning=says, value=value, directness=direct))
         if says is None and isinstance(value, dict):  # a map of inputs and outputs
-            found += [
-                NamedValue(name=path, meaning=meaning(path), value=held, directness=directness(inner))
-                for inner, held in value.items() if held is not None and not foreign(path := f"{key}.{inner}")
-            ]  # fmt: skip
+            found += _entries(key, value)
     for prefix, says, direct, keys in planned.spread:
         value = gathered(prefix, {key: attributes[key] for key in keys})
         found.append(NamedValue(name=f"{prefix}.*", meaning=says, value=value, directness=direct))
@@ -99,6 +108,24 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
         if any(map(_is_turn, raw.events[:_MOST_EVENTS])):
             found.append(TURNS)
     return found
+
+
+def _whole_call(says: Meaning | None, value: AttributeValue) -> Mapping[str, AttributeValue]:
+    """The entries of a value that is a call with what came of it, as JSON; none for another value."""
+    if says not in _MAYBE_WHOLE or not isinstance(value, str) or value[:1] != "{" or len(value) > _LONGEST:
+        return {}
+    if _CAME.search(value) is None or not isinstance(held := unwrap.decoded(value), dict):
+        return {}
+    whole = not _WENT_IN.isdisjoint(held) and not _CAME_OUT.isdisjoint(held) and _ANOTHERS.isdisjoint(held)
+    return cast("dict[str, AttributeValue]", held) if whole else {}  # JSON is such a value
+
+
+def _entries(key: str, value: Mapping[str, AttributeValue]) -> Iterator[NamedValue]:
+    for inner, held in value.items():
+        path = f"{key}.{inner}"
+        if held is not None and not foreign(path):
+            says: Meaning | None = "name" if inner == "name" else meaning(path)
+            yield NamedValue(name=path, meaning=says, value=held, directness=directness(inner))
 
 
 def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
@@ -167,7 +194,8 @@ def _spoken(event: RawEvent) -> tuple[Message, ...]:
     if is_message(entries):
         return tuple(m for m in messages.read(body) if m.text or m.tool_calls)
     called = next((held for key in _TOOL_NAMES if isinstance(held := body.get(key), str) and held), None)
-    calls = message_parts.calls([body | {"name": called}]) if is_call(entries) else ()
+    named = called is None or kinds.stated(called) is None  # a word for any tool is the name of none
+    calls = message_parts.calls([body | {"name": called}]) if named and is_call(entries) else ()
     failed = body.get("error") or None
     given = (held for key in ("result", "output", "response", "content") if (held := body.get(key)) is not None)
     result = message_parts.joined(failed if isinstance(failed, str) else next(given, None))

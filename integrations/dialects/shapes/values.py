@@ -12,6 +12,7 @@ from sidejudge.integrations.contents_in_logs import CHAT
 from sidejudge.integrations.dialects import message_parts, messages, pyrepr, unwrap
 from sidejudge.scoring.trace.span import Json, Message
 
+from . import speech
 from .words import words
 
 _WRAPPED: Final = frozenset({"type", "value"})
@@ -155,11 +156,17 @@ def _bare(value: Json) -> Json:
 
 def _chat(value: Json, given: Json) -> tuple[Message, ...]:
     if _reads_like_chat(given if isinstance(given, str) else message_parts.joined(value)):
-        if found := _messages(value):
+        found = _messages(value)
+        if found and (not isinstance(value, list) or len(found) >= len(value)):
             return found
+        if found:  # what some of them say stands under another key
+            return max(found, speech.history(value), key=len)
         nested = _nested(value, _DEEPEST)
         if len(nested) == 1:
             return nested[0]
+    stated = given if isinstance(given, str) else str(value)
+    if speech.SPOKEN.search(stated) and asked(value) is None and (spoken := speech.history(value)):
+        return spoken
     answered = _answer_with_calls(value)
     return () if answered is None else (answered,)
 
@@ -172,7 +179,7 @@ def may_be_chat(value: unwrap.Content) -> bool:
 
 
 def _reads_like_chat(text: str) -> bool:
-    return len(text) <= _LONGEST and CHAT.search(text) is not None
+    return len(text) <= _LONGEST and (CHAT.search(text) or speech.SPOKEN.search(text)) is not None
 
 
 def _messages(value: Json) -> tuple[Message, ...]:

@@ -104,7 +104,7 @@ def meaning(key: str) -> Meaning | None:
     named = words(key)
     if not named or named[-2:] == _BROWSER:
         return None
-    if (way := _WAY.search(key)) is not None:
+    if (way := _WAY.search(key)) is not None and _TOKENS.isdisjoint(named):
         return "input" if way[1] == "in" else "output"
     if (found := _PAIRS.get(named[-2:])) is not None or (found := _LAST.get(named[-1])) is not None:
         if found == "requested_model" and "response" in named:

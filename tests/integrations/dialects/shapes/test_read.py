@@ -47,6 +47,15 @@ def _event(name: str, **attributes: AttributeValue) -> RawEvent:
         {"acme:llmInput": json.dumps({"contents": [{"role": "user", "parts": [{"text": "Where is A-1?"}]}]}),
          "acme:llmOutput": json.dumps({"candidates": [{"content": GEMINI_ANSWERED}]})},
         {"acme.history": ASKED, "acme.output": json.dumps({"text": "On its way.", "files": []})},
+        {"kelp": json.dumps([{"role": "user", "text": "Where is A-1?"}, {"role": "assistant", "text": "On its way."}])},
+        {"vane.log": [{"who": "user", "says": "Where is A-1?"}, {"who": "bot", "says": "On its way."}]},
+        {"x": json.dumps({"conversations": [
+            {"from": "system", "value": "Be brief."}, {"from": "human", "value": "Where is A-1?"},
+            {"from": "gpt", "value": "On its way."},
+        ]})},
+        {"x": json.dumps([["user", "Where is A-1?"], ["assistant", "On its way."]])},
+        {"iris": json.dumps({"kind": "llm", "request": {"messages": ASKED}, "response": ANSWERED[0]})},
+        {"iris.record": json.dumps({"type": "llm", "input": "Where is A-1?", "output": "On its way."})},
     ],
 )  # fmt: skip
 def test_a_model_call_is_read_whatever_its_attributes_are_called(attributes: dict[str, AttributeValue]) -> None:
@@ -57,6 +66,34 @@ def test_a_model_call_is_read_whatever_its_attributes_are_called(attributes: dic
     assert (span.requested_model, span.usage) == ("m-1", Usage(input=12, output=3))
     assert span.output_messages[-1].text == "On its way."
     assert span.provenance["output"].endswith("(by shape)")
+
+
+@pytest.mark.parametrize("rows", [
+    [{"type": "user", "value": "ann"}, {"type": "user", "value": "bob"}],
+    [{"actor": "user", "action": "login", "at": "x"}, {"actor": "system", "action": "rotate", "at": "y"}],
+    [{"role": "assistant", "finish_reason": "tool_calls"}],
+])  # fmt: skip
+def test_rows_about_users_are_no_history(rows: list[dict[str, str]]) -> None:
+    span = normalise(_raw({"acme.rows": json.dumps(rows), "acme.model": "m-1"}))
+    assert (span.input, span.output, span.input_messages) == (None, None, ())
+
+
+def test_a_whole_call_of_a_tool_or_an_agent_is_read_and_a_count_is_no_content() -> None:
+    called = {"type": "tool", "name": "lookup", "arguments": {"id": "A-1"}}
+    failed = normalise(_raw({"iris.call": json.dumps(called | {"error": "Timeout"})}))
+    assert failed.tool == ToolCall(name="lookup", arguments={"id": "A-1"}, error="Timeout")
+    ran = {"type": "agent", "name": "planner", "input": "Go.", "output": "Done."}
+    agent = normalise(_raw({"iris.call": json.dumps(ran)}))
+    assert (agent.kind, agent.agent, agent.output) == (SpanKind.AGENT, "planner", "Done.")
+    counted = normalise(_raw({"vane.model": "m", "vane.tokens.in": 10, "vane.tokens.out": 3}, name="generation"))
+    assert (counted.input, counted.output, counted.usage) == (None, None, Usage(input=10, output=3))
+
+
+def test_a_word_for_any_tool_is_the_name_of_none() -> None:
+    named = {"x.tool_name": "mcp__shop__lookup", "y.tool.name": "lookup", "z.tool.name": "mcp_tool", "x.input": "{}"}
+    span = normalise(_raw(named | {"span.type": "tool"}))
+    assert span.tool is not None
+    assert span.tool.name == "lookup"
 
 
 def test_a_cost_is_read_where_its_name_says_that_it_is_in_us_dollars() -> None:

@@ -1,0 +1,75 @@
+"""Histories under other keys than ``role`` and ``content``: ``{"from": "human", "value": …}`` and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sidejudge.integrations.dialects import messages
+from sidejudge.scoring.trace.span import Json, Message
+
+_SPEAKERS: Final = {
+    **dict.fromkeys(("user", "human", "customer", "client", "caller", "prompter", "person", "visitor"), "user"),
+    **dict.fromkeys(
+        ("assistant", "ai", "gpt", "chatgpt", "bot", "chatbot", "model", "llm", "ai_assistant", "agent"), "assistant"
+    ),
+    **dict.fromkeys(("system", "developer", "instructions"), "system"),
+    **dict.fromkeys(("tool", "function", "observation", "function_response"), "tool"),
+}
+_WHOSE: Final[tuple[str, ...]] = (
+    "role", "from", "speaker", "author", "who", "sender", "by", "participant", "party", "actor", "source",
+)  # fmt: skip
+_SAID: Final = (
+    "content", "text", "value", "message", "utterance", "body", "says", "said", "words", "msg", "statement",
+)  # fmt: skip
+_BESIDE: Final = frozenset({
+    "finish_reason", "finishReason", "stop_reason", "id", "type", "kind", "status", "name", "timestamp", "time",
+    "created_at", "date", "model", "channel",
+})  # fmt: skip
+"""Keys whose texts are beside what was said."""
+_MOST_KEYS, _DEEPEST, _WIDEST = 8, 4, 40
+SPOKEN: Final = re.compile(
+    r"""[:\[,]\s*["'](?:user|human|customer|caller|prompter|visitor|assistant|gpt|chatgpt|bot|chatbot|ai_assistant)["']""",
+    re.IGNORECASE,
+)
+"""What no such history is without, in its text."""
+
+
+def history(value: Json) -> tuple[Message, ...]:
+    """The messages of a history, or of the only one in a map of maps; none for another value."""
+    found = list(_histories(value, _DEEPEST))
+    return found[0] if len(found) == 1 else ()
+
+
+def _histories(value: Json, depth: int) -> Iterator[tuple[Message, ...]]:
+    if isinstance(value, list):
+        if read := _read(value):
+            yield read
+    elif isinstance(value, dict) and depth > 0 and len(value) <= _WIDEST:
+        if read := _read([value]):
+            yield read
+        else:
+            for held in value.values():
+                yield from _histories(held, depth - 1)
+
+
+def _read(items: Sequence[Json]) -> tuple[Message, ...]:
+    turns = [item for item in items if isinstance(item, dict) and 1 < len(item) <= _MOST_KEYS]
+    if not turns or len(turns) != len(items):
+        return ()
+    shared = [key for key in turns[0] if all(key in turn for turn in turns)]
+    whose = [key for key in shared if all(_speaker(turn[key]) for turn in turns)]
+    spoken = {_speaker(turn[key]) for key in whose for turn in turns}
+    whose = [key for key in _WHOSE if key in whose][:1] or (whose if {"user", "assistant"} <= spoken else [])
+    others = [key for key in shared if key not in whose and key not in _BESIDE]
+    texts = [key for key in others if all(isinstance(turn[key], str) for turn in turns)]
+    said = [key for key in _SAID if key in texts] or (texts if len(texts) == 1 else [])
+    if len(whose) != 1 or not said or spoken <= {"system", "tool"}:
+        return ()
+    plain: list[Json] = [{**turn, "role": _speaker(turn[whose[0]]), "content": turn[said[0]]} for turn in turns]
+    return tuple(message for message in messages.read(plain) if message.text or message.tool_calls)
+
+
+def _speaker(value: Json) -> str | None:
+    return _SPEAKERS.get(value.lower()) if isinstance(value, str) else None
