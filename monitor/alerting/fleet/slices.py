@@ -38,6 +38,10 @@ MOST_BYTES: Final = 64 * 2**20
 """A slice of more is not read: it is no slice of ours."""
 MOST_KEYS: Final = 20_000
 """Services under rubrics of one monitor in one minute."""
+MOST_ENTRIES: Final = 500_000
+"""Names, parts of totals, sessions and firsts of one slice: about 250 MiB while it is read."""
+MOST_KEY_BYTES: Final = 4 * 2**20
+"""A key's part of a slice; one with the firsts of all verdicts that a monitor's windows hold has less than half."""
 MOST_COUNT: Final = 10**6
 """Verdicts of one monitor in one minute, fifty times what its windows hold; more is an error of who wrote it."""
 MOST_TOTAL: Final = 1e100
@@ -101,6 +105,11 @@ class _Stated(msgspec.Struct):
     firsts: list[tuple[bool, Weight, bool | None, str | None, Count]]
     slices: list[tuple[Name, Name, bool, Weight, Count]] = []  # of a version before there were any
 
+    @property
+    def entries(self) -> int:
+        """How much there is to read."""
+        return sum(map(len, (self.n, self.clusters, self.firsts, self.slices, *self.sum.values())))
+
     def read(self) -> KeySlice:
         """The slice; ``ValueError`` where its fields contradict each other."""
         sums = ExactSums.of_json({"n": self.n, "sum": self.sum})
@@ -117,9 +126,8 @@ class _Stated(msgspec.Struct):
         return KeySlice(sums, Counter(self.clusters), firsts, sliced)
 
 
-_SLICES: Final = msgspec.json.Decoder(
-    Annotated[list[tuple[str, str, str, str | None, _Stated]], msgspec.Meta(max_length=MOST_KEYS)]
-)
+_SLICES: Final = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_KEYS)])
+_SLICE: Final = msgspec.json.Decoder(tuple[str, str, str, str | None, _Stated])
 
 
 def key_slice(members: Iterable[WindowContents]) -> KeySlice:
@@ -191,10 +199,23 @@ def encoded(slices: Mapping[Key, KeySlice], versions: Mapping[str, str]) -> byte
 def decoded(body: bytes) -> Iterator[tuple[Key, str | None, KeySlice]]:
     """Key, rubric version and sums of what ``encoded`` wrote; ``ValueError`` for what it did not."""
     try:
-        for service, environment, rubric, rubric_version, part in _SLICES.decode(_unpacked(body)):
+        for service, environment, rubric, rubric_version, part in _stated(_unpacked(body)):
             yield Key(service, environment, rubric), rubric_version, part.read()
     except (zlib.error, ValueError, ArithmeticError, RecursionError, msgspec.MsgspecError) as error:
         raise ValueError(f"not a slice of verdicts: {error}") from error
+
+
+def _stated(text: bytes) -> Iterator[tuple[str, str, str, str | None, _Stated]]:
+    """The parts of a slice, each read once it is known to be small: read, text takes up to thirty times its length."""
+    left = MOST_ENTRIES
+    for raw in _SLICES.decode(text):
+        if memoryview(raw).nbytes > MOST_KEY_BYTES:
+            raise ValueError(f"one service under one rubric has more than {MOST_KEY_BYTES} bytes")
+        stated = _SLICE.decode(raw)
+        left -= stated[-1].entries
+        if left < 0:
+            raise ValueError(f"it holds more than {MOST_ENTRIES} entries")
+        yield stated
 
 
 def _unpacked(body: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 import zlib
 from collections import Counter
 
@@ -234,11 +235,25 @@ def test_what_is_no_slice_is_refused(body):
         list(decoded(body))
 
 
-def test_a_slice_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr(slices, "MOST_BYTES", 10)
+@pytest.mark.parametrize(
+    ("limit", "cause"),
+    [("MOST_BYTES", "too large"), ("MOST_KEY_BYTES", "has more than 10 bytes"), ("MOST_ENTRIES", "more than 10 entr")],
+)
+def test_a_slice_that_is_read_into_more_than_the_limit_is_refused(limit, cause, monkeypatch):
+    monkeypatch.setattr(slices, limit, 10)
     parts = summed(traffic(random.Random(2), n=5))
-    with pytest.raises(ValueError, match="too large"):
+    with pytest.raises(ValueError, match=cause):
         list(decoded(encoded(parts, {})))
+
+
+def test_a_small_row_that_is_millions_of_numbers_takes_the_memory_of_none():
+    text = b'[["a","b","qa","1",{"n":{},"sum":{"x":[%b1]},"clusters":{},"firsts":[]}]]' % (b"1," * 5_000_000)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="has more than"):
+        list(decoded(zlib.compress(text, 1)))
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken < 4 * len(text)
 
 
 def test_an_outage_within_one_slice_is_critical_whether_it_comes_at_once_or_monitor_by_monitor():
