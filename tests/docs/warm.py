@@ -62,6 +62,9 @@ def _serve() -> None:
         if not module.name.endswith("__main__"):
             with suppress(ModuleNotFoundError):  # of an extra that is not installed
                 import_module(module.name)
+    os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}  # as the product sets them
+    with suppress(ModuleNotFoundError):
+        import_module("litellm")  # 4 s of CPU, which each command that asks a judge would take
     for line in sys.stdin.buffer:
         command = json.loads(line)
         child = os.fork()
