@@ -24,8 +24,8 @@ from tests.needs import POSTGRES, PSYCOPG, SENTENCE_TRANSFORMERS, print_table
 from tests.postgres_server import PostgresServer
 from tests.running import Running
 
-# How fast a test is depends on what else the machine does. Half of the usual examples: the campaign tries many more.
-settings.register_profile("calm", deadline=None, max_examples=50)
+# How fast a test is depends on what else the machine does. A third of the usual examples: the campaign tries many more.
+settings.register_profile("calm", deadline=None, max_examples=30)
 settings.load_profile("calm")
 
 collect_ignore = [

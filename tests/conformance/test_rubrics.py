@@ -34,7 +34,7 @@ WEIGHED = pytest.mark.parametrize(
     ],
 )
 REACH = partial(reach_verdict, case=Case(case_id="c", model_output="x"), created_at="2026-01-01T00:00:00Z")
-often = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+often = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
 def reach(rubric, results):

@@ -95,7 +95,7 @@ def test_arbitrary_bytes(body, rate):
     assert answer(body, rate, **PLAIN) in (200, 400)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(changes=MUTATIONS, rate=st.sampled_from([0.5, 1.0]))
 def test_a_real_request_with_changes(changes, rate):
     assert answer(mutated(changes), rate, **PLAIN) in (200, 400)

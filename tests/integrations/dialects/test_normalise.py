@@ -97,7 +97,7 @@ raw_spans = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(raw_spans)
 def test_no_dialect_chokes_on_any_attributes(raw: RawSpan) -> None:
     span = normalise(raw)
@@ -105,14 +105,14 @@ def test_no_dialect_chokes_on_any_attributes(raw: RawSpan) -> None:
     assert "dialect" not in span.provenance, span.provenance.get("dialect")
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(raw_spans)
 def test_what_is_remembered_of_names_changes_nothing(raw: RawSpan) -> None:
     unknown = (*DIALECTS,)  # of which nothing is remembered
     assert repr(normalise(raw)) == repr(normalise(raw)) == repr(normalise(raw, dialects=unknown))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(raw_spans, max_size=6), st.sampled_from(["batch", "pressure", "idle"]))
 @example([], "batch")
 def test_no_trace_whatever_its_shape_stops_the_extraction(raws: list[RawSpan], completion: str) -> None:

@@ -327,7 +327,7 @@ JSON = st.recursive(
 READERS = [request_for(question) for question in QUESTIONS]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.text() | st.binary().map(lambda b: b.decode("latin-1")) | JSON.map(json.dumps))
 def test_every_text_is_read_as_answers_or_faults(text):
     for request in READERS:
@@ -336,7 +336,7 @@ def test_every_text_is_read_as_answers_or_faults(text):
         assert not {*reading.answers} & {*reading.faults}
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(at=st.integers(0, 30), value=JSON)
 def test_nor_does_a_good_answer_in_which_one_thing_is_another(at, value):
     for request in READERS:
@@ -352,7 +352,7 @@ def test_nor_does_a_good_answer_in_which_one_thing_is_another(at, value):
 WHOLE = [(request, json.dumps(answers(request))) for request in READERS]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(cut=st.floats(0, 0.999))
 def test_an_answer_cut_short_is_refused(cut):
     for request, text in WHOLE:

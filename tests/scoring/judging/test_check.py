@@ -166,7 +166,7 @@ def test_what_is_too_long_to_be_looked_up_is_left_alone():
     assert contradiction(long, BorneOut("At 07:31 the agent said so"), True) is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
