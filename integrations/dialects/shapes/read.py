@@ -63,6 +63,7 @@ _RUNNING: Final = frozenset({
     "invoke", "run", "call", "execute", "start", "ask", "use", "agent", "tool", "function", "step", "task", "node",
 })  # fmt: skip
 """What a span's name says beside the name of what it ran."""
+_RUNS: Final = frozenset({"agent", "run", "invoke", "execute", "start", "session"})
 _LONGEST_NAME: Final = 200
 _NAME: Final = re.compile(r"[^./:\\()]+")
 """What a thing may be called; ``Client.receive_response`` is the name of code."""
@@ -632,9 +633,14 @@ class _Reader:
         agent = self._text("agent")
         if agent and _says_name(agent[1]) and agent[0] in self._span.name:
             return agent[1]
-        if agent and self._converses():
+        if agent and (self._converses() or (self._runs_agent() and (self._ins or self._outs))):
             return agent[1]
         return "span name" if kinds.agent_name(self._span.name) and (self._ins or self._outs) else None
+
+    def _runs_agent(self) -> bool:
+        """Whether the span's name says that an agent ran, and not which: ``acme.agent.run``."""
+        named = words(self._span.name)[-2:]
+        return "agent" in named and _RUNS.issuperset(named)
 
     # ── what was not understood
 

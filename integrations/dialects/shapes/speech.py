@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sidejudge.integrations.dialects import messages
+from sidejudge.integrations.dialects import messages, unwrap
 from sidejudge.scoring.trace.span import Json, Message
 
+_CALLING: Final = ("function_call", "tool_call")
 _SPEAKERS: Final = {
     **dict.fromkeys(("user", "human", "customer", "client", "caller", "prompter", "person", "visitor"), "user"),
     **dict.fromkeys(
         ("assistant", "ai", "gpt", "chatgpt", "bot", "chatbot", "model", "llm", "ai_assistant", "agent"), "assistant"
     ),
+    **dict.fromkeys(_CALLING, "assistant"),
     **dict.fromkeys(("system", "developer", "instructions"), "system"),
     **dict.fromkeys(("tool", "function", "observation", "function_response"), "tool"),
 }
@@ -67,8 +69,15 @@ def _read(items: Sequence[Json]) -> tuple[Message, ...]:
     said = [key for key in _SAID if key in texts] or (texts if len(texts) == 1 else [])
     if len(whose) != 1 or not said or spoken <= {"system", "tool"}:
         return ()
-    plain: list[Json] = [{**turn, "role": _speaker(turn[whose[0]]), "content": turn[said[0]]} for turn in turns]
+    plain = [_plain(turn, turn[whose[0]], turn[said[0]]) for turn in turns]
     return tuple(message for message in messages.read(plain) if message.text or message.tool_calls)
+
+
+def _plain(turn: dict[str, Json], whose: Json, said: Json) -> Json:
+    """A turn as a message; what a ``function_call`` has in place of a text is the call."""
+    if whose in _CALLING and isinstance(call := unwrap.decoded(said), dict):
+        return {"role": "assistant", "tool_calls": [call]}
+    return {**turn, "role": _speaker(whose), "content": said}
 
 
 def _speaker(value: Json) -> str | None:

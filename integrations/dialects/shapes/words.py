@@ -74,6 +74,7 @@ _LAST: Final[dict[str, Meaning]] = {
     "metrics": "usage", "parameters": "parameters", "params": "parameters", "error": "error",
     "level": "outcome", "state": "outcome", "status": "outcome", "success": "outcome",
     "operation": "kind", "op": "kind", "category": "kind", "span": "kind", "node": "kind",
+    "layer": "kind",
     "agent": "agent", "tool": "tool", "name": "own_name",
 }  # fmt: skip
 _BROWSER: Final = ("user", "agent")

@@ -397,6 +397,20 @@ def test_what_was_asked_and_answered_is_the_root_s_before_the_agent_s_before_the
     assert (_case(bare, agent, reported).input, _case(bare, agent, reported).model_output) == ("t?", "t!")
 
 
+@pytest.mark.parametrize(("agent", "answer"), [(None, "Friday."), ("Monday.", "Monday.")])
+def test_what_a_tool_for_answers_was_given_after_the_last_model_call_is_the_answer_where_no_agent_states_one(
+    agent: str | None, answer: str
+) -> None:
+    case = _case(
+        _span("root", None, A, 0, 99, agent="boss", output=agent),
+        _span("llm", "root", L, 1, 2, output="Let me look it up."),
+        _span("look", "root", T, 3, 4, tool=_call("lookup", {"id": 1})),
+        _span("done", "root", T, 5, 6, tool=_call("final_answer", {"answer": "Friday."})),
+    )
+    assert case.model_output == answer
+    assert _case(*case.trace.spans[:3]).model_output == (agent or "Let me look it up.")
+
+
 def test_after_a_hand_over_the_last_of_the_topmost_agents_gives_the_answer() -> None:
     case = _case(
         _span("root", None, C, 0, 99), _span("one", "root", A, 1, 50, agent="one", input="Q", output="over to two"),

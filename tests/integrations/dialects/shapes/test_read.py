@@ -68,6 +68,19 @@ def test_a_model_call_is_read_whatever_its_attributes_are_called(attributes: dic
     assert span.provenance["output"].endswith("(by shape)")
 
 
+def test_an_agent_is_read_by_its_layer_and_by_a_span_that_is_called_after_a_run() -> None:
+    for name, named in (("session", {"acme.layer": "agent"}), ("acme.agent.run", {})):
+        span = normalise(_raw({"acme.agent.name": "ops", "acme.question": "Where?", **named}, name=name))
+        assert (span.kind, span.agent, span.input) == (SpanKind.AGENT, "ops", "Where?")
+
+
+def test_a_call_in_place_of_what_was_said_is_a_call() -> None:
+    call = json.dumps({"name": "lookup", "arguments": {"id": "A-1"}})
+    said = [{"from": "human", "value": "Where?"}, {"from": "function_call", "value": call}]
+    span = normalise(_raw({"z": json.dumps(said), "z.model": "m"}))
+    assert span.output_messages[0].tool_calls == (ToolCall(name="lookup", arguments={"id": "A-1"}),)
+
+
 @pytest.mark.parametrize("rows", [
     [{"type": "user", "value": "ann"}, {"type": "user", "value": "bob"}],
     [{"actor": "user", "action": "login", "at": "x"}, {"actor": "system", "action": "rotate", "at": "y"}],
