@@ -46,8 +46,6 @@ def runner(tmp_path):
 @pytest.mark.parametrize(
     ("run", "code"),
     [
-        ("check good.yaml", 0),
-        ("check bad.yaml", 2),
         ("check  good.yaml --all", 0),
         ("check\n  good.yaml\n", 0),
         ("check good.yaml\ncheck bad.yaml\n", 2),

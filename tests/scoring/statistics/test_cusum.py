@@ -83,7 +83,7 @@ def test_below_the_least_good_ratio_the_bound_for_any_weights_holds():
     chart = design(0.5, 0.3, 1000.0)
     assert chart.jump == 0
     assert chart.limit == chart.limit_any == math.log(1000.0)
-    lengths = run_lengths(chart, 0.5, 60, seed=3)
+    lengths = run_lengths(chart, 0.5, 30, seed=3)
     assert lengths.mean() > 1000
 
 
@@ -91,7 +91,7 @@ def test_unequal_weights_alarm_no_earlier_than_promised():
     # Half of the failures are kept for certain, the rest drawn at a twentieth: seen failures outnumber passes.
     rng, promised, found = np.random.default_rng(11), 100.0, []
     chart = design(0.9, 0.7, promised)
-    for _ in range(80):
+    for _ in range(40):
         cusum, n = Cusum(), 0
         while not cusum.alarmed and n < 2_000:
             passed = bool(rng.random() < 0.9)
