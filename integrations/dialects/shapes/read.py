@@ -571,7 +571,7 @@ class _Reader:
     def _stated_kind(self) -> tuple[SpanKind, str] | None:
         """The kind that an attribute names; a bare ``type`` only where the span shows something that fits it."""
         stated = [
-            (kind, source.name, words(source.name)[-2:] in _CERTAIN_KINDS)
+            (kind, source.name, words(source.name)[-2:] in _CERTAIN_KINDS or self._states_tool(kind, source))
             for source in self._of("kind")
             if source.attribute
             and "tool" not in words(source.name)[:-1]
@@ -582,6 +582,11 @@ class _Reader:
             if certain or (kind is not SpanKind.CHAIN and self._fits(kind)):
                 return kind, name
         return None
+
+    def _states_tool(self, kind: SpanKind, source: NamedValue) -> bool:
+        """Whether a kind is called a tool in that word, of a span that was given arguments by name."""
+        named = kind is SpanKind.TOOL and isinstance(source.value, str) and "tool" in words(source.value)
+        return named and any(isinstance(seen.read, dict) and not seen.messages for _, seen in self._ins)
 
     def _fits(self, kind: SpanKind) -> bool:
         if kind is SpanKind.LLM:

@@ -194,6 +194,7 @@ def test_an_empty_list_may_be_an_answer_and_is_named() -> None:
             {"acme.entity.name": "lookup", "acme.kind": "tool", "acme.input": {"id": "A-1"}, "acme.result": "gone"},
         ),
         ("step", {"acme.tool.function_name": "lookup", "acme.parameters": '{"id": "A-1"}', "acme.output": "gone"}),
+        ("lookup", {"acme.node": '{"type": "tool"}', "acme.request": '{"id": "A-1"}', "acme.response": "gone"}),
     ],
 )
 def test_a_tool_is_read_with_its_arguments_and_its_result(name: str, attributes: dict[str, AttributeValue]) -> None:
