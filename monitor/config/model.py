@@ -106,8 +106,8 @@ class KeepContentsSection(Section):
     )
     redact: Annotated[tuple[Literal["email", "phone", "iban", "card", "key"], ...], GIVEN_AS_LIST] = Field(
         default=(),
-        description="kinds of personal data that are replaced by their name (`[email]`); keys, and what "
-        "`evaluators.judge` replaces, always are",
+        description="kinds of personal data that are replaced by their name (`[email]`), in what verdicts quote too, "
+        "wherever they go; keys, and what `evaluators.judge` replaces, always are",
     )
     redact_patterns: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
         default=(), description="patterns in RE2's syntax; what they match is replaced by `[redacted]`"

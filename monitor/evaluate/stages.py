@@ -34,6 +34,7 @@ from sidejudge.scoring.trace.reported import ReportedScore
 from sidejudge.scoring.trace.span import Completion, JsonRecord
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
+from sidejudge.scoring.verdict.redacted import Redact, redacted_verdict
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
@@ -101,7 +102,8 @@ class EvaluationStages:
     ``cluster`` names what traces belong to: ``session``, ``user``, ``metadata.KEY`` or ``none``.
     ``slices`` are what alerts on a pass ratio are explained by: ``version``, ``prompt``, ``model``, ``name``,
     ``metadata.KEY``.
-    ``quotes``: what redacts the beginnings of a judged trace's input and output, by which people recognise it, for its
+    ``redact``: what redacts the reasons and details of verdicts, for they quote contents; None: nothing is replaced.
+    ``quotes``: the same for the beginnings of a judged trace's input and output, by which people recognise it, for its
     details; None: they hold none.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
@@ -114,7 +116,8 @@ class EvaluationStages:
     conversations: Conversations | None = None
     references: References | None = None
     baselines: Baselines | None = None
-    quotes: Callable[[str], str] | None = None
+    redact: Redact | None = None
+    quotes: Redact | None = None
     cluster: str = "session"
     slices: Sequence[str] = ()
     give_way: Callable[[], None] = _go_on
@@ -156,6 +159,8 @@ class EvaluationStages:
     def _result(self, job: EvaluationJob, verdicts: tuple[Verdict, ...], now_ns: int) -> TraceResult:
         before = job.before["verdicts"] if job.before and job.reason is not EndReason.LATE else []
         current, changed = revise(verdicts, before)
+        if self.redact is not None and "error" in job.details:
+            job.details["error"] = self.redact(job.details["error"])
         return TraceResult(
             trace_id=job.trace_id,
             service=job.service,
@@ -325,6 +330,8 @@ class EvaluationStages:
     def _verdicts(self, job: EvaluationJob, evaluation: Evaluation, now_ns: int) -> tuple[Verdict, ...]:
         selection = job.decision.selection if job.decision is not None else "random"
         verdicts = evaluation.verdicts(created_at=written(now_ns), selection=selection)
+        if self.redact is not None:
+            verdicts = tuple([redacted_verdict(each, self.redact) for each in verdicts])
         if evaluation.dropped:
             job.details["sampling"] = {**job.details.get("sampling", {}), "over_budget": list(evaluation.dropped)}
         decided = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)

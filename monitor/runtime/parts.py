@@ -275,6 +275,7 @@ class MonitorParts:
             self.backends.others.choice = replace(judge_choice(self.config), learned=self.cascade_learning)
 
     def _build_stages(self) -> EvaluationStages:
+        redact = redacting(kept_redaction(self.config))
         return EvaluationStages(
             archive=self.store,
             sampler=self.sampler,
@@ -291,7 +292,8 @@ class MonitorParts:
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
-            quotes=None if self.config.api.contents == "never" else redacting(kept_redaction(self.config)),
+            redact=redact,
+            quotes=None if self.config.api.contents == "never" else redact,
             give_way=YieldToRequests(self._active),
         )
 

@@ -28,6 +28,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.deliver.kept_contents import kept_redaction, redacting
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores, time_of
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
@@ -160,6 +161,7 @@ class Backfill:
             router=router_of(config),
             evaluator=Evaluator(rubrics, who.at_once, who.others, max_cpu_s=config.evaluators.max_case_cpu.seconds),
             reference_keys=config.reference_keys,
+            redact=redacting(kept_redaction(config)),
             conversations=conversations(config) if self._sessions else None,
             references=references,
             slices=config.alerts.slices,

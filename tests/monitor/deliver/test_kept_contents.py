@@ -190,6 +190,19 @@ async def test_what_is_to_be_replaced_is_not_on_the_disk(still):
     assert (details["input_beginning"], details["output_beginning"]) == (found["input"], found["model_output"])
 
 
+async def test_no_reason_of_a_verdict_holds_it_whoever_may_see_contents(still, tmp_path):
+    one = still({"redact": ["email"]}, routes=[{"rubrics": ["run_health"]}])
+    failed = {"langfuse.observation.level": "ERROR", "langfuse.observation.status_message": f"{KEY} of ann@example.com"}
+    await one.take(1, attributes=ASKED | failed)
+    await one.judge()
+    (verdict,) = one.monitor.store.verdicts()
+    assert "[key] of [email]" in json.dumps(verdict)
+    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        rows = connection.execute("SELECT verdict FROM verdicts UNION ALL SELECT story FROM traces").fetchall()
+    assert rows
+    assert not any(KEY in text or "ann@example.com" in text for (text,) in rows)
+
+
 async def test_without_room_they_are_left_out_and_the_verdict_stands(still):
     one = still(store={"max_bytes": "1MiB"})
     await one.monitor.store.purge(0)

@@ -1,0 +1,70 @@
+"""A verdict with what its reasons and details quote redacted: so it is stored, and goes to every destination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from operator import is_
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec import structs
+
+from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart
+from sidejudge.scoring.result.result import Result, Scored, lowest_steps
+
+from .score import Score
+from .verdict import Verdict
+
+Redact: TypeAlias = Callable[[str], str]
+T = TypeVar("T")
+_WORDS: Final = Kind.WORDS
+_OURS: Final = (_WORDS, Kind.NUMBER)
+
+
+def redacted_verdict(verdict: Verdict, redact: Redact) -> Verdict:
+    """The verdict; the same where nothing is replaced. ``redact`` replaces what is to be replaced in a text."""
+    scores = tuple([_score(each, redact) for each in verdict.scores])
+    reason, extra = _reason(verdict.reason, redact), redacted(verdict.extra, redact)
+    same = all(map(is_, scores, verdict.scores))
+    if same and reason is verdict.reason and extra is verdict.extra:
+        return verdict
+    return replace(verdict, scores=scores, reason=reason, extra=extra)
+
+
+def redacted(value: T, redact: Redact) -> T:
+    """A value as JSON with every text in it redacted, keys too; itself where nothing is replaced."""
+    if isinstance(value, str):
+        return redact(value)  # type: ignore[return-value]  # a text for a text
+    if isinstance(value, dict):
+        changed = {redacted(key, redact): redacted(each, redact) for key, each in value.items()}
+        return value if changed == value else changed  # type: ignore[return-value]
+    if isinstance(value, list | tuple):
+        held = [redacted(each, redact) for each in value]
+        return value if held == [*value] else held  # type: ignore[return-value]
+    return value
+
+
+def _score(score: Score, redact: Redact) -> Score:
+    result = score.result
+    reason = result.reason
+    details = result.details if type(result) is Scored else None
+    if not details and (
+        not reason or (type(reason) is Reason and len(reason.parts) == 1 and reason.parts[0][0] is _WORDS)
+    ):
+        return score  # most are; this runs for each score of each trace
+    found: Result = result
+    if (changed := _reason(reason, redact)) is not reason:
+        found = structs.replace(found, reason=changed)
+    if isinstance(found, Scored) and details and not lowest_steps(details):  # ids of spans
+        shown = redacted(details, redact)
+        if shown is not details:
+            found = structs.replace(found, details=shown)
+    return score if found is result else Score(score.metric, score.weight, found, score.rating, score.judgements)
+
+
+def _reason(reason: str, redact: Redact) -> str:
+    if not isinstance(reason, Reason):
+        replaced = redact(reason)
+        return reason if replaced == reason else replaced
+    found = [(kind, text if kind in _OURS else redact(text)) for kind, text in reason.parts]
+    return reason if found == [*reason.parts] else Reason.of(map(ReasonPart._make, found))
