@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import httpx
@@ -19,7 +20,7 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from sidejudge.integrations.addresses import trusted
-from tests import passed
+from tests import forked, passed
 from tests.needs import POSTGRES, PSYCOPG, SENTENCE_TRANSFORMERS, print_table
 from tests.postgres_server import PostgresServer
 from tests.running import Running
@@ -49,6 +50,7 @@ A process that gets one of them last keeps the others waiting at the end.
 
 
 MANY_MODULES = 300
+MANY_TESTS = 2_000
 _settled = [0]
 """How many modules were imported when what is alive was last left out of collections of garbage."""
 
@@ -66,8 +68,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(passed.Passed(Path(named)))
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests and modules stay until the end: no collection of garbage needs to walk through them."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of tests and modules stay until the end: no collection of garbage needs to walk through them.
+
+    What many tests import is imported before the processes of a large run fork: litellm alone takes four seconds.
+    """
+    if session.config.getoption("--forks", 0) and len(session.items) > MANY_TESTS:
+        import_module("tests.imported_for_forks")
+        forked.share()
     _settle()
 
 

@@ -14,11 +14,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from pathlib import Path
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.imported_for_forks"])
+
+
+def share() -> None:
+    """Start what all are forked from, for this process and for those that are forked from this one themselves."""
+    server = forkserver._forkserver
+    server.ensure_running()
+    # Others ask in vain whether it runs, for it is not their child. It lasts until the last of them has ended.
+    server.ensure_running = lambda: None  # type: ignore[method-assign]  # see above
 
 
 def environment() -> dict[str, str]:

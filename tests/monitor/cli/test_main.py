@@ -112,8 +112,8 @@ def test_without_a_command_the_help_is_shown(call) -> None:
 
 
 def test_debug_shows_the_traceback() -> None:
-    assert "Traceback" in entry("--debug", "check", "/no/such/file.yaml").stderr
-    assert "Traceback" in entry("check", "/no/such/file.yaml", "--debug").stderr
+    assert "Traceback" in sidejudge("--debug", "check", "/no/such/file.yaml").stderr
+    assert "Traceback" in sidejudge("check", "/no/such/file.yaml", "--debug").stderr
     assert "Traceback" not in entry("check", "/no/such/file.yaml").stderr
 
 
