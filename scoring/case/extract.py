@@ -111,7 +111,7 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
         return  # a model's last message before the run failed is a step of it, not its answer
     spoken = sorted(trace.models, key=lambda span: span.end_ns, reverse=True)
     if spoken and not any(shows(span.output) for span in agents):
-        # Where a tool for it gave the answer after the last call of a model, what that said was a thought.
+        # Where a tool for it gave the answer after the last call of a model, the text of that call was a thought.
         tools = sorted(trace.spans, key=lambda span: span.start_ns)
         yield answer_given(each.tool for each in tools if each.tool and each.start_ns > spoken[0].start_ns)
     for span in (*agents, *spoken[:1], *(span for span in spoken[1:] if not _asks_for_tools(span))):

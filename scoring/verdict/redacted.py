@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import is_
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, cast
 
 from msgspec import structs
 
@@ -16,7 +16,6 @@ from .score import Score
 from .verdict import Verdict
 
 Redact: TypeAlias = Callable[[str], str]
-T = TypeVar("T")
 _WORDS: Final = Kind.WORDS
 _OURS: Final = (_WORDS, Kind.NUMBER)
 
@@ -28,19 +27,19 @@ def redacted_verdict(verdict: Verdict, redact: Redact) -> Verdict:
     same = all(map(is_, scores, verdict.scores))
     if same and reason is verdict.reason and extra is verdict.extra:
         return verdict
-    return replace(verdict, scores=scores, reason=reason, extra=extra)
+    return replace(verdict, scores=scores, reason=reason, extra=cast("Mapping[str, object]", extra))
 
 
-def redacted(value: T, redact: Redact) -> T:
+def redacted(value: object, redact: Redact) -> object:
     """A value as JSON with every text in it redacted, keys too; itself where nothing is replaced."""
     if isinstance(value, str):
-        return redact(value)  # type: ignore[return-value]  # a text for a text
+        return redact(value)
     if isinstance(value, dict):
         changed = {redacted(key, redact): redacted(each, redact) for key, each in value.items()}
-        return value if changed == value else changed  # type: ignore[return-value]
+        return value if changed == value else changed
     if isinstance(value, list | tuple):
         held = [redacted(each, redact) for each in value]
-        return value if held == [*value] else held  # type: ignore[return-value]
+        return value if held == [*value] else held
     return value
 
 

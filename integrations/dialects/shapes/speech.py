@@ -22,14 +22,14 @@ _SPEAKERS: Final = {
 _WHOSE: Final[tuple[str, ...]] = (
     "role", "from", "speaker", "author", "who", "sender", "by", "participant", "party", "actor", "source",
 )  # fmt: skip
-_SAID: Final = (
-    "content", "text", "value", "message", "utterance", "body", "says", "said", "words", "msg", "statement",
+_STATED: Final = (
+    "content", "text", "value", "message", "utterance", "body", "says", "words", "msg", "statement",
 )  # fmt: skip
 _BESIDE: Final = frozenset({
     "finish_reason", "finishReason", "stop_reason", "id", "type", "kind", "status", "name", "timestamp", "time",
     "created_at", "date", "model", "channel",
 })  # fmt: skip
-"""Keys whose texts are beside what was said."""
+"""Keys whose texts are beside what was spoken."""
 _MOST_KEYS, _DEEPEST, _WIDEST = 8, 4, 40
 SPOKEN: Final = re.compile(
     r"""[:\[,]\s*["'](?:user|human|customer|caller|prompter|visitor|assistant|gpt|chatgpt|bot|chatbot|ai_assistant)["']""",
@@ -66,18 +66,18 @@ def _read(items: Sequence[Json]) -> tuple[Message, ...]:
     whose = [key for key in _WHOSE if key in whose][:1] or (whose if {"user", "assistant"} <= spoken else [])
     others = [key for key in shared if key not in whose and key not in _BESIDE]
     texts = [key for key in others if all(isinstance(turn[key], str) for turn in turns)]
-    said = [key for key in _SAID if key in texts] or (texts if len(texts) == 1 else [])
-    if len(whose) != 1 or not said or spoken <= {"system", "tool"}:
+    stated = [key for key in _STATED if key in texts] or (texts if len(texts) == 1 else [])
+    if len(whose) != 1 or not stated or spoken <= {"system", "tool"}:
         return ()
-    plain = [_plain(turn, turn[whose[0]], turn[said[0]]) for turn in turns]
+    plain = [_plain(turn, turn[whose[0]], turn[stated[0]]) for turn in turns]
     return tuple(message for message in messages.read(plain) if message.text or message.tool_calls)
 
 
-def _plain(turn: dict[str, Json], whose: Json, said: Json) -> Json:
+def _plain(turn: dict[str, Json], whose: Json, stated: Json) -> Json:
     """A turn as a message; what a ``function_call`` has in place of a text is the call."""
-    if whose in _CALLING and isinstance(call := unwrap.decoded(said), dict):
+    if whose in _CALLING and isinstance(call := unwrap.decoded(stated), dict):
         return {"role": "assistant", "tool_calls": [call]}
-    return {**turn, "role": _speaker(whose), "content": said}
+    return {**turn, "role": _speaker(whose), "content": stated}
 
 
 def _speaker(value: Json) -> str | None:
