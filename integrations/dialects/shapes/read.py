@@ -434,7 +434,8 @@ class _Reader:
         if tool.arguments is None and (found := self._arguments()) is not None:
             tool = replace(tool, arguments=found[0])
             self._note("tool.arguments", found[1])
-        if tool.result is None and tool.error is None and (came := self._best(self._outs)):
+        returned = [*self._outs, *(pair for pair in self._ins if pair[0].meaning == "output")]  # what users wrote
+        if tool.result is None and tool.error is None and (came := self._best(returned)):
             outcome = unwrap.result(came[1].value)
             tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
             self._note("tool.result", came[0].name)
@@ -600,8 +601,10 @@ class _Reader:
 
     def _shown_kind(self) -> tuple[SpanKind, str] | None:
         """The kind that shows in what the span holds, else in its name together with that."""
-        chat_in = next((source.name for source, seen in self._ins if seen.messages), None)
-        chat_out = next((source.name for source, seen in self._outs if seen.messages), None)
+        chat_in, chat_out = (
+            next((source.name for source, seen in among if seen.messages and "tool" not in words(source.name)), None)
+            for among in (self._ins, self._outs)
+        )
         model = self._text("model", "requested_model")
         used = self._usage()
         if (chat_in or chat_out) and (model or used):

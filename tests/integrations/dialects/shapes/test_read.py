@@ -74,6 +74,14 @@ def test_an_agent_is_read_by_its_layer_and_by_a_span_that_is_called_after_a_run(
         assert (span.kind, span.agent, span.input) == (SpanKind.AGENT, "ops", "Where?")
 
 
+def test_what_users_wrote_is_what_a_tool_returned_and_what_it_was_given_stays() -> None:
+    letters = json.dumps([{"author": "customer", "body": "Late."}, {"author": "customer", "body": "Where?"}])
+    named = {"acme.tool.name": "letters", "acme.tool.arguments": '{"id": "A-1"}', "acme.tool.output": letters}
+    tool = normalise(_raw(named)).tool
+    assert tool is not None
+    assert (tool.arguments, tool.result) == ({"id": "A-1"}, json.loads(letters))
+
+
 def test_a_call_in_place_of_what_was_said_is_a_call() -> None:
     call = json.dumps({"name": "lookup", "arguments": {"id": "A-1"}})
     said = [{"from": "human", "value": "Where?"}, {"from": "function_call", "value": call}]
