@@ -98,16 +98,23 @@ class Reader:
                 [json.loads(line) for line in block.text.splitlines()]
 
     def shell(self, block: Block) -> None:
-        """Run the block: by bash, unless all of it are plain commands of ours."""
+        """Run the block: by bash, unless all of it are plain commands of ours, whose output goes to a file at most."""
         text = self.moved(block.text).replace("\\\n", " ")
         commands = [shlex.split(line, comments=True) for line in text.splitlines() if line.strip()]
-        if re.search(r"[|<>&;$*?`]", text) or any(words[0] != "sidejudge" for words in commands):
+        plain = not re.search(r"[|<&;$*?`]|>>|\d>", text)
+        if not plain or any(words[0] != "sidejudge" or ">" in words[:-2] for words in commands):
             self.run(["bash", "-euo", "pipefail", "-c", text], block)
             return
         self.settle()
         output = self.folder / ".output"
         output.write_bytes(b"")
-        codes = [self.warm.run(words[1:], self.folder, self.environ, output, wait=True) for words in commands]
+        codes = []
+        for words in commands:
+            arguments, stdout = words[1:], output
+            if ">" in words:
+                arguments, stdout = words[1:-2], self.folder / words[-1]
+                stdout.write_bytes(b"")
+            codes.append(self.warm.run(arguments, self.folder, self.environ, output, wait=True, stdout=stdout))
         self.output = output.read_text()
         if extra := re.search(r"needs the extra '(\w+)' \(([\w-]+)\), which is not installed", self.output):
             pytest.skip(f"{extra[2]} is missing; pip install 'sidejudge[{extra[1]}]'")

@@ -27,11 +27,15 @@ class Warm:
             cwd=root, env={k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")},
         )  # fmt: skip
 
-    def run(self, arguments: list[str], folder: Path, environ: Mapping[str, str], output: Path, *, wait: bool) -> int:
-        """The exit code of a command, or with ``wait=False`` its process id."""
+    def run(
+        self, arguments: list[str], folder: Path, environ: Mapping[str, str], output: Path, *,
+        wait: bool, stdout: Path | None = None,
+    ) -> int:  # fmt: skip
+        """The exit code of a command, or with ``wait=False`` its process id; ``output`` gets stderr, and stdout unless given."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         asked = {"arguments": arguments, "folder": str(folder), "environ": dict(environ), "output": str(output)}
+        asked |= {"stdout": str(stdout or output)}
         self._process.stdin.write(json.dumps(asked | {"wait": wait}).encode() + b"\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -49,9 +53,11 @@ def _become(command: Mapping[str, Any]) -> None:
     os.chdir(command["folder"])
     os.environ.clear()
     os.environ.update(command["environ"])
-    to = os.open(command["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    out, errors = (
+        os.open(command[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666) for name in ("stdout", "output")
+    )
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (to, 1), (to, 2)):
+    for source, target in ((nothing, 0), (out, 1), (errors, 2)):
         os.dup2(source, target)
     sys.argv = ["sidejudge", *command["arguments"]]
     import_module("sidejudge.monitor.cli").main()
