@@ -31,7 +31,10 @@ class Warm:
         self, arguments: list[str], folder: Path, environ: Mapping[str, str], output: Path, *,
         wait: bool, stdout: Path | None = None,
     ) -> int:  # fmt: skip
-        """The exit code of a command, or with ``wait=False`` its process id; ``output`` gets stderr, and stdout unless given."""
+        """The exit code of a command, or with ``wait=False`` its process id.
+
+        ``output`` gets what is written, without standard output where ``stdout`` gets that.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         asked = {"arguments": arguments, "folder": str(folder), "environ": dict(environ), "output": str(output)}
