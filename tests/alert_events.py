@@ -21,9 +21,10 @@ def event(**changes: Any) -> AlertEvent:
         "title": "Too few traces pass", "runbook": "pass-rate-critical",
         "meaning": "users are served badly now; look at the worst traces and at what was deployed",
         "labels": (("service", "checkout"), ("environment", "production"), ("rubric", "qa")),
-        "stated": "upper bound 0.642 of the pass ratio 0.583 is below the critical threshold 0.7", "unit": "ratio",
-        "value": 0.583, "lower": 0.521, "upper": 0.642, "n": 120, "limit": 0.7, "since_ns": SINCE_NS,
+        "stated": "the pass ratio fell, and what came since is below the critical threshold 0.7", "unit": "ratio",
+        "value": 0.27, "lower": 0.141, "upper": 0.446, "n": 100, "limit": 0.7, "since_ns": SINCE_NS,
         "at_ns": SINCE_NS + 12 * MINUTE_NS, "number": 1, "changed_ns": SINCE_NS - 5 * MINUTE_NS,
+        "measured_ns": SINCE_NS - 5 * MINUTE_NS,
         "examples": (
             Example(trace_id=TRACES[0], reason="disqualified: compliance_false_pass_rate", composite=None, closed_ns=3),
             Example(trace_id=TRACES[1], reason="19 of 20 questions; wrong: Q7 (0, expected 5)", composite=0.12,
@@ -38,9 +39,9 @@ def event(**changes: Any) -> AlertEvent:
             since_ns=SINCE_NS - 5 * MINUTE_NS, now=FailureCount(73, 100, 0.73), before=FailureCount(4, 100, 0.04),
             slices=(
                 WorstSlice(
-                    by="metadata.tenant", value="acme", pass_ratio=0.41, n=124, others=0.95, others_n=310, share=1.0
+                    by="metadata.tenant", value="acme", pass_ratio=0.07, n=76, others=0.92, others_n=24, share=1.0
                 ),
-                WorstSlice(by="version", value="2.3.1", pass_ratio=0.5, n=150, others=0.94, others_n=284, share=0.93),
+                WorstSlice(by="version", value="2.3.1", pass_ratio=0.1, n=80, others=0.95, others_n=20, share=0.93),
             ),
             new=(NewVersion(by="version", value="2.3.1", first_ns=SINCE_NS - 8 * MINUTE_NS),),
             causes=(

@@ -91,6 +91,11 @@ class Tracked:
         """The design effect: of clusters that have a name, or of those that nobody named."""
         return max(self.design.value, self.serial.value)
 
+    @property
+    def fell_ns(self) -> int | None:
+        """Since when the pass ratio seems to have fallen, while a detector of drops is alarmed; None elsewhere."""
+        return next((each.since_ns for each in (self.cusum, self.collapse) if each.alarmed), None)
+
     def learn(
         self, declared: Declaration, pace: ChartPace, *, passed: bool, weight: float, at_ns: int, cluster: str | None,
         kept: bool | None,

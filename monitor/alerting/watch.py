@@ -23,7 +23,7 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.arrivals import LEARNED_NS
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
-from sidejudge.scoring.status.hysteresis import HysteresisState, Look, contradicted, step
+from sidejudge.scoring.status.hysteresis import ALARMS, HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.silence import Silence, SilenceCause
@@ -40,6 +40,11 @@ _MAX_KEYS = 1_000
 PASSING_NS = 10 * 60 * 10**9
 """A recovery passes through lesser states: what a more severe alert explained is reported if it is there after this."""
 _STATE, _SLICES, _ALERT = "state/", "slices/", "alert/"
+_FIGURES: Final = (
+    "estimate", "incomplete", "judge_failed", "forced", "composite_mean", "metric_means", "missing", "cascade",
+    "reach_ns",
+)  # fmt: skip
+"""What a status states of its window."""
 WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
     name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()
 }
@@ -57,7 +62,7 @@ class KeyWindows(Protocol):
     def pace(self, key: Key, /) -> float: ...
     def status(
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
-        drops: Drops | None = None,
+        drops: Drops | None = None, *, since_ns: int | None = None,
     ) -> ServiceStatus: ...  # fmt: skip
 
 
@@ -154,7 +159,7 @@ class Watch:
     def each_service_status(self, now_ns: int) -> Iterator[ServiceStatus]:
         """The same one by one, for who does not compute all of them without a pause."""
         for key in self._windows.keys():  # noqa: SIM118 - not a dict
-            yield self._in_force(key, self._of_the_moment(key, now_ns))
+            yield self._in_force(key, now_ns)
 
     def metric_statuses(self) -> Iterator[MetricStatus]:
         """The statuses of continuous metrics under their limits, of the last look."""
@@ -182,17 +187,17 @@ class Watch:
         windows = []
         for key in keys:
             self._step(key, facts.now_ns)
-            moment = self._of_the_moment(key, facts.now_ns)
-            silence = moment.silence
             if (tracked := self._tracked.get(key)) is not None:
                 room = MOST_SLICES - self._slices
                 tracked.sliced.look(self.declared, self._slice_pace(key), facts.now_ns, room=room)
+            status = self._in_force(key, facts.now_ns)
+            silence = status.silence
+            if tracked is not None:
                 tracked.cause = silence.cause if silence is not None else None
             seen = Details() if silence is not None else details.get(key, Details())
             windows.append(
                 WindowFacts(
-                    status=self._in_force(key, moment),
-                    blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
+                    status=status, blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
                     violating=seen.violating, judge_failed=seen.judge_failed,
                 )
             )  # fmt: skip
@@ -269,7 +274,7 @@ class Watch:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
-        drops = tracked.drops(self._series) if tracked is not None else None
+        drops = self._drops(key, tracked, now_ns) if tracked is not None else None
         found = self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence, drops)
         if tracked is None:
             return found
@@ -278,6 +283,12 @@ class Watch:
         if silence is None:
             return found
         return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
+
+    def _drops(self, key: Key, tracked: Tracked, now_ns: int) -> Drops:
+        drops, policy = tracked.drops(self._series), self.declared.policy_of(key.rubric)
+        if tracked.fell_ns is None or policy.mode != "adaptive":
+            return drops
+        return replace(drops, since=self._windows.status(key, now_ns, policy, since_ns=tracked.fell_ns).estimate)
 
     def _silence(self, key: Key, now_ns: int, *, incomplete: int = 0) -> Silence | None:
         """What is known of a silence that is not plausible, or longer than one that is learned as usual."""
@@ -321,13 +332,14 @@ class Watch:
         better = raised.appraisal.status
         adaptive = self.declared.policy.mode == "adaptive"
         if adaptive:
-            # The detectors forget a drop that the window still shows: nothing is better while both bounds say no.
-            bound = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="bound")
-            better = min(better, appraise(raised.estimate, bound).status, key=WORST_FIRST.index)
+            # The detectors forget a drop that the window still shows: nothing is better while its ratio says no. Its
+            # upper bound would rise where the window empties.
+            point = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="point")
+            better = min(better, appraise(raised.estimate, point).status, key=WORST_FIRST.index)
         tracked.held = step(tracked.held, _look_at(plain, better), now_ns, rule)
 
-    def _in_force(self, key: Key, moment: ServiceStatus) -> ServiceStatus:
-        tracked = self._tracked.get(key)
+    def _in_force(self, key: Key, now_ns: int) -> ServiceStatus:
+        moment, tracked = self._of_the_moment(key, now_ns), self._tracked.get(key)
         if tracked is None:
             return moment
         pace = self._pace(key)
@@ -348,8 +360,24 @@ class Watch:
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
         # A status of the last look that the figures of this moment rule out is not shown beside them.
         if (instead := contradicted(held.status, _look_at(moment, moment.appraisal.status))) is not None:
-            return replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
-        return replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
+            found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
+        else:
+            found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
+        return self._since_fall(key, found, now_ns)
+
+    def _since_fall(self, key: Key, found: ServiceStatus, now_ns: int) -> ServiceStatus:
+        """An alarm beside what came since the pass ratio fell, by which it was raised.
+
+        The whole window holds what passed before the fall besides: it would say that nothing is wrong.
+        """
+        policy, level = self.declared.policy_of(key.rubric), found.appraisal.status
+        since_ns = self._tracked[key].fell_ns if policy.mode == "adaptive" and level in ALARMS else None
+        if since_ns is None:
+            return found
+        fallen = self._windows.status(key, now_ns, policy, since_ns=since_ns)
+        if fallen.estimate is None or ruled_out(fallen.estimate, policy.thresholds) in {Status.WARNING, level}:
+            return found
+        return replace(found, **{name: getattr(fallen, name) for name in _FIGURES})
 
     def _checks_scenario(self, key: Key) -> bool:
         watched = self._watched.get(key.rubric)
@@ -403,7 +431,7 @@ class Watch:
             meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
             unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
             limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.reported,
-            changed_ns=found.changed_ns, muted=muted,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted,
         )  # fmt: skip
 
 

@@ -156,6 +156,19 @@ class _Window:
         else:
             del self.clusters[cluster]
 
+    def since(self, since_ns: int) -> _Window:
+        """The sums over what came since then."""
+        found = _Window()
+        for held in self.members.values():
+            if held.at_ns >= since_ns:
+                found._move(held, 1)
+        return found
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The weighted mean of each metric, over the verdicts that scored it."""
+        return {name: self.metrics[name].value for name in sorted(self.metrics)}
+
     def enough_without(self, identity: str, enough: float) -> bool:
         """Whether what remains without this member is as good as so many verdicts of equal weight."""
         seen = self.members[identity]
@@ -244,14 +257,15 @@ class Windows:
 
         Behind a cascade of judges it is the ratio that the strongest would have found, once enough were drawn.
         """
-        plain = self._as_delivered(key, now_ns)
-        cascade = self._windows[key].cascade if plain is not None else None
-        if plain is None or cascade is None:
-            return plain
-        return corrected(plain, cascade.drawn_sums, least=LEAST_DRAWN) or plain
+        return self._estimate(key, self._at(key, now_ns))
 
-    def _as_delivered(self, key: Key, now_ns: int) -> Estimate | None:
-        window = self._at(key, now_ns)
+    def _estimate(self, key: Key, window: _Window | None, begins: int = 1) -> Estimate | None:
+        plain = self._as_delivered(key, window, begins)
+        if window is None or plain is None or window.cascade is None:
+            return plain
+        return corrected(plain, window.cascade.drawn_sums, least=LEAST_DRAWN) or plain
+
+    def _as_delivered(self, key: Key, window: _Window | None, begins: int = 1) -> Estimate | None:
         if window is None:
             return None
         return from_sums(
@@ -262,6 +276,7 @@ class Windows:
             squared_weight=window.squared_weight.value,
             clusters=window.alone + len(window.clusters) if window.clusters else None,
             design_effect=self.design.get(key, 1.0),
+            begins=begins,
         )
 
     def composite_mean(self, key: Key, now_ns: int) -> float | None:
@@ -272,31 +287,39 @@ class Windows:
     def metric_means(self, key: Key, now_ns: int) -> dict[str, float]:
         """The weighted mean of each metric over the verdicts that scored it; a metric that none scored is absent."""
         window = self._at(key, now_ns)
-        return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
+        return {} if window is None else window.means
 
     def status(
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
-        drops: Drops | None = None,
+        drops: Drops | None = None, *, since_ns: int | None = None,
     ) -> ServiceStatus:  # fmt: skip
-        """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
-        estimate = self.estimate(key, now_ns)
-        window = self._windows.get(key)
+        """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence.
+
+        ``since_ns``: the window reaches no further back than to that moment, which was chosen among all failures in it.
+        """
+        window, begins = self._at(key, now_ns), 1
+        reach_ns = self._reach(window, now_ns)
+        if window is not None and since_ns is not None and now_ns - reach_ns < since_ns:
+            window, begins, reach_ns = window.since(since_ns), window.failures, now_ns - since_ns
+        estimate = self._estimate(key, window, begins)
         return ServiceStatus(
             service=key.service, environment=key.environment, rubric=key.rubric,
             estimate=estimate, appraisal=appraise(estimate, policy, sequence, drops),
             incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
             forced=window.forced if window else 0,
-            composite_mean=self.composite_mean(key, now_ns), metric_means=self.metric_means(key, now_ns),
+            composite_mean=window.composite.value if window and window.composite.n else None,
+            metric_means=window.means if window else {},
             missing=None if window is None else missing_band(
                 weight=window.weight.value, failed_weight=window.failed_weight.value,
                 missing_weight=window.incomplete_weight.value,
             ),
-            thresholds=policy.thresholds, cascade=self._cascade(key, now_ns), reach_ns=self._reach(window, now_ns),
+            thresholds=policy.thresholds, cascade=self._cascade(key, window), reach_ns=reach_ns,
         )  # fmt: skip
 
-    def _cascade(self, key: Key, now_ns: int) -> CascadeSnapshot | None:
-        plain, window = self._as_delivered(key, now_ns), self._windows.get(key)
-        return window.cascade.snapshot(plain) if window is not None and window.cascade is not None else None
+    def _cascade(self, key: Key, window: _Window | None) -> CascadeSnapshot | None:
+        if window is None or window.cascade is None:
+            return None
+        return window.cascade.snapshot(self._as_delivered(key, window))
 
     def know(self, key: Key) -> None:
         """Hold an empty window of a key that had verdicts once."""

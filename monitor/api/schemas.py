@@ -142,7 +142,9 @@ class ServiceStatusBody(ResponseBody):
         default=None, description="what a stronger judge changed; null: no cascade of judges"
     )
     thresholds: ThresholdsBody
-    window_s: Annotated[float, Field(gt=0)] = Field(description="how far back the window reaches, in s")
+    window_s: Annotated[float, Field(gt=0)] = Field(
+        description="how far back the window reaches, in s: to the fall, while an alarm stands on one"
+    )
     last_verdict: datetime | None = Field(default=None, description="when a verdict last passed or failed")
     silence: SilenceBody | None = Field(
         default=None, description="why no verdict comes, with status `no_data`; null: verdicts come"

@@ -55,6 +55,7 @@ class AlertBody(ResponseBody):
     fired_at: datetime | None = Field(description="null while it is pending")
     last_breached_at: datetime
     changed_at: datetime | None = Field(description="when the change detector thinks it began")
+    measured_from: datetime | None = Field(description="what the value is measured since; null where it is of now")
     runbook: str
 
     @classmethod
@@ -67,7 +68,7 @@ class AlertBody(ResponseBody):
             upper=found.upper, n=found.n, limit=found.limit,
             since=moment(alert.since_ns), fired_at=instant(alert.fired_ns),
             last_breached_at=moment(alert.breached_ns),
-            changed_at=instant(found.changed_ns), runbook=condition.runbook,
+            changed_at=instant(found.changed_ns), measured_from=instant(found.measured_ns), runbook=condition.runbook,
         )  # fmt: skip
 
 

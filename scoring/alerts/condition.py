@@ -23,7 +23,8 @@ class AlertFinding:
     ``undecided``: there is data, which contradicts itself; an alert that stands goes on as it was.
 
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
-    counts what the value was made of. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the change.
+    counts what the value was made of, since ``measured_ns``. ``stated`` is one sentence. ``changed_ns`` is the
+    estimated time of the change.
     """
 
     labels: Labels
@@ -35,6 +36,7 @@ class AlertFinding:
     n: int | None = None
     limit: float | None = None
     changed_ns: int | None = None
+    measured_ns: int | None = None
     undecided: bool = False
 
 

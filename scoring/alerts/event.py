@@ -69,8 +69,9 @@ def _others(stated: Example | MainFailure) -> dict[str, object]:
 class AlertEvent:
     """What happened to an alert at ``at_ns``.
 
-    ``value`` with its bounds and ``n`` is measured, in ``unit``; ``limit`` is agreed; ``since_ns`` is since when
-    it is so, ``changed_ns`` since when the change detector thinks it is. ``examples`` are at most three, the worst
+    ``value`` with its bounds and ``n`` is measured since ``measured_ns``, in ``unit``; ``limit`` is agreed;
+    ``since_ns`` is since when it is so, ``changed_ns`` since when the change detector thinks it is, and
+    ``measured_ns`` the same where the value is of what came since. ``examples`` are at most three, the worst
     first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
     more of them than before. ``number`` counts the events of this alert,
     from 1. ``muted``: a more severe alert about the same thing fires, so that this one is not sent. Names and reasons
@@ -95,6 +96,7 @@ class AlertEvent:
     at_ns: int
     number: int
     changed_ns: int | None = None
+    measured_ns: int | None = None
     muted: bool = False
     examples: tuple[Example, ...] = ()
     failure: MainFailure | None = None
@@ -118,7 +120,7 @@ class AlertEvent:
             "labels": dict(self.labels), "said": self.stated, "unit": self.unit, "value": self.value,
             "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
             "since_ns": self.since_ns, "at_ns": self.at_ns, "number": self.number,
-            "changed_ns": self.changed_ns, "muted": self.muted,
+            "changed_ns": self.changed_ns, "measured_ns": self.measured_ns, "muted": self.muted,
             "examples": [example.to_json() for example in self.examples],
             "failure": self.failure.to_json() if self.failure is not None else None,
             "explained": self.explained.to_json() if self.explained is not None else None,

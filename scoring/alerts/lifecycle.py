@@ -62,6 +62,7 @@ class Alert:
             "finding": {
                 "breached": found.breached, "said": found.stated, "value": found.value, "lower": found.lower,
                 "upper": found.upper, "n": found.n, "limit": found.limit, "changed_ns": found.changed_ns,
+                "measured_ns": found.measured_ns,
             },
         }  # fmt: skip
 

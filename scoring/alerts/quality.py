@@ -170,6 +170,7 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=getattr(declared.policy_of(status.rubric).thresholds, level),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
+                measured_ns=_measured_ns(status, facts.now_ns),
                 undecided=contested or (not known and status.appraisal.undecided),
             )  # fmt: skip
 
@@ -185,18 +186,19 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
                 stated=_moved(change, "pass"),
                 value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
-                changed_ns=change.since_ns,
+                changed_ns=change.since_ns, measured_ns=_measured_ns(window.status, facts.now_ns),
             )  # fmt: skip
+
+
+def _measured_ns(status: ServiceStatus, now_ns: int) -> int | None:
+    return None if status.reach_ns is None else now_ns - status.reach_ns
 
 
 def _moved(change: StatusChange, what: str) -> str:
     """What the detector of changes found, in a sentence: how far its evidence goes, whichever way it points."""
     evidence = f"{change.share:.1f} times" if change.share >= 1 else f"{change.share:.0%} of"
-    if change.alarmed:
-        found = f"about {change.bad:.1%} {what} instead of the usual {change.good:.1%}: the evidence is"
-    else:
-        found = f"{change.good:.1%} {what}, as usual: the evidence for a fall to {change.bad:.1%} is"
-    return f"{found} {evidence} what raises the early warning"
+    usual = f"usually {change.good:.1%} {what}; the evidence for a fall to {change.bad:.1%}"
+    return f"{usual} is {evidence} what raises the early warning"
 
 
 def _silent(facts: Observed) -> Iterator[AlertFinding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sidejudge.scoring.alerts.condition import Severity, Unit
 from sidejudge.scoring.alerts.event import AlertEvent, Example
-from sidejudge.scoring.alerts.explanation import TOOL, Explanation, FailureCount
+from sidejudge.scoring.alerts.explanation import TOOL, Explanation
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.alerts.quality import PASS_RATES
 
@@ -16,8 +16,6 @@ from .notice import Notice, NoticeKind
 from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, when
 
 MOST_IN_DIGEST = 20
-_PASS_RATES = ("pass_rate_critical", "pass_rate_warning")
-"""Conditions whose value is the figure that everybody shows: page, API, metrics and notice."""
 _OF_BOTH_SIDES = (*PASS_RATES, "scenario_drift", "version_worse", "slice_worse")
 """Conditions whose bounds hold together, as pages show them; those of others are one-sided, as their limits are."""
 _OVER = {
@@ -59,20 +57,29 @@ def headline(event: AlertEvent, *, again: bool = False) -> str:
     named = [plain(value, 80) for name, value in event.labels if name in {"service", "environment", "rubric"}]
     if _is_counted(event) and event.value is not None:
         *where, rubric = named
-        whom, known = ", ".join(where), event.explained
-        if known is None or event.changed_ns is None:  # what failed since the alert itself began is not what broke
-            began = when(event.since_ns if event.changed_ns is None else event.changed_ns)
-            return f"{what}: {whom}: {quantity(event.value, event.unit)} pass {rubric}; it began {began}"
-        was = f" ({_failed(known.before)} in the day before)" if known.before is not None else ""
-        return f"{what}: {whom}: {_failed(known.now)} fail {rubric} since {when(known.since_ns)}{was}"
+        return f"{what}: {', '.join(where)}: {_failed(1 - event.value, event.n or 0)} fail {rubric}{_since_when(event)}"
     whom = place(event)
     return f"{what}: {event.title}" + (f" – {whom}" if whom else "")
 
 
 def _is_counted(event: AlertEvent) -> bool:
     """Whether the title has the figures and since when they are so."""
-    known = PASS_RATES if event.explained is not None else _PASS_RATES
-    return event.transition is AlertTransition.FIRING and event.condition in known
+    return event.transition is AlertTransition.FIRING and event.condition in PASS_RATES
+
+
+def _since_when(event: AlertEvent) -> str:
+    """Of what time the event's figure is, when it began, and what was before that."""
+    known, began_ns, from_ns = event.explained, event.changed_ns, event.measured_ns
+    within = "" if from_ns is None else f" within {lasting(event.at_ns - from_ns)}"
+    if began_ns is None:  # what failed since the alert itself began is not what broke
+        return f"{within}; alert since {when(event.since_ns)}"
+    was = ""
+    if known is not None and known.before is not None:
+        was = f" ({_failed(known.before.ratio, known.before.n)} in the day before)"
+    if from_ns == began_ns:
+        return f" since {when(began_ns)}{was}"
+    what = "the pass rate seems to be falling since" if event.condition == "pass_rate_change" else "it began about"
+    return f"{within}; {what} {when(began_ns)}{was}"
 
 
 def place(event: AlertEvent) -> str:
@@ -152,11 +159,11 @@ def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
         yield f"New then: {new.by} {plain(new.value, 80)}, first seen {when(new.first_ns)}."
 
 
-def _failed(count: FailureCount) -> str:
+def _failed(ratio: float, n: int) -> str:
     """Verdicts as they were counted, or their share of all traffic, where sampling was uneven."""
-    if abs(count.failures - count.ratio * count.n) < 0.5:
-        return f"{count.failures:,} of {count.n:,}"
-    return f"{count.ratio:.1%} (n = {count.n:,})"
+    if abs(ratio * n - round(ratio * n)) < 1e-6:
+        return f"{round(ratio * n):,} of {n:,}"
+    return f"{ratio:.1%} (n = {n:,})"
 
 
 def _dimension(by: str) -> str:
@@ -183,10 +190,12 @@ def measured(event: AlertEvent) -> str | None:
     bounds += [f"n = {event.n:,}"] if event.n is not None else []
     within = f" ({', '.join(bounds)})" if bounds else ""
     limit = f"; the limit is {quantity(event.limit, event.unit)}" if event.limit is not None else ""
-    known = "Last measured" if event.transition in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
-    of_window = event.condition in PASS_RATES
-    value = f"{quantity(event.value, event.unit)}{' pass' if of_window else ''}"
-    return f"{known}{' in the window' if of_window else ''}: {value}{within}{limit}."
+    known = "Last measured," if event.transition in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
+    passes = " pass" if event.condition in PASS_RATES else ""
+    begun = f" since {when(event.measured_ns)}" if event.measured_ns is not None else ""
+    return (
+        f"{known if begun else known.rstrip(',')}{begun}: {quantity(event.value, event.unit)}{passes}{within}{limit}."
+    )
 
 
 def since(event: AlertEvent) -> str:

@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 
-from .interval import Z_95_ONE_SIDED, Interval, wilson, wilson_pair
+from .interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Interval, wilson, wilson_pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +85,20 @@ def estimate(verdicts: Iterable[tuple[bool, float]], *, design_effect: float = 1
 
 def from_sums(
     *, n: int, failures: int, weight: float, failed_weight: float, squared_weight: float,
-    clusters: int | None = None, design_effect: float = 1.0,
+    clusters: int | None = None, design_effect: float = 1.0, begins: int = 1,
 ) -> Estimate | None:  # fmt: skip
-    """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0."""
+    """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0.
+
+    ``begins``: among how many places the first of these verdicts was chosen, as a change detector chooses the stretch
+    that looks worst. The interval holds with 95 % whichever it was (Bonferroni).
+    """
     if n == 0:
         return None
     size = max(1.0, kish(n, weight, squared_weight) / design_effect)
     # Without a failure (or with nothing else) the ratio is a whole number; rounding must not change that.
     ratio = 1.0 if failures == 0 else 0.0 if failures == n else min(1.0, max(0.0, (weight - failed_weight) / weight))
-    interval = wilson_pair(min(size, size * ratio), size)
+    z = Z_95_TWO_SIDED if begins <= 1 else NormalDist().inv_cdf(1 - 0.025 / begins)
+    interval = wilson_pair(min(size, size * ratio), size, z)
     if interval is None:  # size is at least 1
         return None
     return Estimate(

@@ -79,7 +79,7 @@ def wilson(successes: float, n: float, z: float) -> Interval | None:
     return Interval(lower, max(lower, upper))
 
 
-def wilson_pair(successes: float, n: float) -> Interval | None:
+def wilson_pair(successes: float, n: float, z: float = Z_95_TWO_SIDED) -> Interval | None:
     """Wilson's interval with the correction for continuity, for people: never covers less than it promises.
 
     Without the correction the pair covers 95 % on average, and 85 to 99 % at single ratios and sizes. With q = 1 − p::
@@ -93,7 +93,6 @@ def wilson_pair(successes: float, n: float) -> Interval | None:
     >>> round(pair.lower, 4), round(pair.upper, 4)
     (0.2535, 0.3682)
     """
-    z = Z_95_TWO_SIDED
     plain = wilson(successes, n, z)
     if plain is None:
         return None

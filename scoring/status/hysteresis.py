@@ -26,7 +26,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 from .status import UNKNOWN, Status
 
-_ALARMS = (Status.WARNING, Status.CRITICAL)
+ALARMS = (Status.WARNING, Status.CRITICAL)
 _SEVERITY = {Status.HEALTHY: 0, Status.WARNING: 1, Status.CRITICAL: 2}
 
 
@@ -102,7 +102,7 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     present = Status.INSUFFICIENT_DATA if held.status is Status.NO_DATA else held.status
     seen = [look.status for look in looks]
     too_little = seen.count(Status.INSUFFICIENT_DATA) == rule.looks
-    if looks[-1].empty or (too_little and not (looks[-1].undecided and present in _ALARMS)):
+    if looks[-1].empty or (too_little and not (looks[-1].undecided and present in ALARMS)):
         return Status.INSUFFICIENT_DATA
     collapsed = seen.count(Status.CRITICAL)
     fallen = collapsed + seen.count(Status.WARNING)
@@ -113,7 +113,7 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     if (instead := contradicted(present, looks[-1])) is not None:
         return instead
     if present is Status.INSUFFICIENT_DATA:
-        good = 0 if looks[-1].undecided or looks[-1].status in _ALARMS else seen.count(Status.HEALTHY)
+        good = 0 if looks[-1].undecided or looks[-1].status in ALARMS else seen.count(Status.HEALTHY)
         sure = good >= rule.needed or (good and not fallen)
         return Status.HEALTHY if sure else present
     if present is Status.HEALTHY:
@@ -131,8 +131,8 @@ def contradicted(present: Status, look: Look) -> Status | None:
     if look.empty:
         return Status.INSUFFICIENT_DATA
     if present is Status.HEALTHY:
-        return Status.INSUFFICIENT_DATA if look.undecided or look.status in _ALARMS else None
-    if present not in _ALARMS:
+        return Status.INSUFFICIENT_DATA if look.undecided or look.status in ALARMS else None
+    if present not in ALARMS:
         return None
     mildest = look.ruled_out
     if mildest is None or _SEVERITY[mildest] > _SEVERITY[present]:

@@ -114,13 +114,14 @@ class Drops:
 
     ``fall`` is the pass ratio since a drop began, which may be a warning; ``collapse`` that of the verdicts since the
     drop was noticed, where they convince that it is critical; ``slide`` the present pass ratio of a service that is
-    worse than a week ago, however slowly it came there. ``series`` is among how many services and rubrics the false
-    alarms are divided.
+    worse than a week ago, however slowly it came there. ``since`` is the estimate of the window's verdicts since the
+    drop began, which people are shown. ``series`` is among how many services and rubrics the false alarms are divided.
     """
 
     fall: float | None = None
     collapse: float | None = None
     slide: float | None = None
+    since: Estimate | None = None
     series: int = 1
 
 
@@ -196,31 +197,30 @@ def _below_by_chance(estimate: Estimate, warning: float) -> Appraisal | None:
 def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
     """The worst that the drops or the sequence show; the sequence has to convince ``series`` times over.
 
-    A drop stands on its own verdicts; what is about the level as it is now must not contradict the window.
+    A drop stands on the verdicts since it began; what is about the level as it is now must not contradict the window.
     """
     contested: Status | None = None
+    fallen = drops.since or estimate
     for level, threshold, since in (
         (Status.CRITICAL, policy.thresholds.critical, drops.collapse),
         (Status.WARNING, policy.thresholds.warning, drops.fall),
     ):
         below = f"below the {level.value} threshold {threshold:g}"
-        if since is not None and round(since, 9) < threshold:
-            return Appraisal(level, f"the pass ratio fell, and is {since:.3f} since: {below}", contested=contested)
+        dropped = since is not None and round(since, 9) < threshold
+        if dropped and round(fallen.lower, 9) <= threshold:
+            return Appraisal(level, f"the pass ratio fell, and what came since is {below}", contested=contested)
         convinced = sequence.evidence(threshold) / drops.series if sequence is not None else 0.0
         slid = level is Status.WARNING and drops.slide is not None and round(drops.slide, 9) < threshold
         is_above = round(estimate.lower, 9) > threshold
-        if is_above and level is Status.CRITICAL and convinced >= _HOLDS:
+        if level is Status.CRITICAL and (dropped or (is_above and convinced >= _HOLDS)):
             contested = level
-        if convinced < 1 and not slid:
-            continue
-        if is_above:
-            if level is Status.WARNING:
-                return _contradicted(estimate, threshold)
-            continue
-        reason = f"the evidence that the pass ratio is {below} is {_times(convinced)} what convinces"
-        if convinced < 1:
-            reason = f"the pass ratio slid from what it was a week ago to {drops.slide:.3f}: {below}"
-        return Appraisal(level, reason, contested=contested)
+        if (convinced >= 1 or slid) and not is_above:
+            reason = f"the evidence that the pass ratio is {below} is {_times(convinced)} what convinces"
+            if convinced < 1:
+                reason = f"the pass ratio slid from what it was a week ago, and is {below} now"
+            return Appraisal(level, reason, contested=contested)
+        if level is Status.WARNING and (convinced >= 1 or slid or dropped):
+            return _contradicted(estimate, threshold)
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -261,13 +262,15 @@ def settled(declared: Declaration, levels: np.ndarray) -> np.ndarray:
 class Followed:
     """What ``Tracked`` knows after each verdict, each field (verdicts, months). Ratios where nothing is alarmed are 1.
 
-    ``fall``, ``collapse`` and ``slide`` are those of ``Drops``; ``evidence`` at each of ``levels``, as a multiple of
-    what convinces; ``effect`` is the design effect, ``early`` the early warning.
+    ``fall``, ``collapse`` and ``slide`` are those of ``Drops``, ``fell_h`` since when a drop is noticed (or infinite);
+    ``evidence`` at each of ``levels``, as a multiple of what convinces; ``effect`` is the design effect, ``early`` the
+    early warning.
     """
 
     fall: np.ndarray
     collapse: np.ndarray
     slide: np.ndarray
+    fell_h: np.ndarray
     levels: tuple[float, ...]
     evidence: np.ndarray
     effect: np.ndarray
@@ -281,9 +284,11 @@ class _Charts:
         self.limits = np.array([chart.limit_any if uneven else chart.limit for chart in charts])
         self.bets, self.goods = (np.array([getattr(chart, name) for chart in charts]) for name in ("bet", "good"))
         self.score, self.weight, self.failed = (np.zeros(rows) for _ in range(3))
-        self.alarmed = np.zeros(rows, bool)
+        self.alarmed, self.since_h = np.zeros(rows, bool), np.full(rows, np.inf)
 
-    def add(self, which: np.ndarray, share: np.ndarray, worth: np.ndarray, passed: np.ndarray) -> None:
+    def add(
+        self, which: np.ndarray, share: np.ndarray, worth: np.ndarray, passed: np.ndarray, now_h: np.ndarray
+    ) -> None:
         bet, good, limit = self.bets[which], self.goods[which], self.limits[which]
         rise = worth * np.log1p(np.maximum(-0.99, bet * share * (good - passed)))
         self.score = np.minimum(np.maximum(0.0, self.score + rise), limit + np.log1p(bet * good))
@@ -291,6 +296,7 @@ class _Charts:
         self.weight = np.where(calm, 0.0, self.weight + share)
         self.failed = np.where(calm, 0.0, self.failed + share * ~passed)
         self.alarmed = ~calm & (self.alarmed | (self.score >= limit - 1e-9))
+        self.since_h = np.where(calm, np.inf, np.minimum(self.since_h, now_h))
 
     @property
     def ratio(self) -> np.ndarray:
@@ -404,7 +410,8 @@ def followed(  # noqa: PLR0915  # one loop: each detector goes by what the other
     held = np.zeros((len(BETS), len(levels), rows))
     none, last = np.zeros(rows, int), np.where(known[:, 0], months.at_h[:, 0], 0.0)
     out = Followed(
-        fall=np.ones((n, rows)), collapse=np.ones((n, rows)), slide=np.ones((n, rows)), levels=levels,
+        fall=np.ones((n, rows)), collapse=np.ones((n, rows)), slide=np.ones((n, rows)),
+        fell_h=np.full((n, rows), np.inf), levels=levels,
         evidence=np.zeros((n, len(levels), rows), np.float32), effect=np.ones((n, rows), np.float32),
         early=np.zeros((n, rows), bool),
     )  # fmt: skip
@@ -419,9 +426,9 @@ def followed(  # noqa: PLR0915  # one loop: each detector goes by what the other
         after, lost = after + share * (seen & gate), lost + share * (seen & gate & ~passed)
         evidence = wealth.mean(axis=0)
         below = gate & ((evidence >= convincing) | (below & (evidence > 1)))
-        collapse.add(none, share, worth, passed)
-        slide.add(_of_usual(usual, anchor.lower), share, worth, passed)
-        fall.add(_of_usual(usual, short.lower), share, worth, passed)
+        collapse.add(none, share, worth, passed, now)
+        slide.add(_of_usual(usual, anchor.lower), share, worth, passed, now)
+        fall.add(_of_usual(usual, short.lower), share, worth, passed, now)
         open_ = fall.alarmed | collapse.alarmed
         fresh = ~open_ | ~gate
         wealth, after, lost = np.where(fresh, 1.0, wealth), np.where(fresh, 0.0, after), np.where(fresh, 0.0, lost)
@@ -434,6 +441,7 @@ def followed(  # noqa: PLR0915  # one loop: each detector goes by what the other
         for mean in (short, recent, anchor):
             mean.add(worth * share, share, passed, elapsed)
         out.fall[k] = fall.ratio
+        out.fell_h[k] = np.where(fall.alarmed, fall.since_h, np.where(collapse.alarmed, collapse.since_h, np.inf))
         out.collapse[k] = np.where(below & (after > 0), 1 - lost / np.maximum(after, 1e-300), 1.0)
         between = np.maximum(anchor.weight - recent.weight, 1e-9)
         ahead = np.minimum(0.25, recent.weight / between)
@@ -488,12 +496,14 @@ def _looked_at(
     begin = np.searchsorted(at, times_h - declared.window_ns / HOUR_NS, side="right")
     longest = np.searchsorted(at, times_h - declared.longest_ns / HOUR_NS, side="right")
     begin = np.minimum(begin, np.maximum(end - needed, longest))
-    w, w2, lost, failures = (x[end] - x[begin] for x in sums)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        n = np.where(w2 > 0, w * w / np.maximum(w2, 1e-300) / effect, 0.0)
-        ratio = np.where(w > 0, 1 - lost / np.maximum(w, 1e-300), 1.0)
+    n, ratio, failures = _estimated(sums, begin, end, effect)
     size = np.maximum(n, 1e-9)
     least_shown, upper = _lower_of_pair(ratio, size), 1 - _lower_of_pair(1 - ratio, size)
+    fell_h = known.fell_h[place, month]
+    fell = np.where(np.isfinite(fell_h), np.searchsorted(at, fell_h, side="left"), 0)
+    m, since, _ = _estimated(sums, np.minimum(np.maximum(begin, fell), place), end, effect)
+    chosen = _Z_OF_BEGINS[np.minimum(failures, len(_Z_OF_BEGINS) - 1).astype(int)]
+    least_since = _lower_of_pair(since, np.maximum(m, 1e-9), np.where(fell > begin, chosen, Z_95_TWO_SIDED))
     any_ = end > begin
     bounds, margin = declared.policy.thresholds, declared.rule.recovery_margin
 
@@ -501,23 +511,36 @@ def _looked_at(
         warning, critical = bounds.warning + more, bounds.critical + more
         first = 2 if more else 0
         strong = known.evidence[place, :, month] >= 1
-        collapsed = (known.collapse[place, month] < critical) | (strong[:, first + 1] & (least_shown <= critical))
+        dropped = (known.collapse[place, month] < critical) & (least_since <= critical)
+        collapsed = dropped | (strong[:, first + 1] & (least_shown <= critical))
         shown = strong[:, first] | (known.slide[place, month] < warning)
-        fallen = (known.fall[place, month] < warning) | (shown & (least_shown <= warning))
-        calm = np.where(n < least, -1, np.where(shown | (upper < warning), -2, 0))
+        below = known.fall[place, month] < warning
+        fallen = (below & (least_since <= warning)) | (shown & (least_shown <= warning))
+        calm = np.where(n < least, -1, np.where(shown | below | (upper < warning), -2, 0))
         return np.where(any_, np.where(collapsed, 2, np.where(fallen, 1, calm)), -1)
 
     plain, raised = at_level(0.0), at_level(margin)
     above = np.where(least_shown > bounds.warning, 1, np.where(least_shown > bounds.critical, 2, 0))
-    bad = (upper < bounds.warning + margin) & (failures >= declared.policy.min_failures)
-    bound = np.where(bad, np.where(upper < bounds.critical + margin, 2, 1), 0)
-    raised = np.where((n < least) & (raised < 1), -1, np.maximum(raised, bound))
+    still = np.where(ratio < bounds.critical + margin, 2, np.where(ratio < bounds.warning + margin, 1, 0))
+    raised = np.where((n < least) & (raised < 1), -1, np.maximum(raised, still))
     return plain, raised, np.where(any_, above, 0)
 
 
-def _lower_of_pair(ratio: np.ndarray, n: np.ndarray) -> np.ndarray:
+_Z_OF_BEGINS = np.array([NormalDist().inv_cdf(1 - 0.025 / max(1, begins)) for begins in range(1_000)])
+"""The quantile of the interval of what came since one of so many failures."""
+
+
+def _estimated(
+    sums: Sequence[np.ndarray], begin: np.ndarray, end: np.ndarray, effect: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the verdicts from ``begin`` to ``end``: the effective sample size, the pass ratio, the failures."""
+    w, w2, lost, failures = (x[end] - x[begin] for x in sums)
+    n = np.where(w2 > 0, w * w / np.maximum(w2, 1e-300) / effect, 0.0)
+    return n, np.where(w > 0, 1 - lost / np.maximum(w, 1e-300), 1.0), failures
+
+
+def _lower_of_pair(ratio: np.ndarray, n: np.ndarray, z: np.ndarray | float = Z_95_TWO_SIDED) -> np.ndarray:
     """The lower bound of ``interval.wilson_pair``."""
-    z = Z_95_TWO_SIDED
     plain = (n * ratio + z * z / 2 - z * np.sqrt(n * ratio * (1 - ratio) + z * z / 4)) / (n + z * z)
     root = np.maximum(0.0, z * z - 2 - 1 / n + 4 * ratio * (n * (1 - ratio) + 1))
     corrected = np.maximum(0.0, (2 * n * ratio + z * z - 1 - z * np.sqrt(root)) / (2 * (n + z * z)))

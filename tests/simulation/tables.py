@@ -35,6 +35,7 @@ from simulated import ADAPTIVE, BOUND, PLAIN, RUBRIC, SEQUENCE, described  # noq
 from sidejudge.scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402  # the path is set first
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson, wilson_pair  # noqa: E402  # the path is set first
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence  # noqa: E402  # the path is set first
+from sidejudge.scoring.status.status import Thresholds  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "docs" / "reference" / "status.md"
 MODES = {"plain average": PLAIN, "adaptive": ADAPTIVE, "bound": BOUND, "sequence": SEQUENCE}
@@ -42,6 +43,7 @@ RATES = (20, 50, 120)
 HEALTHY = (0.95, 0.90, 0.87)
 DEGRADED = (0.80, 0.75, 0.60)
 MONTHS, RUNS, MONTH_H = 30, 100, 720.0
+_CELL_MONTHS = 20
 BEFORE_H, AFTER_H = 24.0, 120.0
 KINDS = {
     "independent": Traffic(per_hour=50),
@@ -225,6 +227,60 @@ def goals_table() -> str:
     return "\n## Goals\n\n" + text + table(("goal", *methods), rows)
 
 
+def cells_table() -> str:
+    """Cells at the edges of what the default is for: near a threshold, thin, short, with one threshold alone."""
+    rows: list[tuple[str, str]] = []
+
+    def put(cell: str, found: str) -> None:
+        rows.append((cell, found))
+        progress(rows[-1])
+
+    def month(ratio: float, per_hour: float = 50.0, declared: Declaration = ADAPTIVE) -> np.ndarray:
+        """(looks, months) of constant months."""
+        rng = np.random.default_rng([9, int(1_000 * ratio), int(per_hour)])
+        months = drawn(rng, Traffic(per_hour=per_hour), months=_CELL_MONTHS, hours=MONTH_H, good=ratio)
+        return adaptive_force(declared, months, looks(declared, months))
+
+    def shares(force: np.ndarray) -> str:
+        parts = {"healthy": force == 0, "undecided": force == -1, "warning": force == 1, "critical": force == 2}
+        return ", ".join(f"{name} {np.mean(part):.1%}" for name, part in parts.items())
+
+    for ratio in (0.86, 0.70):
+        force = month(ratio)
+        begun = {
+            level: a_month(goals.begun(force, code), _CELL_MONTHS) for level, code in (("warning", 1), ("critical", 2))
+        }
+        put(
+            f"constant {ratio:.2f}",
+            f"{shares(force)}; a month {begun['warning']} begin warning, {begun['critical']} critical",
+        )
+    alone = replace(ADAPTIVE, policy=replace(ADAPTIVE.policy, thresholds=Thresholds(warning=0.70, critical=0.70)))
+    put(
+        "constant 0.75, both thresholds 0.70",
+        f"{a_month(goals.begun(month(0.75, declared=alone), 2), _CELL_MONTHS)} critical a month",
+    )
+    force = month(0.90, 1.0)
+    put(
+        "one verdict an hour, constant 0.90",
+        f"{shares(force)}; {a_month(goals.begun(force), _CELL_MONTHS)} false warnings a month",
+    )
+    put("one verdict an hour, 0.96 to 0.60", f"warning after {delays(ADAPTIVE, Traffic(per_hour=1), 0.60)} minutes")
+    rng, begin_h = np.random.default_rng(30), 6.0
+    months = drawn(rng, Traffic(per_hour=600), months=90, hours=begin_h + 0.5, good=0.96)
+    outage = (months.at_h >= begin_h) & (months.at_h < begin_h + 0.05)
+    months = replace(months, passed=np.where(outage, rng.random(outage.shape) < 0.30, months.passed))
+    times_h = looks(ADAPTIVE, months)
+    plain = np.stack(list(bound_levels(PLAIN, months, times_h)), axis=1)
+    for mode, found in (("adaptive", adaptive_force(ADAPTIVE, months, times_h)), ("plain average", plain)):
+        hits = [goals.count_within(goals.first_h(found, times_h, begin_h, code), begin_h + 0.1)[0] for code in (1, 2)]
+        put(
+            f"0.30 for three minutes at 600 an hour, {mode}",
+            f"of 90 within six minutes: {hits[0]} warning, {hits[1]} critical",
+        )
+    text = f"50 verdicts an hour but where stated, {_CELL_MONTHS} months a cell, mode `adaptive` but where stated.\n\n"
+    return "\n## At the edges\n\n" + text + table(("cell", "found"), rows)
+
+
 def fallen_table() -> str:
     """Alarms of a service that fell and is still healthy, in the month after that."""
     rows = []
@@ -406,20 +462,31 @@ def run_length_table() -> str:
     return "\n## Run lengths of the early warning\n\n" + text + table(head, rows)
 
 
+def put_in(page: str, section: str) -> str:
+    """The page with a section in place of that of the same title, or before the last."""
+    title = section.split("\n")[1]
+    begin = page.find(f"\n{title}\n")
+    if begin < 0:
+        begin = page.index("\n## How to read it\n")
+        return page[:begin] + section + page[begin:]
+    return page[:begin] + section + page[page.index("\n## ", begin + 1) :]
+
+
 def progress(row: Sequence[str]) -> None:
     print(" | ".join(row), flush=True)  # noqa: T201 - it takes minutes
 
 
 if __name__ == "__main__":
-    head = HEAD.format(described=described(BOUND), months=MONTHS, budget=ADAPTIVE.false_alarms)
-    parts = [
-        head,
-        goals_table(),
-        false_alarm_table(),
-        delay_table(),
-        kinds_table(),
-        fallen_table(),
-        coverage_table(),
-        promise_table(),
-    ]
-    PAGE.write_text("".join([*parts, run_length_table(), READING]), encoding="utf-8")
+    sections = {
+        "goals": goals_table, "edges": cells_table, "false-alarms": false_alarm_table, "delays": delay_table,
+        "kinds": kinds_table, "fallen": fallen_table, "coverage": coverage_table, "promise": promise_table,
+        "run-lengths": run_length_table,
+    }  # fmt: skip
+    if sys.argv[1:]:  # these alone: the rest of the page stays as it was measured
+        text = PAGE.read_text(encoding="utf-8")
+        for name in sys.argv[1:]:
+            text = put_in(text, sections[name]())
+    else:
+        head = HEAD.format(described=described(BOUND), months=MONTHS, budget=ADAPTIVE.false_alarms)
+        text = "".join([head, *(section() for section in sections.values()), READING])
+    PAGE.write_text(text, encoding="utf-8")

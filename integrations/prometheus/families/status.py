@@ -44,7 +44,8 @@ LAST_VERDICT = gauge(
 )  # fmt: skip
 WINDOW_REACH = gauge(
     "sidejudge_window_reach_seconds", labels=WHO,
-    help="How far back the window of the status reaches: further than `alerts.window` where traffic is thin.",
+    help="How far back the window of the status reaches: further than `alerts.window` where traffic is thin, "
+    "to the fall alone while an alarm stands on one.",
 )  # fmt: skip
 STATUS_SINCE = gauge(
     "sidejudge_status_since_timestamp_seconds", labels=WHO,

@@ -188,8 +188,10 @@ class FleetWindows:
 
     def estimate(self, key: Key) -> Estimate | None:
         """The pass ratio and its bounds; ``None`` when no verdict in the window passed or failed."""
-        whole = self._whole(key)
-        plain = self._plain(key, whole)
+        return self._estimate(key, self._whole(key))
+
+    def _estimate(self, key: Key, whole: KeySlice, begins: int = 1) -> Estimate | None:
+        plain = self._plain(key, whole, begins)
         cascade = CascadeSums.read(whole.sums)
         if plain is None or cascade is None:
             return plain
@@ -197,11 +199,16 @@ class FleetWindows:
 
     def status(
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
-        drops: Drops | None = None,
+        drops: Drops | None = None, *, since_ns: int | None = None,
     ) -> ServiceStatus:  # fmt: skip
-        """The status of this key by the numbers of the latest ``advance``; ``now_ns`` is that moment."""
-        del now_ns
-        whole, estimate = self._whole(key), self.estimate(key)
+        """The status of this key by the numbers of the latest ``advance``; ``now_ns`` is that moment.
+
+        ``since_ns``: as ``Windows`` has it, from the slice on in which that moment is.
+        """
+        whole, begins, reach_ns = self._whole(key), 1, self._reach(self._windows.get(key))
+        if since_ns is not None and now_ns - reach_ns < since_ns:
+            whole, begins, reach_ns = self._since(key, since_ns), whole.sums.n("failures"), now_ns - since_ns
+        estimate = self._estimate(key, whole, begins)
         sums, plain, cascade = whole.sums, self._plain(key, whole), CascadeSums.read(whole.sums)
         return ServiceStatus(
             service=key.service, environment=key.environment, rubric=key.rubric,
@@ -214,8 +221,15 @@ class FleetWindows:
                 missing_weight=sums.total("incomplete_weight"),
             ),
             thresholds=policy.thresholds, cascade=cascade.snapshot(plain) if cascade is not None else None,
-            reach_ns=self._reach(self._windows.get(key)),
+            reach_ns=reach_ns,
         )  # fmt: skip
+
+    def _since(self, key: Key, since_ns: int) -> KeySlice:
+        found, window = KeySlice(), self._windows.get(key)
+        for number, part in window.slices.items() if window is not None else ():
+            if end_ns(number) > since_ns:
+                found.merge(part)
+        return found
 
     def details(self, key: Key, watched: WatchedWindow) -> Details:
         """What the key's verdicts show beside the pass ratio."""
@@ -242,19 +256,19 @@ class FleetWindows:
         window = self._windows.get(key)
         return window.whole if window is not None else KeySlice()
 
-    def _plain(self, key: Key, whole: KeySlice) -> Estimate | None:
+    def _plain(self, key: Key, whole: KeySlice, begins: int = 1) -> Estimate | None:
         return self._share(
             whole.sums, "", clusters=whole.sums.n("alone") + len(whole.clusters) if whole.clusters else None,
-            design_effect=self.design.get(key, 1.0),
+            design_effect=self.design.get(key, 1.0), begins=begins,
         )  # fmt: skip
 
     def _share(
-        self, sums: ExactSums, prefix: str, *, clusters: int | None = None, design_effect: float = 1.0
+        self, sums: ExactSums, prefix: str, *, clusters: int | None = None, design_effect: float = 1.0, begins: int = 1
     ) -> Estimate | None:
         return from_sums(
             n=sums.n(f"{prefix}n"), failures=sums.n(f"{prefix}failures"), weight=sums.total(f"{prefix}weight"),
             failed_weight=sums.total(f"{prefix}failed_weight"), squared_weight=sums.total(f"{prefix}squared_weight"),
-            clusters=clusters, design_effect=design_effect,
+            clusters=clusters, design_effect=design_effect, begins=begins,
         )  # fmt: skip
 
 

@@ -256,7 +256,8 @@ class Notifier:
             transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
             stated=found.stated,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
-            changed_ns=found.changed_ns, at_ns=now_ns, examples=(), failure=None, explained=None,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns, examples=(), failure=None,
+            explained=None,
         )  # fmt: skip
         if condition.examples and here.alert.stage is Stage.FIRING:
             return await asyncio.to_thread(self._illustrate, event, here.alert.since_ns - HOUR_NS)

@@ -62,7 +62,7 @@ async def test_a_real_one_takes_an_alert_passes_it_on_once_and_then_its_end(real
         alert["annotations"]["summary"]
         == "Critical: checkout, production: 73 of 100 fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)"
     )
-    assert "58.3% pass (between 52.1% and 64.2% with 95 % confidence, n = 120)" in alert["annotations"]["description"]
+    assert "27.0% pass (between 14.1% and 44.6% with 95 % confidence, n = 100)" in alert["annotations"]["description"]
     assert TRACES[0] in alert["annotations"]["description"]
     assert alert["annotations"]["runbook_url"] == "https://r.example/pass-rate-critical"
     assert alert["generatorURL"] == f"https://t.example/{TRACES[0]}"

@@ -45,7 +45,7 @@ async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
     assert [block["type"] for block in stated["blocks"]] == ["header", "section", "section", "section"]
     assert stated["blocks"][0]["text"] == {"type": "plain_text", "text": stated["text"]}
     _, facts, examples, runbook = texts(stated)
-    assert "58.3% pass (between 52.1% and 64.2% with 95 % confidence, n = 120); the limit is 70.0%." in facts
+    assert "27.0% pass (between 14.1% and 44.6% with 95 % confidence, n = 100); the limit is 70.0%." in facts
     assert f"2. {TRACES[1]}, scored 0.12: 19 of 20 questions" in examples
     assert f"<https://t.example/{TRACES[1]}?a=1&amp;b=2|open>" in examples
     assert runbook == "What to do: <https://r.example/pass-rate-critical|pass-rate-critical>"
@@ -63,7 +63,7 @@ def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
     stated = message(group)
     assert stated["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"
     _, critical, warning, resolved = texts(stated)
-    assert critical.startswith(f"{TITLE}. Measured in the window: 58.3% pass")
+    assert critical.startswith(f"{TITLE}. Measured since 2026-11-21 09:58 UTC: 27.0% pass")
     assert f"<https://t.example/{TRACES[0]}?a=1&amp;b=2|open>" in critical
     assert warning.startswith("Warning: Traces depart")
     assert resolved.startswith("Resolved: ")

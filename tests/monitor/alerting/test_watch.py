@@ -100,7 +100,37 @@ def test_adaptive_calls_nothing_healthy_while_both_bounds_of_the_window_say_othe
             break
     (shown,) = played.watch.service_statuses(played.now_ns)
     assert shown.appraisal.status is Status.HEALTHY, "it recovers once the window is past"
-    assert shown.estimate.upper >= 0.87
+    assert shown.estimate.pass_ratio >= 0.87
+
+
+def test_an_alarm_that_a_fall_raised_shows_what_came_since_the_fall_everywhere():
+    played = Played(replace(QUICK, policy=Policy(mode="adaptive")))
+    played.minutes(90, per_minute=4, ratio=0.96)
+    while played.minutes(1, per_minute=4, ratio=0.4)[-1] is not Status.CRITICAL:
+        pass
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    whole = played.windows.estimate(KEY, played.now_ns)
+    assert whole.lower > 0.70, "the hour holds what passed before: it alone would rule out what is said"
+    assert shown.estimate.upper < 0.70
+    found = next(alert.finding for (name, _), alert in played.watch.alerts.items() if name == "pass_rate_critical")
+    figures = (shown.estimate.pass_ratio, shown.estimate.lower, shown.estimate.upper, shown.estimate.n)
+    assert (found.value, found.lower, found.upper, found.n) == figures
+    assert found.measured_ns == found.changed_ns == played.now_ns - shown.reach_ns
+    since = [each for each in played.windows.members(KEY, played.now_ns) if each.at_ns >= found.measured_ns]
+    assert (len(since), sum(not each.passed for each in since)) == (shown.estimate.n, shown.estimate.failures)
+
+
+@pytest.mark.parametrize(("mode", "trickle"), [("adaptive", None), ("adaptive", 1.0), ("bound", 1.0)])
+def test_no_alert_is_over_because_a_window_empties(mode, trickle):
+    declared = Declaration(policy=Policy(mode=mode))
+    played = Played(declared)
+    played.windows = windows_of(declared)
+    played.watch = Watch(declared, played.windows)
+    played.minutes(60, ratio=0.96)
+    assert played.minutes(60, ratio=0.77)[-1] is Status.WARNING
+    for minute in range(100):  # nothing, or one verdict in twenty minutes
+        played.minutes(1, per_minute=int(trickle is not None and minute % 20 == 0), ratio=trickle or 0.0)
+    assert "pass_rate_warning" not in [condition for condition, turn, _ in played.reported if turn == "resolved"]
 
 
 def test_silence_is_told_as_such_and_is_no_recovery():

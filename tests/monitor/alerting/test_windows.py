@@ -109,6 +109,18 @@ def test_means_are_weighted_as_the_estimate_is():
     assert (standing.forced, standing.estimate.n) == (1, 3)
 
 
+def test_a_window_that_reaches_back_to_a_moment_holds_what_came_since_with_an_interval_for_any_such_moment():
+    windows, policy = Windows(WINDOW), Policy()
+    for number in range(60):
+        windows.add(KEY, seen(str(number), 1000 + number, passed=number < 40 or number % 2 == 0, composite=number / 60))
+    whole, cut = windows.status(KEY, 1060, policy), windows.status(KEY, 1060, policy, since_ns=1040)
+    assert (cut.estimate.n, cut.estimate.failures, cut.estimate.pass_ratio, cut.reach_ns) == (20, 10, 0.5, 20)
+    assert cut.composite_mean == pytest.approx(sum(range(40, 60)) / 20 / 60)
+    alone = estimate((number % 2 == 0, 1.0) for number in range(20))
+    assert cut.estimate.lower < alone.lower < alone.upper < cut.estimate.upper, "the moment was chosen among failures"
+    assert windows.status(KEY, 1060, policy, since_ns=900) == whole, "it began before the window"
+
+
 def test_a_policy_may_depend_on_the_rubric():
     windows = Windows(WINDOW)
     for identity in "abcd":

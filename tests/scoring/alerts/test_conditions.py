@@ -288,9 +288,9 @@ def test_a_pass_ratio_has_one_interval_in_statuses_reasons_and_alerts():
 @pytest.mark.parametrize(
     ("alarmed", "share", "said"),
     [
-        (True, 1.07, "about 75.0% pass instead of the usual 90.0%: the evidence is 1.1 times what"),
-        (True, 0.4, "about 75.0% pass instead of the usual 90.0%: the evidence is 40% of what"),
-        (False, 0.0, "90.0% pass, as usual: the evidence for a fall to 75.0% is 0% of what"),
+        (True, 1.07, "usually 90.0% pass; the evidence for a fall to 75.0% is 1.1 times what"),
+        (True, 0.4, "usually 90.0% pass; the evidence for a fall to 75.0% is 40% of what"),
+        (False, 0.0, "usually 90.0% pass; the evidence for a fall to 75.0% is 0% of what"),
     ],
 )
 def test_a_change_is_said_in_words_that_a_tired_person_understands(alarmed, share, said):

@@ -24,7 +24,7 @@ def at(minute: int, transition: AlertTransition = AlertTransition.FIRING, **chan
 def test_what_fired_and_is_over_says_when_and_on_what():
     (one,) = reported(at(12), at(40, AlertTransition.RESOLVED, value=0.9))
     assert (one.began_ns, one.ended_ns) == (SINCE_NS + 12 * MINUTE_NS, SINCE_NS + 40 * MINUTE_NS)
-    assert (one.value, one.n, one.silent, one.muted) == (0.583, 120, False, False)
+    assert (one.value, one.n, one.silent, one.muted) == (0.27, 100, False, False)
     assert json.loads(json.dumps(one.to_json()))["labels"]["service"] == "checkout"
 
 

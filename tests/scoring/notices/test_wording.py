@@ -25,12 +25,14 @@ LINKED = Wording(trace_url="https://langfuse.example/traces/{trace_id}", runbook
 QUIET = Wording(reasons=False)
 OVER = {"transition": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS,
         "value": 0.93, "lower": 0.89, "upper": 0.96, "n": 131, "examples": (),
+        "measured_ns": SINCE_NS + 35 * MINUTE_NS,
         "stated": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
 BUDGET = event(
     condition="judge_budget", severity=Severity.WARNING, title="The judge's budget is nearly spent",
     runbook="judge-budget", labels=(("period", "hour"),), stated="$1.84 of $2.00 spent this hour",
     meaning="fewer cases are judged until the period is over; estimates stay unbiased, with wider bounds",
-    value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, examples=(), failure=None, explained=None,
+    value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, measured_ns=None, examples=(), failure=None,
+    explained=None,
     at_ns=SINCE_NS,
 )  # fmt: skip
 DAY = DailyReportText(
@@ -131,7 +133,30 @@ def test_a_trace_id_that_is_no_id_cannot_leave_its_place_in_the_link():
     assert LINKED.trace("../x?y=<z>|é") == "https://langfuse.example/traces/..%2Fx%3Fy%3D%3Cz%3E%7C%C3%A9"
 
 
-def test_a_title_counts_failures_since_the_quality_fell_and_not_since_the_alert_began():
-    assert "73 of 100 fail qa since 2026-11-21 09:58 UTC" in headline(event())
-    known = headline(event(changed_ns=None))  # nothing shows when it fell: the window's figure, as everywhere else
-    assert known.startswith("Critical: checkout, production: 58.3% pass qa; it began ")
+@pytest.mark.parametrize(
+    ("changes", "stated"),
+    [
+        ({}, "73 of 100 fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)"),
+        ({"value": 0.2712}, "72.9% (n = 100) fail qa since 2026-11-21 09:58 UTC (4 of 100 in the day before)"),
+        (  # it is long ago: of the window
+            {"measured_ns": SINCE_NS - 48 * MINUTE_NS},
+            "73 of 100 fail qa within 1 hour; it began about 2026-11-21 09:58 UTC (4 of 100 in the day before)",
+        ),
+        (  # nothing shows when it fell
+            {"measured_ns": SINCE_NS - 48 * MINUTE_NS, "changed_ns": None},
+            "73 of 100 fail qa within 1 hour; alert since 2026-11-21 10:03 UTC",
+        ),
+        ({"measured_ns": None, "explained": None}, "73 of 100 fail qa; it began about 2026-11-21 09:58 UTC"),
+    ],
+)
+def test_a_title_has_the_figure_of_the_alert_and_of_what_time_it_is(changes, stated):
+    assert headline(event(**changes)) == f"Critical: checkout, production: {stated}"
+
+
+def test_an_early_warning_says_that_it_is_one():
+    early = event(
+        condition="pass_rate_change", severity=Severity.INFO, value=0.9, measured_ns=SINCE_NS - 48 * MINUTE_NS
+    )
+    assert headline(early).startswith(
+        "Info: checkout, production: 10 of 100 fail qa within 1 hour; the pass rate seems to be falling since 2026-11"
+    )
