@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, seen
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import Bands
 from sidejudge.scoring.result.result import MATCHING, Failed, Judgement, Scored, Unavailable, lowest_steps
@@ -325,7 +325,7 @@ def _body(
         "name": name,
         "value": value,
         "dataType": data_type,
-        "comment": label(reason, MAX_COMMENT) or None,
+        "comment": label(seen(reason), MAX_COMMENT) or None,
         "environment": environment(verdict.environment),
         "metadata": dict(metadata),
     }

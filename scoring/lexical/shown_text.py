@@ -59,6 +59,15 @@ def plain(text: str) -> str:
     return text
 
 
+def seen(text: str) -> str:
+    r"""The text with its number in place of a character that cannot be seen, or that turns others round.
+
+    >>> seen("a\u202eb\x9b31m")
+    'a[U+202E]b[U+009B]31m'
+    """
+    return text if text.isascii() and text.isprintable() else text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
 MAX_LABEL = 60
 """Characters of one name, key or id."""
 MAX_LABELS = 20

@@ -56,6 +56,15 @@ def test_every_score_of_every_rubric_is_declared_and_fits_what_langfuse_takes(ru
         assert len(body["comment"] or "") <= MAX_COMMENT + 1
 
 
+def test_a_comment_holds_nothing_that_cannot_be_seen_or_turns_others_round():
+    reason = "</td><script>\x9b31m\u202egnp\u2066 \x1b]0;x\x07 \r\nnext \ud800"
+    hostile = Scored(value=1.0, method=Method.JUDGE, reason=reason, judgements=(JUDGED,))
+    rubric = RUBRICS["qa"]
+    comments = [body["comment"] or "" for body in scores_of(verdict(rubric, question_score_accuracy=hostile), rubric)]
+    assert any("<script>[U+009B]31m[U+202E]gnp[U+2066] [U+001B]]0;x[U+0007] \nnext" in each for each in comments)
+    assert all(each.replace("\n", "").isprintable() for each in comments)
+
+
 def test_a_score_tells_method_version_judge_prompt_probability_coverage_flags_and_revision():
     rubric = RUBRICS["qa"]
     (body,) = [b for b in scores_of(verdict(rubric), rubric) if b["name"] == "qa_question_score_accuracy"]
