@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -151,3 +152,30 @@ def test_healthy_is_never_said_below_the_threshold_in_the_other_modes_either(cou
         if found is not None and status is Status.CRITICAL:
             assert found.lower <= each.thresholds.critical
     assert len(seen) > 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_late_verdicts_revisions_huge_weights_a_clock_set_back_and_restarts_do_not_change_that(seed):
+    declared, chance = Declaration(), random.Random(seed)
+    windows = windows_of(declared)
+    watch, now_ns, ratio, past = Watch(declared, windows), 10**18, 0.95, []
+    for minute in range(150):
+        now_ns += MINUTE_NS - (90 * MINUTE_NS if minute == 110 else 0)
+        ratio = chance.choice([0.95, 0.75, 0.5, 0.0, 0.99]) if minute % 40 == 39 else ratio
+        for place in range(2):
+            late_ns = chance.choice([20, 70]) * MINUTE_NS if chance.random() < 0.1 else 0
+            weight = chance.choice([20.0, 1e6]) if chance.random() < 0.05 else 1.0
+            seen = Observation(
+                identity=f"{minute}-{place}", at_ns=now_ns - late_ns, passed=chance.random() < ratio, weight=weight
+            )
+            windows.add(KEY, seen)
+            watch.learn(KEY, seen)
+            past.append(seen)
+        for seen in past[-20:] if minute % 10 == 0 else ():
+            windows.add(KEY, replace(seen, passed=chance.random() < 0.5, revision=2))
+        watch.look(Observed(now_ns=now_ns), {}, {})
+        assert {held(each) for each in watch.service_statuses(now_ns)}
+        if minute % 50 == 0:
+            kept = watch.to_memory()
+            watch = Watch(declared, windows)
+            watch.restore(kept)
