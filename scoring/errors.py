@@ -54,7 +54,8 @@
     monitor.ingest
         UnreadError  AddressError  CertificateError
     monitor.offline
-        NoReferencesError  StoppedError  PairFileError  NotWrittenError  ElsewhereError  NoDatasetError  UnfitSdkError
+        NoReferencesError  StoppedError  PairFileError  NotWrittenError  NoDatasetError  UnfitSdkError
+        ElsewhereError  WorkersLostError
         GuardError
         AnotherRunError  TableError  JudgeOutError  OtherConfigError  MetadataError  UnusableError  OutputError
         AnswerError*  AgentUnreachableError  SelectionError*  TestSetError
