@@ -70,7 +70,7 @@ def _is_counted(event: AlertEvent) -> bool:
 def _since_when(event: AlertEvent) -> str:
     """Of what time the event's figure is, when it began, and what was before that."""
     known, began_ns, from_ns = event.explained, event.changed_ns, event.measured_ns
-    within = "" if from_ns is None else f" within {lasting(event.at_ns - from_ns)}"
+    within = "" if from_ns is None else f" within {lasting(event.at_ns - from_ns).removeprefix('less than ')}"
     if began_ns is None:  # what failed since the alert itself began is not what broke
         return f"{within}; alert since {when(event.since_ns)}"
     was = ""

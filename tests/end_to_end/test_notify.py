@@ -98,7 +98,8 @@ def test_traffic_that_turns_bad_is_one_page_everywhere_and_its_recovery_one_mess
         (page,), (end,) = alerts(hook.taken, "firing"), alerts(hook.taken, "resolved")
         assert page["fingerprint"] == end["fingerprint"]
         told, over = in_slack(slack, "")
-        assert told.startswith(f"🔴 Critical: call-quality, demo: {page['value']:.1%} pass qa; it began ")
+        failed = round((1 - page["value"]) * page["n"])
+        assert told.startswith(f"🔴 Critical: call-quality, demo: {failed} of {page['n']} fail qa within ")
         assert over == "✅ Resolved: Too few traces pass – call-quality, demo, qa"
         (critical_page,) = [got.json for got in hook.taken if page in got.json["alerts"]]
         assert f"What broke: {page['failure']['reason']} (" in critical_page["text"]
