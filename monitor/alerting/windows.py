@@ -295,11 +295,12 @@ class Windows:
     ) -> ServiceStatus:  # fmt: skip
         """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence.
 
-        ``since_ns``: the window reaches no further back than to that moment, which was chosen among all failures in it.
+        ``since_ns``: the window reaches no further back than to that moment, which was chosen among all failures in it,
+        unless a clock that was set back has it in the future.
         """
         window, begins = self._at(key, now_ns), 1
         reach_ns = self._reach(window, now_ns)
-        if window is not None and since_ns is not None and now_ns - reach_ns < since_ns:
+        if window is not None and since_ns is not None and now_ns - reach_ns < since_ns < now_ns:
             window, begins, reach_ns = window.since(since_ns), window.failures, now_ns - since_ns
         estimate = self._estimate(key, window, begins)
         return ServiceStatus(

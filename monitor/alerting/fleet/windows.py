@@ -206,7 +206,7 @@ class FleetWindows:
         ``since_ns``: as ``Windows`` has it, from the slice on in which that moment is.
         """
         whole, begins, reach_ns = self._whole(key), 1, self._reach(self._windows.get(key))
-        if since_ns is not None and now_ns - reach_ns < since_ns:
+        if since_ns is not None and now_ns - reach_ns < since_ns < now_ns:
             whole, begins, reach_ns = self._since(key, since_ns), whole.sums.n("failures"), now_ns - since_ns
         estimate = self._estimate(key, whole, begins)
         sums, plain, cascade = whole.sums, self._plain(key, whole), CascadeSums.read(whole.sums)
