@@ -52,8 +52,11 @@ STALE_NS: Final = 5 * 60 * 10**9
 _STATE: Final = "alerts/state"
 _OVERLAP_S: Final = 60.0
 """How far each reading goes back behind the last: a transaction that took so long is not missed."""
-_GRACE: Final = 1
-"""Slices that are waited for until verdicts are followed in their order; what comes later is followed when it comes."""
+_GRACE_NS: Final = 30 * 10**9
+"""Time for which slices are waited for until verdicts are followed in their order: two rounds of ``fleet.every``.
+
+What comes later is followed when it comes.
+"""
 _MOST_SENT: Final = 200
 _MOST_AHEAD: Final = 60
 """Slices ahead of the leader's clock that still count; what is later is of a broken clock, and would never leave."""
@@ -316,8 +319,15 @@ class _Leader:
         self._looked_ns = self._read_ns = 0
 
     def is_due(self, now_ns: int) -> bool:
-        """Whether a look is due. A round comes a little early or late."""
-        return now_ns - self._looked_ns >= self._declared.look_ns - 10**9
+        """Whether a look is due. A round comes a little early or late.
+
+        A look comes with a slice that has just become complete, up to half a slice's time early: between two it would
+        find nothing new, and the next slice would wait for the look after it.
+        """
+        since_ns, look_ns = now_ns - self._looked_ns, self._declared.look_ns
+        if look_ns < SLICE_NS:
+            return since_ns >= look_ns - 10**9
+        return since_ns >= look_ns - SLICE_NS // 2 and _complete(now_ns) > _complete(self._looked_ns)
 
     def wants_more(self, rows: Sequence[SliceRow], now_ns: int, reach_s: float) -> bool:
         """Take in what was published in the last ``reach_s``; whether some window reaches further back."""
@@ -336,7 +346,7 @@ class _Leader:
         """Take in what was published, follow what is complete, look, and state what was found."""
         self._take(rows, now_ns)
         self._read_ns = now_ns
-        complete = slice_of(now_ns) - 1 - _GRACE
+        complete = _complete(now_ns)
         for number in sorted(each for each in self._firsts if each <= complete):
             for key, firsts in sorted(self._firsts.pop(number).items()):
                 verdicts = {first: n for first, n in firsts.items() if isinstance(first, First)}
@@ -445,6 +455,11 @@ class _Leader:
                 "a slice of the fleet could not be read, and counts nowhere; is this monitor of another version?",
                 extra={"monitor": monitor, "slice": name[:40], "cause": cause},
             )
+
+
+def _complete(now_ns: int) -> int:
+    """The latest slice that all monitors should have published by now."""
+    return slice_of(now_ns - _GRACE_NS) - 1
 
 
 def _number(name: str) -> int:

@@ -128,6 +128,29 @@ class Simulated:
         return status.appraisal.status
 
 
+@pytest.mark.parametrize("phase_s", [0, 7, 14])
+@pytest.mark.parametrize("begin_s", [1, 25, 59])
+def test_a_collapse_is_passed_on_within_two_minutes_in_whichever_second_it_begins(begin_s: int, phase_s: int) -> None:
+    fleet = Simulated(2)
+    fleet.run(40, failing=0.02)
+    second_ns, fleet.leader.sent = 10**9, []
+    start_ns = fleet.now_ns // SLICE_NS * SLICE_NS + SLICE_NS
+    begin_ns = start_ns + begin_s * second_ns
+
+    async def go() -> None:
+        for at_ns in range(start_ns, begin_ns + 121 * second_ns, second_ns):
+            fleet.now_ns = at_ns
+            for n in range(2):
+                seen = Observation(identity=f"{at_ns}-{n}", at_ns=at_ns, passed=at_ns < begin_ns, metrics={})
+                fleet.members[n].take(seen)
+            if at_ns // second_ns % 15 == phase_s:  # `fleet.every`
+                for member in reversed(fleet.members):
+                    await member.round(leading=member is fleet.leader)
+
+    asyncio.run(go())
+    assert fleet.leader.sent
+
+
 def test_a_leader_that_leaves_at_once_after_a_notice_leaves_no_duplicate():
     fleet = Simulated(2)
     fleet.run(40, failing=0.02)
