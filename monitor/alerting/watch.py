@@ -274,7 +274,9 @@ class Watch:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
-        drops = self._drops(key, tracked, now_ns) if tracked is not None else None
+        drops = tracked.drops(self._series) if tracked is not None else None
+        if drops is not None and (fallen := self._since_fall(key, now_ns)) is not None:
+            drops = replace(drops, since=fallen.estimate)
         found = self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence, drops)
         if tracked is None:
             return found
@@ -284,11 +286,12 @@ class Watch:
             return found
         return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
 
-    def _drops(self, key: Key, tracked: Tracked, now_ns: int) -> Drops:
-        drops, policy = tracked.drops(self._series), self.declared.policy_of(key.rubric)
-        if tracked.fell_ns is None or policy.mode != "adaptive":
-            return drops
-        return replace(drops, since=self._windows.status(key, now_ns, policy, since_ns=tracked.fell_ns).estimate)
+    def _since_fall(self, key: Key, now_ns: int) -> ServiceStatus | None:
+        """What came since the pass ratio fell; None where it seems not to have, and outside of mode ``adaptive``."""
+        tracked, policy = self._tracked.get(key), self.declared.policy_of(key.rubric)
+        if tracked is None or tracked.fell_ns is None or policy.mode != "adaptive":
+            return None
+        return self._windows.status(key, now_ns, policy, since_ns=tracked.fell_ns)
 
     def _silence(self, key: Key, now_ns: int, *, incomplete: int = 0) -> Silence | None:
         """What is known of a silence that is not plausible, or longer than one that is learned as usual."""
@@ -363,19 +366,18 @@ class Watch:
             found = replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
         else:
             found = replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
-        return self._since_fall(key, found, now_ns)
+        return self._shown(key, found, now_ns)
 
-    def _since_fall(self, key: Key, found: ServiceStatus, now_ns: int) -> ServiceStatus:
+    def _shown(self, key: Key, found: ServiceStatus, now_ns: int) -> ServiceStatus:
         """An alarm beside what came since the pass ratio fell, by which it was raised.
 
         The whole window holds what passed before the fall besides: it would say that nothing is wrong.
         """
-        policy, level = self.declared.policy_of(key.rubric), found.appraisal.status
-        since_ns = self._tracked[key].fell_ns if policy.mode == "adaptive" and level in ALARMS else None
-        if since_ns is None:
+        level = found.appraisal.status
+        fallen = self._since_fall(key, now_ns) if level in ALARMS else None
+        if fallen is None or fallen.estimate is None:
             return found
-        fallen = self._windows.status(key, now_ns, policy, since_ns=since_ns)
-        if fallen.estimate is None or ruled_out(fallen.estimate, policy.thresholds) in {Status.WARNING, level}:
+        if ruled_out(fallen.estimate, self.declared.policy_of(key.rubric).thresholds) in {Status.WARNING, level}:
             return found
         return replace(found, **{name: getattr(fallen, name) for name in _FIGURES})
 

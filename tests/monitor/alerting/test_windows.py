@@ -198,7 +198,7 @@ class Recomputation(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.windows, self.now = Windows(WINDOW), 1000
+        self.windows, self.now, self.fell = Windows(WINDOW), 1000, 950
         self.held: dict[tuple[str, str], tuple[Key, Observation]] = {}
 
     @rule(
@@ -218,6 +218,10 @@ class Recomputation(RuleBasedStateMachine):
             self.held[identity, rubric] = (key, observation)
         self.windows.add(key, observation)
 
+    @rule(age=st.integers(1, 120))
+    def falls(self, age):
+        self.fell = self.now - age
+
     @rule(step=st.integers(1, 70))
     def time_passes(self, step):
         self.now += step
@@ -229,6 +233,10 @@ class Recomputation(RuleBasedStateMachine):
             mine = [o for k, o in self.held.values() if k == key]
             expected = estimate([(o.passed, o.weight) for o in mine if o.passed is not None])
             assert self.windows.estimate(key, self.now) == expected
+            since = self.fell if self.fell > self.now - WINDOW else 0
+            later = estimate([(o.passed, o.weight) for o in mine if o.passed is not None and o.at_ns >= since])
+            shown = self.windows.status(key, self.now, Policy(), since_ns=self.fell).estimate
+            assert (shown and (shown.n, shown.pass_ratio)) == (later and (later.n, later.pass_ratio))
             with_composite = [o for o in mine if o.composite is not None]
             if with_composite:
                 mean = math.fsum(o.composite * o.weight for o in with_composite) / math.fsum(
