@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from msgspec import convert, structs, to_builtins
+from msgspec import structs, to_builtins
 
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.kept import decode_kept
@@ -30,7 +30,7 @@ from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
 from sidejudge.scoring.trace.instant import written
-from sidejudge.scoring.trace.reported import ReportedScore
+from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Completion, JsonRecord
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
@@ -311,7 +311,7 @@ class EvaluationStages:
         if not (case.reported or before or follows):
             return case
         names = self.evaluator.reported(rubrics)
-        given = (*convert(before, tuple[ReportedScore, ...]), *case.reported)
+        given = (*read_reported(before), *case.reported)
         came = {(each.name, each.by, each.span_id, each.at_ns): each for each in given if each.name in names}
         if came:
             job.details[REPORTED] = [to_builtins(self._quoted(each)) for each in came.values()]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 MOST_REPORTED: Final = 200
 """Reported scores of one run that are read; what comes later is left out."""
@@ -33,6 +34,17 @@ class ReportedScore(Struct, frozen=True, kw_only=True):
     at_ns: int = 0
     span_id: str | None = None
     invalid: str | None = None
+
+
+def read_reported(stated: object) -> Iterator[ReportedScore]:
+    """Scores that were written as JSON (``msgspec.to_builtins``); what is none, or not finite, is left out."""
+    for each in stated[:MOST_REPORTED] if isinstance(stated, list | tuple) else ():
+        try:
+            score = convert(each, ReportedScore)
+        except ValidationError:
+            continue
+        if score.value is None or math.isfinite(score.value):
+            yield score
 
 
 def number(value: object) -> tuple[float | None, str | None]:

@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from msgspec import convert
-
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.trace.reported import ReportedScore
+from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Json
 
 from .entries import digest
@@ -122,7 +120,7 @@ class References:
             if key is not None:
                 value = place.entries.get(key)
                 lookups.append((place.entries.name_of(key), digest(value)))
-                found += convert(value or [], list[ReportedScore])
+                found += read_reported(value)
         return tuple(found), tuple(lookups)
 
     @property

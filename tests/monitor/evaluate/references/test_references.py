@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -182,6 +183,18 @@ async def test_scores_of_others_are_read_by_name_and_our_own_are_not(newer):
             ]  # fmt: skip
             assert (given[0].explanation, given[0].via, len(lookups)) == ("one line", "langfuse", 1)
             assert references.places() == {"scores tone": "ok"}
+
+
+async def test_what_is_no_score_in_a_place_that_others_write_counts_nowhere_and_costs_no_verdict(client):
+    place = InScores(client, "tone", time.time_ns, 10**15)
+    tone = {"name": "tone", "value": 0.5}
+    place.entries.replace({TRACE: [tone, {"value": 1.0}, {"name": 3}, "tone", None, {**tone, "value": math.inf}]})
+    references = References(
+        (), store=Remembered(), reopen=lambda _: True, clock_ns=time.time_ns, late_ns=10**12, scores=lambda _: place
+    )
+    references.follow(["tone"])
+    given, lookups = references.scores(case(), ["tone"])
+    assert ([each.value for each in given], len(lookups)) == ([0.5], 1)
 
 
 async def test_a_score_that_a_shifting_list_leaves_out_is_not_taken_for_deleted(fake, client):
