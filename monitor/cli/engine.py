@@ -109,6 +109,8 @@ def engine_of(choice: EngineChoice) -> Iterator[Engine]:
                 yield cluster
         else:
             yield Processes(choice.workers or 1) if choice.elsewhere else Here()
+    except WorkersLostError as error:
+        remedy = f"{error.remedy}; resume by the same command: it goes on from what was judged"
+        raise CommandError(f"{choice.option}: {error.cause}", remedy, LOST) from None
     except ElsewhereError as error:
-        code = LOST if isinstance(error, WorkersLostError) else DATA
-        raise CommandError(f"{choice.option}: {error.cause}", error.remedy, code) from None
+        raise CommandError(f"{choice.option}: {error.cause}", error.remedy, DATA) from None

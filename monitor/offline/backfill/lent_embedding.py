@@ -35,6 +35,8 @@ class LentEmbedding:
             return answer.result()
         except ElsewhereError as error:
             self.lost = error
+        finally:
+            answer.cancel()
         never: asyncio.Future[Mapping[Question, Reply]] = asyncio.get_running_loop().create_future()
         return await never
 

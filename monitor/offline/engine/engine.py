@@ -29,13 +29,6 @@ class ElsewhereError(SidejudgeError):
 class WorkersLostError(ElsewhereError):
     """Other processes worked, and were lost: what came of them before stands, and the same command goes on."""
 
-    def __init__(self, cause: str, look_at: str) -> None:
-        super().__init__(cause, f"{look_at}; resume by the same command: it goes on from what was judged")
-        self.look_at = look_at
-
-    def __reduce__(self) -> tuple[type[WorkersLostError], tuple[str, str]]:
-        return type(self), (self.cause, self.look_at)
-
 
 class Engine(Protocol):
     """Works on pieces. At most ``AHEAD`` pieces a processor are held, however many there are."""

@@ -65,9 +65,9 @@ class RayCluster:
             for task in _tasks(pieces, workers):
                 waiting.append((len(task), work.remote(name, held, *task)))
                 while sum(count for count, _ in waiting) > workers * AHEAD:
-                    yield from cast("list[R]", self._done(waiting.popleft()[1]))
+                    yield from self._results(waiting.popleft()[1])
             while waiting:
-                yield from cast("list[R]", self._done(waiting.popleft()[1]))
+                yield from self._results(waiting.popleft()[1])
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as error:
@@ -75,11 +75,11 @@ class RayCluster:
                 f"a piece was lost {_RETRIES + 1} times: {type(error).__name__}", "look at the cluster's memory"
             ) from None
 
-    def _done(self, task: object) -> list[object]:
+    def _results(self, task: object) -> list[R]:
         """The results of a task, however long it takes while there is a cluster."""
         while True:
             try:
-                return cast("list[object]", self._ray.get(task, timeout=LOOK_S))
+                return cast("list[R]", self._ray.get(task, timeout=LOOK_S))
             except self._ray.exceptions.GetTimeoutError:
                 self.look()
 
