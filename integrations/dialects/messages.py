@@ -10,7 +10,7 @@ from sidejudge.scoring.trace.span import Json, Message
 
 from . import message_parts, pyrepr, unwrap
 
-_ROLES = {
+ROLES = {
     "user": "user", "assistant": "assistant", "system": "system", "tool": "tool",
     "human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system",
     "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system", "toolmessage": "tool",
@@ -101,7 +101,7 @@ def _read(value: Json, found: list[Message], depth: int) -> None:
 def _pair(item: Json, found: list[Message]) -> bool:
     """LangChain takes messages as pairs too: ``["user", "Where is it?"]``."""
     match item:
-        case [str(role), str(text)] if (known := _ROLES.get(role)) is not None:
+        case [str(role), str(text)] if (known := ROLES.get(role)) is not None:
             found.append(Message(role=known, text=text))
             return True
     return False
@@ -121,7 +121,7 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         found.append(_responses_item(item))
         return
     named = item.get("role")
-    role = (_ROLES.get(named) if isinstance(named, str) else None) or _role(item)
+    role = (ROLES.get(named) if isinstance(named, str) else None) or _role(item)
     if role is not None:
         _message(item, role, found)
         return
@@ -163,7 +163,7 @@ def _undotted(item: dict[str, Json]) -> dict[str, Json]:
 def _role(item: dict[str, Json]) -> str | None:
     for key in ("role", "_role", "type"):
         named = item.get(key)
-        if isinstance(named, str) and (role := _ROLES.get(named) or _ROLES.get(named.lower())) is not None:
+        if isinstance(named, str) and (role := ROLES.get(named) or ROLES.get(named.lower())) is not None:
             return role
     return None
 

@@ -190,12 +190,12 @@ def measured(event: AlertEvent) -> str | None:
     bounds += [f"n = {event.n:,}"] if event.n is not None else []
     within = f" ({', '.join(bounds)})" if bounds else ""
     limit = f"; the limit is {quantity(event.limit, event.unit)}" if event.limit is not None else ""
-    known = "Last measured," if event.transition in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
+    last = event.transition in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED}
+    known = "Last measured" if last else "Measured"
+    if event.measured_ns is not None:
+        known += f"{',' if last else ''} since {when(event.measured_ns)}"
     passes = " pass" if event.condition in PASS_RATES else ""
-    begun = f" since {when(event.measured_ns)}" if event.measured_ns is not None else ""
-    return (
-        f"{known if begun else known.rstrip(',')}{begun}: {quantity(event.value, event.unit)}{passes}{within}{limit}."
-    )
+    return f"{known}: {quantity(event.value, event.unit)}{passes}{within}{limit}."
 
 
 def since(event: AlertEvent) -> str:

@@ -11,13 +11,11 @@ from sidejudge.scoring.trace.span import Json, Message
 
 _CALLING: Final = ("function_call", "tool_call")
 _SPEAKERS: Final = {
-    **dict.fromkeys(("user", "human", "customer", "client", "caller", "prompter", "person", "visitor"), "user"),
-    **dict.fromkeys(
-        ("assistant", "ai", "gpt", "chatgpt", "bot", "chatbot", "model", "llm", "ai_assistant", "agent"), "assistant"
-    ),
-    **dict.fromkeys(_CALLING, "assistant"),
-    **dict.fromkeys(("system", "developer", "instructions"), "system"),
-    **dict.fromkeys(("tool", "function", "observation", "function_response"), "tool"),
+    **messages.ROLES,
+    **dict.fromkeys(("customer", "client", "caller", "prompter", "person", "visitor"), "user"),
+    **dict.fromkeys(("gpt", "chatgpt", "bot", "llm", "ai_assistant", "agent", *_CALLING), "assistant"),
+    **dict.fromkeys(("observation", "function_response"), "tool"),
+    "instructions": "system",
 }
 _WHOSE: Final[tuple[str, ...]] = (
     "role", "from", "speaker", "author", "who", "sender", "by", "participant", "party", "actor", "source",
