@@ -87,6 +87,7 @@ class Browser:
         found = self.call("Page.navigate", url=url)
         assert "errorText" not in found, found
         self._loaded.get(timeout=_WAIT_S)
+        self.until("document.readyState === 'complete'")  # the event may be that of the page before
 
     def ask(self, expression: str) -> Any:
         """What an expression of the page is worth, as JSON; promises are waited for."""

@@ -53,7 +53,11 @@ def test_own_traces_stand_apart_in_langfuse_with_model_tokens_and_cost_and_the_l
         monitor.settled(1)
         monitor.until(lambda: len(taken[0].observations) == 2, "the own trace did not arrive")
         monitor.until(lambda: fake.scores.stored() != [], "the scores did not arrive")
-        states = {each["destination"]: each["state"] for each in monitor.get("/v1/status")["exports"]}
+
+        def state() -> str:
+            return {each["destination"]: each["state"] for each in monitor.get("/v1/status")["exports"]}["otel_events"]
+
+        monitor.until(lambda: state() == "ok", "that the own trace arrived is not known")
         scored = {row["traceId"] for row in fake.scores.stored()}
         linked = {row["name"]: row["metadata"].get("judge_trace_id") for row in fake.scores.stored()}
 
@@ -74,4 +78,3 @@ def test_own_traces_stand_apart_in_langfuse_with_model_tokens_and_cost_and_the_l
         assert is_own(tags=observation["tags"])
         assert is_own(service=metadata["resourceAttributes.service.name"])
         assert is_own(scope=metadata["scope.name"])
-    assert states["otel_events"] == "ok"
