@@ -28,12 +28,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
+from sidejudge.integrations.otlp.wire.tracestate import randomness, threshold
 from sidejudge.integrations.store.archive import read_traces
 from sidejudge.monitor.config.load import load
 from sidejudge.monitor.demo.traffic import SampleTraffic
@@ -57,6 +60,8 @@ SHOWN_EVERY_S = 30
 LIVEZ_S = 0.1
 SETTLE_S = 240
 """How long scores may take to reach Langfuse once nothing is broken any more."""
+SHED_S = 150
+"""Seconds in which a lowered rate is remembered as traces begin (60), and by which the clocks of two traces differ."""
 CLOCK_S = (-60, -5, 0, 5, 60)
 """Seconds by which the clock is off. A trace that came while it was ahead closes that much later once it is right."""
 ACTIONS = (
@@ -72,7 +77,8 @@ CONFIG = {
 class Seen:
     """What the campaign counted, and what broke a promise."""
 
-    acknowledged: list[str] = field(default_factory=list)
+    acknowledged: dict[str, float] = field(default_factory=dict)
+    """When each trace was, in seconds since the epoch of a clock that is right."""
     statuses: Counter[int] = field(default_factory=Counter)
     actions: Counter[str] = field(default_factory=Counter)
     livez_s: list[float] = field(default_factory=list)
@@ -264,7 +270,7 @@ class Campaign:
                         self._count(answer)
                         if answer.status_code == 200:
                             with self._lock:
-                                self.seen.acknowledged.append(trace_id_of(body))
+                                self.seen.acknowledged[trace_id_of(body)] = time.time()
                             break
                     time.sleep(0.05)
                 time.sleep(0.02)
@@ -305,11 +311,8 @@ class Campaign:
         verdicts = monitor.verdicts()
         counted = Counter((verdict["trace_id"], verdict["rubric"]) for verdict in verdicts)
         judged = {trace_id for trace_id, _ in counted}
-        shed = {
-            trace["trace_id"]
-            for trace in read_traces(self._folder / "state.sqlite", reason="shed", service=None, limit=10**6)
-        }
-        lost = set(self.seen.acknowledged) - judged - shed
+        shed = read_traces(self._folder / "state.sqlite", reason="shed", service=None, limit=10**6)
+        lost = unexplained(self.seen.acknowledged, judged, verdicts, shed)
         doubled = [key for key, count in counted.items() if count > 1]
         his = {each["sampling_probability"] for each in verdicts if each["service"] == SERVICE}
         drawn = {1.0} | {each["sampling_probability"] for each in verdicts if each["service"] != SERVICE and shed}
@@ -396,6 +399,36 @@ def memory_mib(monitor: Running) -> int:
         pages = Path(f"/proc/{monitor.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE") >> 20
     return 0
+
+
+def unexplained(
+    acknowledged: Mapping[str, float],
+    judged: AbstractSet[str],
+    verdicts: Iterable[Mapping[str, Any]],
+    shed: Iterable[Mapping[str, Any]],
+) -> set[str]:
+    """Acknowledged traces that have no verdict and were not shed under load.
+
+    A trace that is shed as it begins leaves a count and no row. Others show what was shed about then: one that was shed
+    as it closed lay below the threshold of that moment, and a verdict's probability states the threshold that its trace
+    reached. So a trace without a row was shed if its randomness lies below a threshold that was in force about then.
+    """
+    closed = {trace["trace_id"] for trace in shed}
+    limits = [(trace["closed_ns"] / 1e9, randomness(bytes.fromhex(trace["trace_id"])) + 1) for trace in shed]
+    limits += [
+        (verdict["closed_ns"] / 1e9, threshold(verdict["sampling_probability"]))
+        for verdict in verdicts
+        if (verdict["sampling_probability"] or 1.0) < 1
+    ]
+    return {
+        trace_id
+        for trace_id, at_s in acknowledged.items()
+        if trace_id not in judged
+        and trace_id not in closed
+        and not any(
+            abs(closed_s - at_s) < SHED_S and randomness(bytes.fromhex(trace_id)) < limit for closed_s, limit in limits
+        )
+    }
 
 
 def report(seen: Seen, seed: int, attacker: Attacker | None = None) -> str:
