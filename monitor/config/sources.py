@@ -107,7 +107,8 @@ class OtlpSection(Section):
     )
     body_timeout: PositiveDuration = Field(
         default=parse_duration("60s"),
-        description="time for the body of an HTTP request, and for a response to be read; longer than exporters wait",
+        description="time for the body of an HTTP request, and for a response to be read; longer than exporters wait. "
+        "Over gRPC a message that is not there has two seconds while others wait to be read",
     )
     cors_origins: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
         default=(), description="origins whose pages may send from a browser, such as `https://*.example.org`"

@@ -11,10 +11,8 @@ one message, so the methods are declared as streams: credentials are checked fir
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
@@ -26,6 +24,7 @@ from .body import BodyShare, inflate, inflater
 from .inflate import Damaged, TooLarge
 from .receiver import OtlpReceiver
 from .response import CODES, Refusal, Signal, rpc_status, shutting_down, success
+from .turns import Turns
 
 _log = logging.getLogger("sidejudge.receiver")
 
@@ -37,7 +36,7 @@ _SERVICES: Final[dict[Signal, str]] = {
 _STREAMS: Final = 16
 """Requests that one connection may have under way. Of those that are not read 64 KiB are in memory at most."""
 MESSAGES: Final = 4
-"""Messages that are read at a time, each of the largest size at most; half of them from one sender."""
+"""Messages that are read at a time, each of the largest size at most."""
 _HEADROOM: Final = 1024
 
 
@@ -65,7 +64,8 @@ class GrpcReceiver:
     """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on.
 
     A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``. A
-    message that has not come after ``body_s`` is refused. Beyond ``connections`` a further one is closed at once.
+    message that has not come after ``body_s`` is refused, or after ``contested_s`` while others wait to be read. Beyond
+    ``connections`` a further one is closed at once.
     """
 
     def __init__(
@@ -78,10 +78,11 @@ class GrpcReceiver:
         idle_s: float = 60.0,
         handshake_s: float = 10.0,
         body_s: float = 60.0,
+        contested_s: float = 2.0,
         connections: int = 1000,
     ) -> None:
         self._body_s = body_s
-        self._reading = _Reading()
+        self._turns = Turns(MESSAGES, contested_s)
         self._options = [
             ("grpc.max_connection_idle_ms", round(idle_s * 1000)),
             ("grpc.server_handshake_timeout_ms", round(handshake_s * 1000)),
@@ -174,7 +175,7 @@ class GrpcReceiver:
             Refusal: There is none, or it did not come in time.
         """
         try:
-            async with asyncio.timeout(self._body_s), self._reading.one_of(sender):
+            async with asyncio.timeout(self._body_s), self._turns.one_of(sender, context.peer()):
                 message = await context.read()
         except TimeoutError:
             raise Refusal(503, "the message did not come in time (sources.otlp.body_timeout)") from None
@@ -195,30 +196,6 @@ class GrpcReceiver:
             raise self._receiver.memory.too_large() from None
         except Damaged as error:
             raise Refusal(400, str(error)) from None
-
-
-class _Reading:
-    """Lets few messages be read at a time, in the order in which they began, and half of them from one sender."""
-
-    def __init__(self) -> None:
-        self._by_sender: Counter[bytes] = Counter()
-        self._changed = asyncio.Condition()
-
-    @contextlib.asynccontextmanager
-    async def one_of(self, sender: bytes) -> AsyncIterator[None]:
-        """Wait until another message of this sender may be read; it is read until the context ends."""
-        held = self._by_sender
-        async with self._changed:
-            await self._changed.wait_for(lambda: held.total() < MESSAGES and held[sender] < MESSAGES // 2)
-            held[sender] += 1
-        try:
-            yield
-        finally:
-            held[sender] -= 1
-            if not held[sender]:
-                del held[sender]
-            async with self._changed:
-                self._changed.notify_all()
 
 
 def details_of(refusal: Refusal, code: int) -> Sequence[tuple[str, bytes]]:

@@ -337,6 +337,24 @@ async def test_a_connection_that_never_speaks_grpc_is_closed_in_time(listening):
     assert await call(one(2)) == b""
 
 
+async def test_messages_that_never_come_do_not_hold_up_those_that_do(listening):
+    app, call = await listening()
+
+    async def nothing():
+        await asyncio.Event().wait()
+        yield b""
+
+    channels = [grpc.aio.insecure_channel(call.address, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(3)]
+    stalled = [channel.stream_unary(TRACES)(nothing(), timeout=20) for channel in channels for _ in range(2)]
+    await asyncio.sleep(0.2)
+    await call(one())
+    assert (await app.settled(1))["ended"]["scored"] == 1
+    for pending in stalled:
+        pending.cancel()
+    for channel in channels:
+        await channel.close()
+
+
 async def test_connections_are_bounded_and_the_first_goes_on(listening):
     _, call = await listening(max_connections=10)
     await call(one())
