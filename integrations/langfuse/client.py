@@ -91,6 +91,10 @@ Query = Mapping[str, str | int | Sequence[str]]
 API: Final = "/api/public/"
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """The largest answer, decompressed: 1000 observations with their contents may be large; more is nobody's answer."""
+_MOST_CONTAINERS: Final = 500_000
+_MOST_VALUES: Final = 2_500_000
+"""Lists and maps of an answer, and values. Three bytes can be a list, which takes 64 and the time of a thousand
+characters; brackets and commas are counted, in texts too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +221,8 @@ class Langfuse:
 
 
 def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseReply:
+    if content.count(b"[") + content.count(b"{") > _MOST_CONTAINERS or content.count(b",") > _MOST_VALUES:
+        raise LangfuseError(LangfuseErrorKind.TOO_EXPENSIVE, "an answer with very many lists and maps")
     if not 200 <= status < 300:
         raise read_refusal(status, headers, content)
     body = as_json(content)

@@ -23,6 +23,8 @@ SCORE = {"id": "s1", "traceId": "a" * 32, "name": "qa_score", "value": 1, "dataT
         (langfuse.gone(), LangfuseErrorKind.GONE, False),
         (langfuse.too_large(), LangfuseErrorKind.TOO_LARGE, False),
         (langfuse.resources(), LangfuseErrorKind.TOO_EXPENSIVE, True),
+        (langfuse.Act(200, b'{"data":[' + b"[]," * 500_001 + b"0]}"), LangfuseErrorKind.TOO_EXPENSIVE, True),
+        (langfuse.Act(200, b'{"data":[' + b"0," * 2_500_001 + b"0]}"), LangfuseErrorKind.TOO_EXPENSIVE, True),
         (langfuse.rate_limited(0), LangfuseErrorKind.RATE_LIMITED, True),
         (langfuse.store_away(), LangfuseErrorKind.SERVER_ERROR, True),
         (langfuse.database_away(), LangfuseErrorKind.SERVER_ERROR, True),
