@@ -613,9 +613,10 @@ FROM (
     AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
   ORDER BY v.closed_ns DESC LIMIT :most
 ) GROUP BY service, environment, rubric, passed;
--- name: count_failing
--- Which metrics fail, in the latest verdicts that did not pass; and how many of those there are.
-WITH failed AS MATERIALIZED (
+-- name: failed_verdicts
+-- The latest verdicts that did not pass.
+SELECT v.verdict
+FROM (
   SELECT at FROM (
     SELECT v.rowid AS at, v.passed
     FROM verdicts AS v
@@ -626,12 +627,7 @@ WITH failed AS MATERIALIZED (
     ORDER BY v.closed_ns DESC LIMIT :most
   ) WHERE passed IS NOT 1 AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
   LIMIT :failed
-)
-SELECT NULL, count(*) FROM failed
-UNION ALL SELECT * FROM (
-  SELECT json_extract(s.value, '$.metric') AS metric, count(*) AS n
-  FROM failed AS f JOIN verdicts AS v ON v.rowid = f.at, json_each(v.verdict, '$.scores') AS s
-  WHERE json_extract(s.value, '$.rating') IN ('fail', 'blocker') GROUP BY metric ORDER BY n DESC LIMIT 100);
+) AS f JOIN verdicts AS v ON v.rowid = f.at;
 
 -- name: compared
 -- Verdicts with what they may be compared by; of too many the latest.

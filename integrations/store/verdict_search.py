@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from sidejudge.scoring.verdict.documents import VerdictDocument
 
@@ -21,6 +24,18 @@ _LISTED = 100
 """Values that are counted apart, of each kind."""
 _INSIDE = ("state", "metric", "below", "text", "release", "prompt", "model")
 """Filters for which verdicts, or the details of their traces, have to be read."""
+
+
+class _Rating(msgspec.Struct):
+    metric: str
+    rating: str | None = None
+
+
+class _Ratings(msgspec.Struct):
+    scores: list[_Rating] = []
+
+
+_RATINGS: Final = msgspec.json.Decoder(_Ratings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +135,17 @@ def _counts(
         if wanted.passed in (None, passed):
             for of, value in (("service", service), ("environment", environment), ("rubric", rubric)):
                 chosen[of][value] += number
-    (_, failed), *metrics = connection.execute(queries()["count_failing"], {**values, "failed": MOST_FAILED})
+    failed = connection.execute(queries()["failed_verdicts"], {**values, "failed": MOST_FAILED}).fetchall()
+    chosen["metric"] = Counter(metric for (text,) in failed for metric in _failing(text))
     found = {of: dict(numbers.most_common(_LISTED)) for of, numbers in chosen.items() if numbers}
-    found |= {"metric": dict(metrics)} if metrics else {}
-    return found, looked_at >= MOST, MOST_FAILED if failed == MOST_FAILED else None
+    return found, looked_at >= MOST, MOST_FAILED if len(failed) == MOST_FAILED else None
+
+
+def _failing(verdict: str) -> Iterator[str]:
+    """The metrics that fail or block. SQLite takes three times as long to find them."""
+    for score in _RATINGS.decode(verdict).scores:
+        if score.rating in ("fail", "blocker"):
+            yield score.metric
 
 
 def _folded(text: object) -> str:
