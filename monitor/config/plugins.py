@@ -33,7 +33,14 @@ class Plugin:
 @cache
 def plugins(group: str) -> tuple[Plugin, ...]:
     """The plugins of a group, loaded once in the life of a process; not those of metrics, which run elsewhere."""
-    return tuple(_loaded(point) for point in sorted(entry_points(group=group), key=lambda each: each.name))
+    return tuple(_loaded(point) for point in sorted(_points()[group], key=lambda each: each.name))
+
+
+@cache
+def _points() -> dict[str, list[EntryPoint]]:
+    """Those of all groups: to read what each installed package declares takes some 20 ms."""
+    found = entry_points()
+    return {group: list(found.select(group=group)) for group in GROUPS}
 
 
 def _loaded(point: EntryPoint) -> Plugin:
