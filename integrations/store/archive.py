@@ -17,7 +17,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .connection import queries
-from .errors import StoreUnavailable
+from .errors import StoreUnavailable, changed
 from .judge_calls import unpacked
 from .outbox import Dead, dead_rows, replay, unarrived_rows
 from .part import as_written
@@ -45,10 +45,10 @@ def read_details(path: Path, trace_id: str) -> TraceDocument | None:
 def trace_document(trace_id: str, row: Sequence[Any], verdicts: Iterable[tuple[str]]) -> TraceDocument:
     """The row of a trace and those of its verdicts as one object."""
     details, reason, completion, revision, service, closed_ns = row
-    known: TraceDocument = json.loads(details)
+    known: TraceDocument = json.loads(_of_object(details))
     return {
         **known, "trace_id": trace_id, "service": service, "reason": reason, "completion": completion,
-        "revision": revision, "closed_ns": closed_ns, "verdicts": [json.loads(text) for (text,) in verdicts],
+        "revision": revision, "closed_ns": closed_ns, "verdicts": [json.loads(_of_object(text)) for (text,) in verdicts],
     }  # fmt: skip
 
 
@@ -64,22 +64,29 @@ def _fact(connection: sqlite3.Connection, name: str) -> JsonRecord | None:
         return None
     rows = connection.execute("SELECT * FROM facts WHERE name = ?", (name,))
     known = as_written((name, value, next(iter(checksum), None)) for name, value, *checksum in rows).get(name)
-    return None if known is None else json.loads(known)
+    return None if known is None else json.loads(_of_object(known))
 
 
 def finished(row: Sequence[Any]) -> TraceDocument:
     """A row of ``recent_traces`` as one object."""
     trace_id, closed_ns, revision, service, reason, completion, details, verdicts = row
-    story: TraceDocument = json.loads(details)
+    story: TraceDocument = json.loads(_of_object(details))
     return {
         **story, "trace_id": trace_id.hex(), "service": service, "reason": reason,
         "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": json.loads(verdicts),
     }  # fmt: skip
 
 
+def _of_object(text: str) -> str:
+    """The JSON of an object. Raises ``ValueError`` for what is none: bytes of the file have changed."""
+    if text[:1] != "{":
+        raise ValueError("no object")
+    return text
+
+
 def stored_verdict(text: str, closed_ns: int) -> VerdictDocument:
     """A verdict as it was written, with when its trace was closed."""
-    verdict: VerdictDocument = json.loads(text)
+    verdict: VerdictDocument = json.loads(_of_object(text))
     return {**verdict, "closed_ns": closed_ns}
 
 
@@ -102,7 +109,7 @@ def read_verdicts(path: Path, since_ns: int) -> Iterator[VerdictDocument]:
     """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:
         for text, _closed_ns, _cluster, _slices in connection.execute(queries()["verdicts_since"], (since_ns,)):
-            yield json.loads(text)
+            yield json.loads(_of_object(text))
 
 
 def latest_verdict_ns(path: Path) -> int | None:
@@ -154,5 +161,7 @@ def opened(path: Path, mode: str, timeout_s: float = 10.0) -> Iterator[sqlite3.C
             sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=timeout_s)
         ) as connection:
             yield connection
+    except ValueError as error:
+        raise changed(path) from error
     except sqlite3.Error as error:
         raise StoreUnavailable(f"store {path}: it cannot be used as a store of sidejudge ({error})") from error

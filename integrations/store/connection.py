@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from .errors import SearchTooLong, StoreCorrupt, explain
+from .errors import SearchTooLong, StoreCorrupt, changed, explain
 
 VERSION: Final = 14
 """Version of the schema, kept in the file's ``user_version``."""
@@ -62,6 +62,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
             yield connection
+    except ValueError as error:  # a text that is no JSON
+        raise changed(path) from error
     except sqlite3.Error as error:
         raise explain(error, path) from error
 

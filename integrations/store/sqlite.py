@@ -303,7 +303,8 @@ class Store:
         """What happened to a finished trace, with its verdicts; ``None`` for one that is unknown here."""
         wanted = id_bytes(trace_id)
         rows = self._read("story", (wanted,))
-        return trace_document(wanted.hex(), rows[0], self._read("verdicts_of_trace", (wanted,))) if rows else None
+        with self._as_written():
+            return trace_document(wanted.hex(), rows[0], self._read("verdicts_of_trace", (wanted,))) if rows else None
 
     def traces(
         self,
@@ -323,7 +324,8 @@ class Store:
             "reason": reason, "service": service, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None,
         }  # fmt: skip
-        return [finished(row) for row in self._read("recent_traces", wanted)]
+        with self._as_written():
+            return [finished(row) for row in self._read("recent_traces", wanted)]
 
     def verdicts(
         self,
@@ -349,7 +351,8 @@ class Store:
             "trace_id": id_bytes(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
-        return [stored_verdict(text, at) for text, at in self._read("recent_verdicts", wanted)]
+        with self._as_written():
+            return [stored_verdict(text, at) for text, at in self._read("recent_verdicts", wanted)]
 
     def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
         """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""
@@ -360,7 +363,7 @@ class Store:
 
         ``cluster`` is what their trace belongs to, None for nothing; ``slices`` are its values of ``alerts.slices``.
         """
-        with self._as_written(), reading(self.path) as connection:
+        with reading(self.path) as connection:
             for text, at, cluster, slices in connection.execute(self._sql["verdicts_since"], (since_ns,)):
                 named = json.loads(slices) if slices else {}
                 yield {**stored_verdict(text, at), "cluster": cluster, "slices": named}
@@ -371,7 +374,7 @@ class Store:
         Returns:
             Trace id in hex, service, details (figures, sampling, cluster, environment), when it was closed, revision.
         """
-        with self._as_written(), reading(self.path) as connection:
+        with reading(self.path) as connection:
             for trace_id, service, text, at, revision in connection.execute(self._sql["figures_since"], (since_ns,)):
                 yield trace_id.hex(), service, json.loads(text), at, revision
 

@@ -109,12 +109,12 @@ def search_verdicts(
         counts, capped, failing_of = (
             _counts(connection, values, wanted, inside=inside) if counted else ({}, False, None)
         )
-    found: list[VerdictDocument] = []
-    for text, at, name, begins in rows:
-        verdict: VerdictDocument = {**stored_verdict(text, at), "name": name}
-        if begins is not None:
-            verdict["input_beginning"] = begins
-        found.append(verdict)
+        found: list[VerdictDocument] = []
+        for text, at, name, begins in rows:
+            verdict: VerdictDocument = {**stored_verdict(text, at), "name": name}
+            if begins is not None:
+                verdict["input_beginning"] = begins
+            found.append(verdict)
     return FoundVerdicts(verdicts=found, counts=counts, capped=capped, failing_of=failing_of)
 
 
@@ -142,8 +142,12 @@ def _counts(
 
 
 def _failing(verdict: str) -> Iterator[str]:
-    """The metrics that fail or block. SQLite takes three times as long to find them."""
-    for score in _RATINGS.decode(verdict).scores:
+    """The metrics that fail or block. SQLite takes three times as long to find them. Raises ``ValueError``."""
+    try:
+        scores = _RATINGS.decode(verdict).scores
+    except msgspec.DecodeError as error:
+        raise ValueError("no verdict") from error
+    for score in scores:
         if score.rating in ("fail", "blocker"):
             yield score.metric
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sidejudge.dashboards.pages.plain_pages import problem_page
 from sidejudge.dashboards.pages.rendering import security_policy
-from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.errors import StoreCorrupt, StoreError
 from sidejudge.scoring.errors import SidejudgeError
 
 log = logging.getLogger("sidejudge.api")
@@ -60,7 +61,7 @@ class SecurityHeaders:
 
 def explain_errors(app: FastAPI) -> None:
     """Give every error of the API the same shape: cause and remedy."""
-    logged_s = float("-inf")
+    app.state.log_unreadable = _log_now_and_then()
 
     @app.exception_handler(ProblemError)
     async def problem(_: Request, error: ProblemError) -> Response:
@@ -68,12 +69,10 @@ def explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StoreError)
     async def unreadable(request: Request, error: StoreError) -> Response:
-        # The cause names a path of this machine: it stands in the log, now and then, and not in an answer.
-        nonlocal logged_s
-        if time.monotonic() - logged_s > _QUIET_S:
-            logged_s = time.monotonic()
-            log.warning("the store could not be read for a request", extra={"cause": str(error)})
+        app.state.log_unreadable(error)
         cause, remedy = "the store cannot be read at the moment", "try again, or see the log"
+        if isinstance(error, StoreCorrupt):
+            cause, remedy = "the store is damaged", "see the log: it names the command that saves what can be read"
         response = _page_or_json(request, HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
         response.headers["retry-after"] = "5"
         return response
@@ -94,6 +93,19 @@ def explain_errors(app: FastAPI) -> None:
         response = problem_response(HTTPStatus(error.status_code), str(error.detail), remedy)
         response.headers.update(error.headers or {})
         return response
+
+
+def _log_now_and_then() -> Callable[[StoreError], None]:
+    """Write why the store could not be read. It names a path of this machine, so it is in no answer."""
+    logged_s = float("-inf")
+
+    def write(error: StoreError) -> None:
+        nonlocal logged_s
+        if time.monotonic() - logged_s > _QUIET_S:
+            logged_s = time.monotonic()
+            log.warning("the store could not be read for a request", extra={"cause": str(error)})
+
+    return write
 
 
 def _page_or_json(request: Request, code: HTTPStatus, error: str, remedy: str) -> Response:

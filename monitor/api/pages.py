@@ -30,6 +30,7 @@ from sidejudge.dashboards.pages.service_page import ServicePage
 from sidejudge.dashboards.pages.status_page import SORTS, ShownAnomaly, StatusChoice, StatusPage, status_page
 from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
 from sidejudge.integrations.store.bounded_read import ComparedFilter
+from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.ingest.outcomes import EndReason
@@ -50,6 +51,11 @@ from .verdict_pages import add_verdict_pages, html, refused
 _LATEST_FAILURES = 8
 _GROUPS = 5
 _ON_A_PAGE = 50
+_UNREADABLE = ShownAnomaly(
+    kind="store_unreadable", service=None,
+    cause="The store cannot be read: the latest failures and trends are missing.",
+    remedy="See the log for the cause and the remedy. What is counted above is held in memory.",
+)  # fmt: skip
 
 
 class PagesView(Protocol):
@@ -141,9 +147,15 @@ def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
 
     async def make(choice: StatusChoice, *, contents: bool) -> _LivePage:
         report = view.status()
-        failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES), contents=contents)
-        groups = await view.failure_groups(contents=contents)
-        page = replace(_status(report, failed, await view.trends()), choice=choice, groups=groups[:_GROUPS])
+        page = replace(_status(report), choice=choice)
+        try:
+            failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES), contents=contents)
+            groups = await view.failure_groups(contents=contents)
+            trends = {(of.service, of.environment, of.rubric): each for of, each in (await view.trends()).items()}
+            page = replace(page, failures=failed.verdicts, groups=groups[:_GROUPS], trends=trends)
+        except StoreError as error:  # where services stand is known without it
+            app.state.log_unreadable(error)
+            page = replace(page, anomalies=[*page.anomalies, _UNREADABLE])
         return await asyncio.to_thread(lambda: _LivePage.of(status_page(page), report.now_ns))
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -199,13 +211,12 @@ def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
         return await page.response(request)
 
 
-def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:
+def _status(report: MonitorReport) -> StatusPage:
     return StatusPage(
         overall=report.overall, services=report.services, policy=report.policy,
         window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
         sampling_rate=report.sampling_rate, otlp_port=report.otlp_port, version=report.version,
-        fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
-        trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
+        fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns,
         judge=report.judge, agreement=report.agreement, pull=report.pull, fleet=report.fleet,
         whole_fleet=report.whole_fleet,
         late=report.late_references,

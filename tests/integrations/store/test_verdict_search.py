@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from sidejudge.integrations.store import connection, verdict_search
+from sidejudge.integrations.store.archive import read_traces, read_verdicts
 from sidejudge.integrations.store.bounded_read import ComparedFilter, read_compared
-from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.integrations.store.errors import StoreCorrupt, StoreUnavailable
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
 
@@ -122,3 +125,31 @@ def test_what_is_compared_holds_versions_metrics_and_no_more_than_its_time(path:
     wanted = ComparedFilter(**where | {"service": "unknown_service"}, since_ns=0, until_ns=9)
     assert [each.passed for each in read_compared(path, wanted)] == [None]
     assert len(read_compared(path, ComparedFilter(since_ns=0, until_ns=9, most=3))) == 3
+
+
+@pytest.mark.parametrize("spoilt", ["verdict", "json", "story"])
+def test_a_text_that_is_not_what_was_written_is_damage_whoever_reads_it(
+    path: Path, tmp_path: Path, spoilt: str
+) -> None:
+    copy = tmp_path / "s.sqlite"
+    column, text, table = {
+        "verdict": ("verdict", "[1]", "verdicts"),
+        "json": ("verdict", "{", "verdicts"),
+        "story": ("story", "[", "traces"),
+    }[spoilt]
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+        target.execute(f"UPDATE {table} SET {column} = ?", (text,))
+        target.commit()
+    store = Store(copy)
+    of_traces = [store.traces, lambda: read_traces(copy, reason=None, service=None, limit=9)]
+    of_verdicts = [store.verdicts, lambda: list(read_verdicts(copy, 0))]
+    readers = [
+        lambda: store.details(b"\0" * 15 + b"\2"),
+        lambda: search_verdicts(copy, VerdictFilter(), after=None, limit=9),
+        *(of_traces if spoilt == "story" else of_verdicts),
+    ]
+    for read in readers:
+        with pytest.raises(StoreCorrupt, match="no longer what was written"):
+            read()
+    store.close()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
 from sidejudge.dashboards.pages.trace_page import TracePage
-from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.integrations.store.errors import StoreUnavailable, changed
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.api.access import AccessRules
@@ -406,7 +407,7 @@ async def test_a_path_that_is_not_there_is_a_page_for_a_browser_and_json_for_a_p
 SERVICE_PAGE = "/services?service=shop&rubric=qa"
 
 
-PAGES = ["/v1/verdicts", "/", "/v1/traces/" + TRACE, "/verdicts", "/verdicts.csv", SERVICE_PAGE]
+PAGES = ["/v1/verdicts", "/v1/traces/" + TRACE, "/verdicts", "/verdicts.csv", SERVICE_PAGE]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -419,6 +420,19 @@ async def test_a_store_that_cannot_be_read_is_503_and_its_path_stays_in_the_log(
         response = await client.get(path, headers={"accept": accept})
         assert (response.status_code, "secret" in response.text) == (503, False)
         assert "try again" in response.text
+
+
+async def test_where_services_stand_is_shown_though_the_store_cannot_be_read(client, view, caplog):
+    async def fails(*_, **__):
+        raise changed(Path("/secret/state.sqlite"))
+
+    view.verdicts = fails
+    page = await client.get("/", headers={"accept": "text/html"})
+    assert (page.status_code, "secret" in page.text) == (200, False)
+    assert "The store cannot be read: the latest failures and trends are missing." in page.text
+    assert "sidejudge store recover" in caplog.records[-1].cause
+    damaged = await client.get("/v1/verdicts")
+    assert (damaged.status_code, damaged.json()["error"]) == (503, "the store is damaged")
 
 
 @pytest.mark.parametrize(("contents", "status"), [("always", 200), ("never", 403)])
