@@ -48,7 +48,8 @@ def trace_document(trace_id: str, row: Sequence[Any], verdicts: Iterable[tuple[s
     known: TraceDocument = json.loads(_of_object(details))
     return {
         **known, "trace_id": trace_id, "service": service, "reason": reason, "completion": completion,
-        "revision": revision, "closed_ns": closed_ns, "verdicts": [json.loads(_of_object(text)) for (text,) in verdicts],
+        "revision": revision, "closed_ns": closed_ns,
+        "verdicts": [json.loads(_of_object(text)) for (text,) in verdicts],
     }  # fmt: skip
 
 
