@@ -102,7 +102,7 @@ _PER_OCCURRENCE: Final = {
     b"*": 160,  # tag of an array
     b"2": 160,  # tag of a map
     b"[": 160,
-    b"{": 520,  # a map; a text that the fast reader refuses is held as two of them
+    b"{": 850,  # a map; a text that the fast reader refuses is held as two of them
     b",": 90,
 }
 """Bytes of memory by what in the encoding stands for something that is made."""

@@ -95,7 +95,7 @@ SHAPES = {
     "JSON of empty maps": lambda: with_text("gen_ai.input.messages", json.dumps([{}] * 200_000)),
     "JSON of messages": lambda: with_text("gen_ai.input.messages", json.dumps([MESSAGE] * 30_000)),
     "JSON of messages that the fast reader refuses": lambda: with_text(
-        "gen_ai.input.messages", json.dumps([MESSAGE] * 30_000 + [float("nan")])
+        "gen_ai.input.messages", json.dumps([MESSAGE] * 15_000 + [float("nan")])
     ),
     "JSON of messages by shape": lambda: with_text("app.request", json.dumps([MESSAGE] * 30_000)),
     "JSON of keys": lambda: with_text("gen_ai.input.messages", json.dumps({str(n): {} for n in range(100_000)})),
