@@ -24,7 +24,7 @@ from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
 from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.contents_token import ContentsToken
-from sidejudge.monitor.api.routes import create_app
+from sidejudge.monitor.api.routes import app_when_asked
 from sidejudge.monitor.config import Config, Loaded
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names, rubrics_of
@@ -121,7 +121,7 @@ class Monitor(MonitorParts):
         resumed = self.intake.restore()
         section = self.config.api
         token = ContentsToken.beside(self.config.store.path) if section.contents == "loopback" else None
-        api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section, token))
+        api = app_when_asked(self.view, version=self.view.version, rules=AccessRules.of(section, token))
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
             api_socket = bind(str(self.config.api.listen), "api.listen")
