@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from sidejudge.integrations.judge.batch import BatchJudgeClient, BatchNotes
     from sidejudge.integrations.judge.client import JudgeModel
     from sidejudge.integrations.provider.library import LiteLLM
-    from sidejudge.monitor.evaluate.embedding.embedder import VectorCacheStorage
+    from sidejudge.monitor.evaluate.embedding.embedder import EmbeddingObserver, VectorCacheStorage
     from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
-    from sidejudge.monitor.evaluate.embedding.observer import EmbeddingObserver
     from sidejudge.monitor.evaluate.judge.call_record import CallStorage, KeptCalls
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
     from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
@@ -127,7 +126,7 @@ def build_backends(
             on_answered=on_answered, clock_ns=clock_ns,
         )  # fmt: skip
     if section.embedding is not None:
-        from sidejudge.monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
+        from sidejudge.monitor.evaluate.embedding.embedding_backend import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
         embedding = embedding_backend(
             section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer
@@ -161,9 +160,7 @@ def _judge(
     clock_ns: Callable[[], int],
 ) -> JudgeBackend:
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
-    from sidejudge.monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # imported only where it is configured
-
-    from .judge_log import JudgeLog  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.monitor.evaluate.judge.observer import JudgeLog, JudgeObservers  # noqa: PLC0415  # likewise
 
     judge_log = JudgeLog(lambda: clock_ns() / 1e9)
     judge = JudgeBackend(

@@ -38,7 +38,6 @@ from sidejudge.scoring.verdict.redacted import Redact, redacted_verdict
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
-from .batching import in_step
 from .evaluation import Evaluation
 from .evaluator import Evaluator
 from .job import EvaluationJob, fail, give_up
@@ -424,3 +423,17 @@ def _identity(case: Case, slices: Sequence[str]) -> TraceDocument:
         "model": case.model,
         "slices": _slices(case, slices, {"version": release, "prompt": prompt, "model": case.model, "name": case.name}),
     }
+
+
+def in_step(walks: Iterable[Iterator[None]]) -> None:
+    """Run every walk to its end. A walk yields after each stage; it resumes when the others have done theirs.
+
+    The code and data of one stage fit into a processor's caches; those of a whole evaluation do not. Stage by stage,
+    judging takes a fifth less time. An exception of one walk ends all of them and is raised.
+    """
+    left = list(walks)
+    while left:
+        left = [walk for walk in left if next(walk, _OVER) is not _OVER]
+
+
+_OVER = object()

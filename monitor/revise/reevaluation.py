@@ -23,8 +23,7 @@ from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.late_references import DueRevision
 from sidejudge.monitor.deliver.commit import Commit
-from sidejudge.monitor.evaluate.deferred import DeferredTraces
-from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages

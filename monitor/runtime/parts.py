@@ -44,9 +44,8 @@ from sidejudge.monitor.evaluate.baselines import Baselines
 from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.evaluate.interrupted import InterruptedTraces
 from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
-from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.evaluate.pipeline import InterruptedTraces, Pipeline
 from sidejudge.monitor.evaluate.references.build import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback

@@ -20,9 +20,23 @@ from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.evaluators.embedding import Vector, unit
 
-from .observer import EmbeddingObserver, SilentEmbeddingObserver
-
 log = logging.getLogger("sidejudge.embedding")
+
+
+class EmbeddingObserver(Protocol):
+    """All methods are called in the event loop and must return at once."""
+
+    def looked_up(self, *, hits: int, misses: int) -> None:  # noqa: ARG002  # a subclass uses them
+        """So many texts had their vectors in the cache, so many not."""
+        return
+
+    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:  # noqa: ARG002  # likewise
+        """The model was given so many texts at once, and is through."""
+        return
+
+
+class SilentEmbeddingObserver(EmbeddingObserver):
+    """Ignores every event."""
 
 
 class VectorCacheStorage(Protocol):

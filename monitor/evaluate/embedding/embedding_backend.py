@@ -1,20 +1,37 @@
-"""EmbeddingAnswerer: questions that likeness in meaning answers, all texts of a round in one call."""
+"""Embedding backend: answers questions by likeness in meaning, all texts of a round in one call."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from sidejudge.integrations.embed.encoder import EmbeddingError
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.config.evaluators import EmbeddingSection
+from sidejudge.monitor.evaluate.judge.breaker import REACTIONS, pause
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, Vector, answer, texts
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, own, quoted
 
-from .embedder import Embedder
+from .embedder import Embedder, EmbeddingModel, EmbeddingObserver, VectorCache, VectorCacheStorage
+
+if TYPE_CHECKING:
+    from sidejudge.integrations.embed.remote import RemoteModel
 
 log = logging.getLogger("sidejudge.embedding")
+
+RETRIES: Final = 3
+"""Further attempts at an endpoint, after transient failures."""
+_OF_TEXTS: Final = (
+    ProviderErrorKind.BAD_REQUEST,
+    ProviderErrorKind.CONTEXT_OVERFLOW,
+    ProviderErrorKind.CONTENT_REFUSED,
+)
 
 
 class EmbeddingBackend:
@@ -75,3 +92,94 @@ def _replies(
     questions: Sequence[Question], vectors: Mapping[str, Vector], at: CosineThresholds
 ) -> dict[Question, Reply]:
     return {question: answer(question, vectors, at) for question in questions}
+
+
+def embedding_backend(
+    section: EmbeddingSection,
+    *,
+    library: LiteLLM,
+    storage: VectorCacheStorage,
+    clock_ns: Callable[[], int],
+    observer: EmbeddingObserver | None = None,
+) -> EmbeddingBackend:
+    """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
+    cache = VectorCache(storage, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
+    embedder = Embedder(embedding_model(section, library), cache, observer=observer)
+    return EmbeddingBackend(embedder, section.cosines)
+
+
+def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingModel:
+    """The model alone, in this process or at its endpoint."""
+    if not section.remote:
+        from sidejudge.integrations.embed.local import LocalModel  # noqa: PLC0415  # imported only where it is configured
+
+        return LocalModel(section.model, device=section.device, batch_size=section.batch_size)
+    from sidejudge.integrations.embed.remote import RemoteModel  # noqa: PLC0415  # imported only where it is configured
+
+    key = section.api_key.get_secret_value() if section.api_key is not None else None
+    return Retrying(
+        RemoteModel(section.model, library, api_base=section.api_base, api_key=key, batch_size=section.batch_size)
+    )
+
+
+_TEXT = "Where is my parcel?"
+
+
+def try_embedding(section: EmbeddingSection) -> int:
+    """Embed one short text and return the number of its dimensions. Raises ``EmbeddingError``, without the key.
+
+    A model in this process is loaded for it; an endpoint is called once, and again after a transient failure.
+    """
+    return asyncio.run(_try(section))
+
+
+async def _try(section: EmbeddingSection) -> int:
+    library = LiteLLM()
+    model = embedding_model(section, library)
+    try:
+        await model.start()
+        vectors = await model.embed([_TEXT])
+    finally:
+        await model.close()
+        await library.close()
+    if not vectors or not vectors[0]:
+        raise EmbeddingError(f"the embedding model {section.model} answered with no vector")
+    return len(vectors[0])
+
+
+class Retrying:
+    """A remote model with the retries of a judge (``monitor.evaluate.judge.breaker``).
+
+    A failure that stays is an ``EmbeddingError``.
+    """
+
+    def __init__(self, model: RemoteModel, *, jitter: Callable[[], float] = random.random) -> None:
+        self.name: Final = model.name
+        self._model = model
+        self._jitter = jitter
+
+    async def start(self) -> None:
+        """Load what it takes to ask. Raises ``EmbeddingError``."""
+        try:
+            await self._model.start()
+        except ProviderError as error:
+            raise self._named(error) from None
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text. Raises ``EmbeddingError``."""
+        for attempt in range(RETRIES + 1):
+            try:
+                return await self._model.embed(texts)
+            except ProviderError as error:
+                wait_s = pause(attempt, error.retry_after_s, self._jitter())
+                if not REACTIONS[error.kind].retry or wait_s is None or attempt == RETRIES:
+                    raise self._named(error) from None
+                await asyncio.sleep(wait_s)
+        raise AssertionError("a loop of at least one attempt")
+
+    async def close(self) -> None:
+        """Nothing of its own."""
+        await self._model.close()
+
+    def _named(self, error: ProviderError) -> EmbeddingError:
+        return EmbeddingError(f"embeddings of {self.name}: {error}", of_texts=error.kind in _OF_TEXTS)

@@ -1,16 +1,20 @@
-"""Observer: the events of judging. The exporter counts them, the monitor's own traces record them."""
+"""Observer: the events of judging. The exporter counts them, own traces record them, the log has outages of judges."""
 
 # ruff: noqa: ARG002  # the methods do nothing unless a subclass has them
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from sidejudge.integrations.judge.client import Completion
 from sidejudge.integrations.provider.errors import ProviderUsage
+from sidejudge.monitor.evaluate.judge.breaker import BreakerState, Circuit
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.question import Question
+
+log = logging.getLogger("sidejudge.judge")
 
 Flag = Literal["contradiction", "disagreement"]
 
@@ -97,3 +101,32 @@ class JudgeObservers(JudgeObserver):
     def flagged(self, model: str, flag: Flag) -> None:
         for observer in self._each:
             observer.flagged(model, flag)
+
+
+class JudgeLogObserver(Protocol):
+    """The circuit breaker of each model."""
+
+    def states(self) -> Mapping[str, BreakerState]: ...
+
+
+class JudgeLog(JudgeObserver):
+    """Logs when a judge becomes unreachable and when it answers again. ``watch`` sets whose breakers are read."""
+
+    def __init__(self, clock_s: Callable[[], float]) -> None:
+        self._clock_s = clock_s
+        self._watched: JudgeLogObserver | None = None
+        self._out: dict[str, float] = {}
+
+    def watch(self, watched: JudgeLogObserver) -> None:
+        self._watched = watched
+
+    def attempted(self, attempt: JudgeAttempt) -> None:  # whichever it was
+        for name, state in self._watched.states().items() if self._watched is not None else ():
+            if state.circuit is Circuit.OPEN and name not in self._out:
+                self._out[name] = state.since
+                log.warning(
+                    "the judge is unreachable; traces that need it wait", extra={"judge": name, "cause": state.reason}
+                )
+            elif state.circuit is Circuit.CLOSED and name in self._out:
+                seconds = round(self._clock_s() - self._out.pop(name), 1)
+                log.info("the judge answers again", extra={"judge": name, "outage_s": seconds})

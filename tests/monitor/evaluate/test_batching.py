@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.monitor.evaluate.batching import in_step
+from sidejudge.monitor.evaluate.stages import in_step
 
 
 def walk(name, stages, done):

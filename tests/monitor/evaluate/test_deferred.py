@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin
-from sidejudge.monitor.evaluate.deferred import DeferredTraces
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces
 from sidejudge.monitor.ingest.assembled_trace import Closing
 
 ORIGIN = ChunkOrigin("shop", None, 7)

@@ -12,7 +12,7 @@ import pytest
 
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.evaluate.interrupted import InterruptedTraces
+from sidejudge.monitor.evaluate.pipeline import InterruptedTraces
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.runtime.app import Monitor
 from tests.forked import FORKS

@@ -13,9 +13,8 @@ from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError
 from sidejudge.monitor.config import RouteSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
-from sidejudge.monitor.evaluate.deferred import DeferredTraces
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing

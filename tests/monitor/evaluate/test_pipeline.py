@@ -10,9 +10,8 @@ from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, split
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError, StoreUnavailable
 from sidejudge.monitor.config import MatchSection, RouteSection, SamplingRuleSection
 from sidejudge.monitor.config.sampling import SamplingSection
-from sidejudge.monitor.evaluate.deferred import DeferredTraces
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing

@@ -7,7 +7,7 @@ import pytest
 from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.integrations.embed.remote import RemoteModel
 from sidejudge.integrations.provider.library import LiteLLM
-from sidejudge.monitor.evaluate.embedding.retrying import RETRIES, Retrying
+from sidejudge.monitor.evaluate.embedding.embedding_backend import RETRIES, Retrying
 from tests.fakes import openai
 from tests.needs import LITELLM
 
