@@ -207,22 +207,21 @@ class Langfuse:
     async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
         response = await self._http.send(request, stream=True)
         try:
-            parts, size = [], 0
+            parts, size, containers, values = [], 0, 0, 0
             async for part in response.aiter_bytes():
                 parts.append(part)
                 size += len(part)
-                if size > _MOST_BYTES:
-                    raise LangfuseError(
-                        LangfuseErrorKind.TOO_EXPENSIVE, f"an answer of more than {_MOST_BYTES >> 20} MiB"
-                    )
+                containers += part.count(b"[") + part.count(b"{")
+                values += part.count(b",")
+                if size > _MOST_BYTES or containers > _MOST_CONTAINERS or values > _MOST_VALUES:
+                    most = f"more than {_MOST_BYTES >> 20} MiB" if size > _MOST_BYTES else "very many lists and maps"
+                    raise LangfuseError(LangfuseErrorKind.TOO_EXPENSIVE, f"an answer of {most}")
         finally:
             await response.aclose()
         return response.status_code, response.headers, b"".join(parts)
 
 
 def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseReply:
-    if content.count(b"[") + content.count(b"{") > _MOST_CONTAINERS or content.count(b",") > _MOST_VALUES:
-        raise LangfuseError(LangfuseErrorKind.TOO_EXPENSIVE, "an answer with very many lists and maps")
     if not 200 <= status < 300:
         raise read_refusal(status, headers, content)
     body = as_json(content)
