@@ -59,8 +59,6 @@ RESEND_AFTER: Final = 4
 """Looks in vain before a score that is not there at all is sent again, and again before it is given up."""
 LOOK_AGAIN_NS: Final = (25 * 10**9, 300 * 10**9, 900 * 10**9)
 """After a look in vain, how long until the next: the second, after which a score is named, within a minute."""
-_DAY_S: Final = 86_400.0
-"""The longest wait for a deletion: their limit is by the day."""
 _CLOCKS_MS: Final = 5000
 """How far clocks of several monitors may be apart for the later of their writings to be believed."""
 _SHOWN: Final = 5
@@ -256,7 +254,7 @@ class ScoreDelivery(DeliveryTask):
                 await self._set_aside([row], error)
                 raise
             # Deletions have a limit by the day; scores need not wait for it.
-            wait_s = min(max(60.0, error.retry_after_s or 0.0), _DAY_S)
+            wait_s = max(60.0, error.retry_after_s or 0.0)
             await self._outbox.postpone([row], self._clock_ns() + int(wait_s * 1e9), str(error), counts=False)
         else:
             await self._outbox.taken([row], self._clock_ns(), verify=False)
