@@ -28,11 +28,11 @@ from sidejudge.dashboards.pages.compare_page import (
 from sidejudge.dashboards.pages.rendering import query_of
 from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict
 from sidejudge.integrations.store.errors import SearchTooLong
-from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
 from sidejudge.monitor.alerting.comparisons import (
     BY,
     By,
     Cluster,
+    ComparedVerdicts,
     ComparisonQuery,
     Within,
     difference_of,

@@ -31,7 +31,7 @@ from sidejudge.dashboards.pages.status_page import SORTS, ShownAnomaly, StatusCh
 from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
 from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
+from sidejudge.monitor.alerting.comparisons import ComparedVerdicts
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.status.failure_groups import FailureGroup

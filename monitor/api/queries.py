@@ -21,8 +21,7 @@ from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.late_references import PendingRevisions
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.integrations.store.verdict_search import search_verdicts
-from sidejudge.monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
-from sidejudge.monitor.alerting.comparisons import ComparisonQuery, compare
+from sidejudge.monitor.alerting.comparisons import ComparedSource, ComparedVerdicts, ComparisonQuery, compare
 from sidejudge.monitor.alerting.failures import FailureGroups
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.trends import ArchivedTrends, Trends

@@ -26,8 +26,8 @@ from sidejudge.monitor.config.evaluators import EmbeddingSection
 from sidejudge.monitor.config.extras import EXTRAS, FLEET, JUDGE, extra_of, installed, needed
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.config.langfuse import LangfuseProject
-from sidejudge.monitor.config.otel_events import OtelEventsSink
 from sidejudge.monitor.config.plugins import all_plugins
+from sidejudge.monitor.config.sinks import OtelEventsSink
 from sidejudge.monitor.config.units import Address, size_text
 from sidejudge.monitor.ingest.listeners import CertificateError, check_authority, read_certificates
 from sidejudge.monitor.runtime.memory_bound import memory_bound
@@ -415,7 +415,7 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:
     """Whether the endpoint answers and accepts an empty request."""
-    from sidejudge.monitor.deliver.otel_events.destination import try_endpoint
+    from sidejudge.monitor.deliver.otel_events.sink import try_endpoint
 
     found, remedy = try_endpoint(section)
     return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.post import Poster
-from sidejudge.monitor.config.otel_events import OtelMetricsSink
+from sidejudge.monitor.config.sinks import OtelMetricsSink
 
 from .task import DeliveryStatus
 

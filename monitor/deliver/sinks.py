@@ -1,30 +1,102 @@
-"""The sinks: each that ships is a folder beside this file and one line here; installed packages bring others."""
+"""The sinks: each that ships is one line of ``KINDS``; the small ones stand here. Installed packages bring others."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.jsonl import JsonLines
+from sidejudge.integrations.plugin_calls import PluginObject
+from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.plugins import SINKS, factory
+from sidejudge.monitor.config.sinks import PluginSink
 from sidejudge.monitor.deliver.fleet import FLEET, NOT_ARCHIVED, fleet_sink
-from sidejudge.monitor.deliver.jsonl import JSONL, NOT_WRITTEN, jsonl_sink
+from sidejudge.monitor.deliver.otel_events.sink import OTEL_EVENTS
+from sidejudge.monitor.deliver.otel_events.sink import REASONS as OTEL_EVENTS_REASONS
 from sidejudge.monitor.deliver.parquet import NOT_WRITTEN as NOT_IN_HISTORY
 from sidejudge.monitor.deliver.parquet import PARQUET, parquet_sink
-from sidejudge.monitor.deliver.plugin import plugin_sinks
 from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
-from .dispatcher import NOT_DELIVERED
+from .dispatcher import NOT_DELIVERED, DeliveryTerms
 from .langfuse.delivery import LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
 from .langfuse.sink import LangfuseScores, langfuse_sink
-from .otel_events.destination import OTEL_EVENTS
-from .otel_events.destination import REASONS as OTEL_EVENTS_REASONS
 from .otel_events.sink import OtelEvents, otel_events_sink
-from .sink import Sink, SinkParts
+from .sink import Sink, SinkParts, VerdictSink
+
+log = logging.getLogger("sidejudge.deliver")
+
+JSONL: Final = "jsonl"
+NOT_WRITTEN: Final = "not_written"
+"""Why a verdict is not in the file: it could not be appended to for a day."""
+_READ_BY_OTHERS: Final = 0o044
+_TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
+
+
+def jsonl_sink(parts: SinkParts) -> VerdictLines | None:
+    """The configured sink; None without one."""
+    section = parts.config.sinks.jsonl
+    return None if section is None else VerdictLines(JsonLines(section.path, int(section.mode, 8)), parts)
+
+
+class VerdictLines(VerdictSink):
+    """Appends each new or changed verdict to a file, as one line. The file is a copy; the store keeps the truth.
+
+    Lines pass through the outbox, so that no kill costs one.
+    """
+
+    def __init__(self, lines: JsonLines, parts: SinkParts) -> None:
+        super().__init__(JSONL, parts, _TERMS)
+        self._lines = lines
+
+    async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
+        """Append the lines; see ``Destination``."""
+        await asyncio.to_thread(self._lines.append, [entry.body.encode() for entry in entries])
+        return {}
+
+    async def start(self) -> None:
+        if self._lines.check() & _READ_BY_OTHERS:
+            log.warning("others may read the file of sinks.jsonl, for it was there with a mode of its own: chmod it")
+        await super().start()
+
+
+_LONGEST: Final = 300
+
+
+def plugin_sinks(parts: SinkParts) -> list[PluginVerdicts]:
+    """The configured ones, in order."""
+    return [PluginVerdicts(name, section, parts) for name, section in parts.config.sinks.plugins.items()]
+
+
+class PluginVerdicts(VerdictSink):
+    """Hands verdicts to one object of a plugin, at most ``batch`` at a time, in order, each at least once.
+
+    A package that cannot be loaded, and one that raises or hangs, costs nothing but its own deliveries: they wait in
+    the outbox, are tried again, and after a day are set aside until the next start.
+    """
+
+    def __init__(self, name: str, section: PluginSink, parts: SinkParts) -> None:
+        super().__init__(name, parts, DeliveryTerms())
+        self._object = PluginObject(name, factory(SINKS, section.use or name), section.arguments, "deliver")
+
+    async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
+        """Call the plugin; see ``Destination``. It may return why it refuses a verdict, by its position."""
+        returned = await self._object.call([json.loads(entry.body) for entry in entries])
+        if returned is None:
+            return {}
+        if not isinstance(returned, Mapping) or not all(each in range(len(entries)) for each in returned):
+            cause = f"deliver returns {label(repr(returned), _LONGEST)}, not None or a map from positions to reasons"
+            raise DestinationUnreachableError(f"{self.name}: {cause}")
+        return {entries[at].seq: label(str(why), _LONGEST) for at, why in returned.items()}
 
 
 @dataclass(frozen=True, slots=True)

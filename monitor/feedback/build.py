@@ -12,8 +12,7 @@ from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.deliver.task import DeliveryCounters
-from sidejudge.monitor.fleet.fleet import Fleet
-from sidejudge.monitor.fleet.quota import Quota
+from sidejudge.monitor.fleet.fleet import Fleet, Quota
 from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.statistics.ppi import LabelSums

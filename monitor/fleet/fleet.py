@@ -21,11 +21,12 @@ from typing import Final, TypeAlias
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.postgres import schema, shared
+from sidejudge.integrations.postgres.archive import purge
 from sidejudge.integrations.postgres.database import Database, Transaction
 from sidejudge.integrations.postgres.errors import DatabaseAway, DatabaseError, DatabaseRefuses, LeaseLost
 from sidejudge.integrations.postgres.leases import Lease, Leases
 from sidejudge.integrations.postgres.schema import SchemaVersion
-from sidejudge.integrations.postgres.shared import MonitorRow
+from sidejudge.integrations.postgres.shared import MonitorRow, claim_within
 from sidejudge.integrations.store.memory import KeyValueRoom
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.scoring.status.snapshots import FleetSnapshot, FleetState
@@ -52,6 +53,12 @@ _LEFT_ROUNDS: Final = 3
 _LEFT_AGAIN_S: Final = 6 * 3_600.0
 GONE_ROUNDS: Final = 4
 """A monitor that missed so many rounds is gone, unless it left in order."""
+UPKEEP: Final = "upkeep"
+_UPKEEP_S: Final = 60.0
+_WINDOWS_S: Final = 25 * 3_600.0
+"""How long windows are kept at least: an hour more than the longest that ships."""
+_ANSWERS_S: Final = 7 * 86_400.0
+_MOST_ANSWERS: Final = 200_000
 
 
 class Fleet:
@@ -308,3 +315,45 @@ class Fleet:
 
     def _kept_name(self) -> str:
         return self._room.all().get(_NAME) or f"{socket.gethostname()[:90]}-{secrets.token_hex(2)}"
+
+
+class Upkeep:
+    """One monitor of the fleet, which holds the lease, deletes what is too old: once a minute, some thousand rows."""
+
+    def __init__(self, fleet: Fleet, *, results_s: float, windows_s: float = 0.0) -> None:
+        self._fleet, self._results_s = fleet, results_s
+        self._windows_s = max(_WINDOWS_S, windows_s)
+        self._due_s = 0.0
+        fleet.want(UPKEEP)
+        fleet.each_round(UPKEEP, self.round, when=self._is_due)
+
+    def _is_due(self) -> bool:
+        return self._fleet.held(UPKEEP) is not None and time.monotonic() >= self._due_s
+
+    async def round(self, transaction: Transaction) -> None:
+        """Delete what is too old."""
+        self._due_s = time.monotonic() + _UPKEEP_S
+        await purge(
+            transaction, results_s=self._results_s, windows_s=self._windows_s, answers_s=_ANSWERS_S,
+            answers=_MOST_ANSWERS,
+        )  # fmt: skip
+
+
+class Quota:
+    """Bounds what the monitors put into one place: ``most`` things of a kind within ``within_s`` seconds, each by one.
+
+    While the database is away there is no room: what is left out then stays out, as beyond the number.
+    """
+
+    def __init__(self, fleet: Fleet, kind: str, most: int, within_s: float) -> None:
+        self._fleet, self._kind, self._most, self._within_s = fleet, kind, most, within_s
+
+    async def room(self, name: str) -> bool:
+        """Whether this monitor may put it in; True again for what it may already."""
+        try:
+            async with self._fleet.transaction() as transaction:
+                return await claim_within(
+                    transaction, self._fleet.name, self._kind, name, most=self._most, within_s=self._within_s
+                )
+        except DatabaseError:
+            return False

@@ -14,8 +14,7 @@ from typing import Final, TypeAlias
 
 from sidejudge.integrations.postgres import shared
 from sidejudge.integrations.postgres.database import Transaction
-from sidejudge.monitor.evaluate.references.entries import MOST_CHARACTERS, Entries
-from sidejudge.monitor.evaluate.references.places import ReferencePlace, Unreadable
+from sidejudge.monitor.evaluate.references.places import MOST_CHARACTERS, Entries, ReferencePlace, Unreadable
 from sidejudge.scoring.trace.span import Json
 
 from .fleet import Fleet

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from sidejudge.integrations.backoff import Backoff
-from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.commit import Commit
+from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, introduced
 from sidejudge.monitor.revise.reevaluation import read
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, LateReferenceState
@@ -37,6 +43,10 @@ AGAIN_AFTER_S: Final = (60, 600, 3600, 6 * 3600)
 """How long a trace waits after each attempt that came to nothing; after one more it is given up."""
 _BATCH: Final = 500
 """Traces that are given up in one round where there is nowhere to read them."""
+MOST_WAITING: Final = 100
+"""Traces that may wait for judging before those that were judged before pause."""
+_WAITS_NS: Final = 3600 * 10**9
+"""The wait for a judge that is down, where none is configured."""
 _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces are, or raise assembly.late"
 
 
@@ -201,3 +211,38 @@ class RevisionSchedule:
         if self._state != state and state in ("retrying", "stopped"):
             log.warning("traces with late references cannot be read: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason
+
+
+def revision_schedule(
+    config: Config,
+    connections: Connections,
+    *,
+    store: Store,
+    pipeline: Pipeline,
+    references: References | None,
+    commit: Commit,
+    under_way: Callable[[bytes], bool],
+    clock_ns: Callable[[], int],
+) -> RevisionSchedule | None:
+    """What revises verdicts after their spans were let go; None where references are in the traces alone."""
+    if references is None:
+        return None
+    judge, project = config.evaluators.judge, config.langfuse
+
+    def still_owed(trace_id: bytes) -> bool:
+        return not under_way(trace_id) and references.wanted(trace_id) is not None
+
+    return RevisionSchedule(
+        owed=store.late_references,
+        details=store.details,
+        still_owed=still_owed,
+        langfuse=connections.to(project.access) if project is not None else None,
+        rejudging=Reevaluation(
+            pipeline.stages, commit=commit, listeners=pipeline.listeners, details=store.details, still_owed=still_owed,
+            hash_key=config.sampling.hash_key, clock_ns=clock_ns,
+            max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
+        ),
+        busy=lambda: len(pipeline.waiting) + pipeline.judge_queue.waiting > MOST_WAITING,
+        clock_ns=clock_ns,
+        backoff=Backoff(random.random),
+    )  # fmt: skip

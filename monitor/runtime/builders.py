@@ -109,7 +109,7 @@ def share_upkeep(fleet: Fleet | None, config: Config) -> None:
     """Have one monitor of the fleet delete what is too old."""
     if fleet is None or config.fleet is None:
         return
-    from sidejudge.monitor.fleet.upkeep import Upkeep  # noqa: PLC0415  # only where it is configured
+    from sidejudge.monitor.fleet.fleet import Upkeep  # noqa: PLC0415  # only where it is configured
 
     archive, alerts = config.fleet.archive, config.alerts
     longest = max(each.seconds for each in (alerts.window, alerts.longest_window) if each is not None)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import platform
+import shutil
+import subprocess
 from functools import partial
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 from sidejudge.integrations.otlp.proxy.forward import UNJUDGED
 from sidejudge.integrations.otlp.proxy.upstream import REASONS
@@ -23,8 +29,6 @@ from sidejudge.monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.revise.failure import RevisionFailure
 from sidejudge.scoring.rubrics.workflow import KINDS
-
-from .revision import revision
 
 
 def known(config: Config, watch: Watch, version: str) -> KnownLabels:
@@ -58,3 +62,45 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         python=platform.python_version(),
         fingerprint=config.fingerprint[:12],
     )
+
+
+VARIABLE = "SIDEJUDGE_REVISION"
+"""Environment variable that an image's build sets."""
+UNKNOWN = "unknown"
+_ROOT = Path(__file__).resolve().parents[2]
+_DIGITS = 12
+_PATIENCE_S = 5.0
+
+
+def revision(root: Path = _ROOT) -> str:
+    """The first digits of the commit; ``unknown`` when it was not recorded.
+
+    It comes from the environment (an image), from what pip recorded of an installation out of a repository, or from git
+    where this runs from a checkout. ``-dirty``: the checkout has changes.
+
+    Args:
+        root: The folder that holds the packages.
+    """
+    return os.environ.get(VARIABLE, "")[:_DIGITS] or _checked_out(root) or _installed() or UNKNOWN
+
+
+def _installed() -> str:
+    try:
+        recorded = distribution("sidejudge").read_text("direct_url.json")
+        return str(json.loads(recorded or "{}").get("vcs_info", {}).get("commit_id", ""))[:_DIGITS]
+    except (PackageNotFoundError, ValueError, AttributeError):
+        return ""
+
+
+def _checked_out(root: Path) -> str:
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():  # a repository further up would be somebody else's
+        return ""
+    command = [git, "-C", str(root), "describe", "--always", "--dirty", "--exclude=*", f"--abbrev={_DIGITS}"]
+    try:
+        found = subprocess.run(  # noqa: S603  # nothing in it comes from outside
+            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()

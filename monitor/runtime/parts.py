@@ -46,20 +46,20 @@ from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import InterruptedTraces, Pipeline
-from sidejudge.monitor.evaluate.references.build import references
+from sidejudge.monitor.evaluate.references.lookup import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
-from sidejudge.monitor.ingest.langfuse.source import traces_in
+from sidejudge.monitor.ingest.langfuse.pull import traces_in
 from sidejudge.monitor.ingest.listeners import CertificateError, Listeners
 from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
-from sidejudge.monitor.revise.build import revision_schedule
+from sidejudge.monitor.revise.schedule import revision_schedule
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.route.silent_routes import SilentRoutes
 from sidejudge.monitor.runtime.tuning import YieldToRequests

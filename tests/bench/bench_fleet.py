@@ -23,9 +23,8 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.evaluate.judge.budget import JudgeBudget
-from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.fleet.fleet import Fleet, Upkeep
 from sidejudge.monitor.fleet.judge_budget import FleetBudget
-from sidejudge.monitor.fleet.upkeep import Upkeep
 from tests.postgres_server import PostgresServer
 
 RESULTS_PER_HOUR = 10.0

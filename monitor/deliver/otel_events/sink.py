@@ -1,27 +1,47 @@
-"""The sink of own traces and events, put together from the configuration. Without it, nothing of it is imported."""
+"""The sink of own traces and events, put together from the configuration. Without it, OpenTelemetry is not imported."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from sidejudge.monitor.config.otel_events import OtelEventsSink
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.memory_queue import MemoryItem
+from sidejudge.integrations.post import Poster
+from sidejudge.monitor.config.sinks import OtelEventsSink
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState
 
 if TYPE_CHECKING:
-    from sidejudge.integrations.memory_queue import MemoryItem, MemoryQueue
-    from sidejudge.monitor.deliver.dispatcher import Dispatcher
+    from sidejudge.integrations.memory_queue import MemoryQueue
+    from sidejudge.integrations.otel_events.request import Signal
     from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 
     from .recorder import Recorder
 
 log = logging.getLogger("sidejudge.otel")
 
+OTEL_EVENTS: Final = "otel_events"
+NO_ROOM: Final = "no_room"
+"""Too many waited."""
+REFUSED: Final = "refused"
+"""The endpoint will never take them, or they cannot be written."""
+NOT_DELIVERED: Final = "not_delivered"
+"""The endpoint could not take them for too long, or until the process ended."""
+REASONS: Final = (NO_ROOM, REFUSED, NOT_DELIVERED)
+BATCH: Final = 512
+GATHER_S: Final = 1.0
+"""How long a batch waits for what comes after its first item."""
+EXPIRES_NS: Final = 300 * 10**9
+"""How old what waits grows while the endpoint cannot be reached."""
+TERMS: Final = DeliveryTerms(
+    expires_ns=EXPIRES_NS, longest_pause_s=60.0, refused=REFUSED, expired=NOT_DELIVERED
+)  # fmt: skip
 _WORST_FIRST: Final[tuple[ExportState, ...]] = ("stopped", "retrying", "ok", "starting")
 
 
@@ -49,10 +69,7 @@ class OtelEvents(Sink):
     def __init__(self, config: OtelEventsSink, parts: SinkParts) -> None:
         from sidejudge.integrations.otel_events.providers import telemetry  # noqa: PLC0415  # only where it is configured
         from sidejudge.integrations.otel_events.request import LOGS, TRACES  # noqa: PLC0415  # as above
-        from sidejudge.integrations.post import Poster  # noqa: PLC0415  # as above
-        from sidejudge.monitor.deliver.dispatcher import Dispatcher  # noqa: PLC0415  # as above
 
-        from .destination import NO_ROOM, OTEL_EVENTS, TERMS, SignalDestination  # noqa: PLC0415  # as above
         from .recorder import Recorder  # noqa: PLC0415  # as above
 
         clock_ns, self._counters = parts.clock_ns, parts.counters
@@ -86,8 +103,6 @@ class OtelEvents(Sink):
 
     async def stop(self) -> None:
         """Send for a moment what can be sent; what is left is lost, for it lives in memory alone."""
-        from .destination import NOT_DELIVERED, OTEL_EVENTS  # noqa: PLC0415  # as above
-
         self.recorder.close()
         waiting = sum(queue.status().waiting for queue in self._queues)
         await asyncio.gather(*(dispatcher.close() for dispatcher in self._dispatchers))
@@ -132,3 +147,66 @@ def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeOb
     from sidejudge.monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # only where a judge is configured
 
     return JudgeObservers(counting, own.recorder)
+
+
+class SignalDestination:
+    """Traces or events, posted to one endpoint in batches. Nothing ever waits for it.
+
+    Telemetry lives in memory alone: what cannot be delivered for long is dropped, and counted.
+    """
+
+    name = OTEL_EVENTS
+    batch = BATCH
+
+    def __init__(
+        self, signal: Signal, poster: Poster, headers: Mapping[str, str], *, gather_s: float = GATHER_S
+    ) -> None:
+        self._signal, self._poster = signal, poster
+        from sidejudge.integrations.otel_events.request import HEADERS  # noqa: PLC0415  # the sink's name is needed without the SDK
+
+        self._headers = {**HEADERS, **headers}
+        self.gather_s = gather_s
+
+    def together(self, entries: Sequence[MemoryItem[object]]) -> Sequence[MemoryItem[object]]:
+        """All of them."""
+        return entries
+
+    async def deliver(self, entries: Sequence[MemoryItem[object]]) -> Mapping[int, str]:
+        """Post the entries as one request; see ``Destination``."""
+        path = self._signal.path
+        try:
+            body = await asyncio.to_thread(self._signal.body, [entry.body for entry in entries])
+            answer = await self._poster.post(body, self._headers)
+        except DestinationUnreachableError as error:
+            raise DestinationUnreachableError(f"{path}: {error.reason}", error.retry_after_s) from None
+        except RefusedError as error:
+            raise RefusedError(
+                f"{path}: {error.reason}; check sinks.otel_events (Langfuse takes traces only)"
+            ) from None
+        except Exception as error:  # noqa: BLE001  # it costs a batch, not the task; its text may quote a trace
+            raise RefusedError(f"{path}: it could not be written or sent: {type(error).__name__}") from None
+        rejected, why = self._signal.rejected(answer)
+        # A partial success states how many were rejected, not which.
+        return {entry.seq: f"{path}: it refuses what it is sent: {why}" for entry in entries[:rejected]}
+
+
+_PATHS = {"traces": "/v1/traces", "logs": "/v1/logs"}
+
+
+def try_endpoint(section: OtelEventsSink) -> tuple[str, str]:
+    """The finding, and the remedy, empty when all is well."""
+    return asyncio.run(_try(section))
+
+
+async def _try(section: OtelEventsSink) -> tuple[str, str]:
+    headers = {"content-type": "application/x-protobuf", **section.sent_headers}
+    for signal in section.signals:
+        path = _PATHS[signal]
+        try:
+            await Poster(section.endpoint + path, section.timeout.seconds).post(b"", headers)
+        except DestinationUnreachableError as error:
+            return f"{path}: {error.reason}", "check sinks.otel_events.endpoint and that it runs"
+        except RefusedError as error:
+            remedy = "check endpoint, authorization and headers of sinks.otel_events; Langfuse: signals: [traces]"
+            return f"{path}: {error.reason}", remedy
+    return f"{section.endpoint} takes {' and '.join(section.signals)}", ""

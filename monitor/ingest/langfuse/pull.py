@@ -8,20 +8,25 @@ not dealt with: after a kill the same window is listed again, and what was taken
 from __future__ import annotations
 
 import logging
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, Protocol
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse import legacy, observations
-from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.pulled import Pulled
-from sidejudge.monitor.ingest.intake import Overloaded
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.intake import Intake, Overloaded
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
@@ -45,6 +50,8 @@ AHEAD_NS: Final = 60 * 10**9
 """How far clocks of applications may run ahead of ours."""
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), "overloaded", "store", "error")
 """Why a poll may end early, as metrics name it."""
+MOST_WAITING: Final = 500
+"""Closed traces that may wait for judging before reading pauses."""
 _FULL_SHARE: Final = 10
 """The whole look-back is listed this many times within its length."""
 _TOO_MUCH: Final = "more traces wait for judging than are read ahead"
@@ -272,3 +279,40 @@ _REMEDIES: Final = {
     ),
     LangfuseErrorKind.FORBIDDEN: "these keys may not read traces; see the project's settings",
 }
+
+
+def traces_in(
+    config: Config,
+    connections: Connections,
+    *,
+    store: Store,
+    intake: Intake,
+    outcomes: TraceOutcomes,
+    sampler: Sampler,
+    assembler: Assembler,
+    waiting: Callable[[], int],
+    clock_ns: Callable[[], int],
+    share: Share | None = None,
+) -> Pull | None:
+    """What reads the configured Langfuse; None where none is.
+
+    It pauses while traces wait that could not be judged as fast as they came.
+    ``share`` is its part, where others read too.
+    """
+    source = config.sources.langfuse
+    if source is None:
+        return None
+    most_open = config.assembly.max_open_traces // 2
+
+    def busy() -> bool:
+        return waiting() > MOST_WAITING or assembler.open_traces > most_open
+
+    return Pull(
+        langfuse=connections.to(source.access), pulled=store.pulled, facts=store, intake=intake, outcomes=outcomes,
+        sampler=sampler, busy=busy,
+        clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
+        look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
+        retention_ns=config.kept_for.ns,
+        share=share,
+        erase=lambda traces: erase(store.path, traces, scores=False, now_ns=clock_ns()),
+    )  # fmt: skip

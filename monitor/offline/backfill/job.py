@@ -22,8 +22,7 @@ from sidejudge.monitor.config.model import StoreSection
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.units import Duration
 from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends, build_backends
-from sidejudge.monitor.evaluate.references.build import references
-from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.evaluate.references.lookup import References, references
 from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace

@@ -11,7 +11,7 @@ import pytest
 
 from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
-from sidejudge.monitor.alerting.compared_verdicts import ComparedSource
+from sidejudge.monitor.alerting.comparisons import ComparedSource
 from sidejudge.scoring.trace.instant import written
 from tests.monitor.alerting.test_trends import NOW, verdict
 from tests.needs import PYARROW

@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.dashboards.pages.compare_page import compare_list_page, compare_page, in_words
 from sidejudge.integrations.store.bounded_read import ComparedVerdict
-from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
+from sidejudge.monitor.alerting.comparisons import ComparedVerdicts
 from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, comparable, compared
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from sidejudge.monitor.runtime import revision as revisions
-from sidejudge.monitor.runtime.revision import UNKNOWN, VARIABLE, revision
+from sidejudge.monitor.runtime import metric_labels as revisions
+from sidejudge.monitor.runtime.metric_labels import UNKNOWN, VARIABLE, revision
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

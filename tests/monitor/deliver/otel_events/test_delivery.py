@@ -13,7 +13,7 @@ from sidejudge.integrations.otel_events.providers import telemetry
 from sidejudge.integrations.otel_events.request import TRACES
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.deliver.dispatcher import Dispatcher
-from sidejudge.monitor.deliver.otel_events.destination import BATCH, EXPIRES_NS, TERMS, SignalDestination
+from sidejudge.monitor.deliver.otel_events.sink import BATCH, EXPIRES_NS, TERMS, SignalDestination
 from tests.fakes.collector import spans
 from tests.fakes.receiver import Act, receiving
 from tests.waiting import until

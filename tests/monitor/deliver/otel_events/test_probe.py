@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.monitor.config.otel_events import OtelEventsSink
-from sidejudge.monitor.deliver.otel_events.destination import try_endpoint
+from sidejudge.monitor.config.sinks import OtelEventsSink
+from sidejudge.monitor.deliver.otel_events.sink import try_endpoint
 from tests.fakes.receiver import Act, receiving
 
 

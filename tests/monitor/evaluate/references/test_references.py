@@ -18,9 +18,18 @@ from sidejudge.integrations.langfuse.scores import timestamp
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.monitor.evaluate.references.entries import MOST_ENTRIES, Gathering, digest, key_of_map
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.evaluate.references.places import InCorrections, InDataset, InFile, InScores, Unreadable
+from sidejudge.monitor.evaluate.references.places import (
+    MOST_ENTRIES,
+    Gathering,
+    InCorrections,
+    InDataset,
+    InFile,
+    InScores,
+    Unreadable,
+    digest,
+    key_of_map,
+)
 from sidejudge.scoring.case.case import Case
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.datasets import datasets_of, item, part
