@@ -18,6 +18,8 @@ from sidejudge.scoring.lexical.secrets import struck
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.span import Json
 
+_DAY_S: Final = 86_400.0
+"""The longest wait: the limit of deletions is by the day."""
 _LONGEST_MESSAGE: Final = 300
 
 
@@ -152,7 +154,7 @@ def _stated(body: Mapping[str, object]) -> str:
 
 
 def _retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
-    """Seconds to wait, from the header (seconds or a date) or from the body's details."""
+    """Seconds to wait, from the header (seconds or a date) or from the body's details; a day at most."""
     header = headers.get("retry-after", "").strip()
     seconds = _number(header)
     if seconds is None and header:
@@ -160,7 +162,7 @@ def _retry_after(headers: Mapping[str, str], body: object, now: datetime) -> flo
         seconds = None if at is None else (at - now).total_seconds()
     if seconds is None and isinstance(body, Mapping) and isinstance(body.get("details"), Mapping):
         seconds = _number(str(body["details"].get("retryAfterSeconds", "")))
-    return None if seconds is None else max(0.0, seconds)
+    return None if seconds is None else min(max(0.0, seconds), _DAY_S)
 
 
 def _date(header: str) -> datetime | None:
