@@ -16,7 +16,7 @@ from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
-    from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+    from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
     from sidejudge.scoring.judging.golden import GoldenCase
     from sidejudge.scoring.runs.judge_leaning import Rate
     from sidejudge.scoring.runs.judge_report import JudgeReport
@@ -74,8 +74,8 @@ def try_judge(
         raise CommandError("no judge is configured", "add evaluators.judge; 'sidejudge help tutorials/judge' shows how")
     settings = judge_settings(given)
     if max_usd is not None:
-        least = min(max_usd, settings.budget_usd_per_day or max_usd)
-        settings = replace(settings, budget_usd_per_day=least)
+        least = min(max_usd, settings.section.budget_usd_per_day or max_usd)
+        settings = replace(settings, section=settings.section.model_copy(update={"budget_usd_per_day": least}))
     known = judges(settings)
     for name in chosen:
         if name not in known:

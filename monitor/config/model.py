@@ -34,7 +34,7 @@ from .match import MatchSection
 from .metric_limits import metric_limits
 from .notify import names
 from .rubric_section import RubricSection
-from .sampling import SamplingSection
+from .sampling import FIXED_RATE, SamplingSection
 from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, FilePath, JsonMap, Rate, RubricName, Section, Share
 from .sinks import SinksSection
 from .sources import AuthSection, ReferenceSection, SourcesSection, TlsSection
@@ -243,7 +243,7 @@ class SessionsSection(Section):
     sampling_rate: Rate | None = Field(
         default=None,
         description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`, or "
-        "0.01)",
+        f"{FIXED_RATE:g})",
     )
     idle: PositiveDuration = Field(default=parse_duration("15m"), description="a session is over after this long")
     late: Duration = Field(

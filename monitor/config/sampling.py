@@ -54,7 +54,7 @@ class SamplingSection(Section):
     rate: Rate | None = Field(
         default=None,
         description="base rate, share of all traces, in (0, 1]. Without it every trace is judged up to "
-        "`traces_per_hour`; where `rules` or `sessions` are set it is 0.01",
+        f"`traces_per_hour`; where `rules` or `sessions` are set it is {FIXED_RATE:g}",
     )
     traces_per_hour: int = Field(
         default=1000,

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from sidejudge.monitor.evaluate.judge.call_record import CallStorage, KeptCalls
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
     from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
+    from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
     from sidejudge.monitor.evaluate.judge.panel_member import Client
-    from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 
     from .judge_queue import JudgeQueue
 
@@ -181,14 +181,13 @@ _DAY_S: Final = 86_400.0
 
 def in_batches(settings: JudgeSettings) -> JudgeSettings:
     """The same judges asked in batches: a day and an hour of patience, and no limit on what is handed in at once."""
+    many = {"concurrency": 100_000, "requests_per_minute": None, "tokens_per_minute": None}
+    retries = min(1, settings.section.retries)
     return replace(
         settings,
+        section=settings.section.model_copy(update={**many, "retries": retries}),
         models=tuple(replace(model, timeout_s=_DAY_S + 3600.0) for model in settings.models),
         others={name: in_batches(other) for name, other in settings.others.items()},
-        retries=min(1, settings.retries),
-        concurrency=100_000,
-        requests_per_minute=None,
-        tokens_per_minute=None,
     )
 
 
@@ -208,22 +207,11 @@ def judge_settings(config: Config) -> JudgeSettings:
 
 
 def _settings(section: JudgeSection, *, logprobs: bool) -> JudgeSettings:
-    from sidejudge.monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
-    from sidejudge.scoring.checks.redaction import redaction_of  # noqa: PLC0415  # likewise
+    from sidejudge.monitor.evaluate.judge.panel import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
 
+    names = (section.model, *section.panel)
     return JudgeSettings(
-        models=tuple(replace(_model(name, section), logprobs=logprobs) for name in (section.model, *section.panel)),
-        panel_rule=section.panel_rule,
-        retries=section.retries,
-        concurrency=section.concurrency,
-        requests_per_minute=section.requests_per_minute,
-        tokens_per_minute=section.tokens_per_minute,
-        context_tokens=section.context_tokens,
-        outline=section.outline,
-        budget_usd_per_hour=section.budget_usd_per_hour,
-        budget_usd_per_day=section.budget_usd_per_day,
-        cache_entries=section.cache_entries,
-        redaction=redaction_of(section.redact, section.redact_patterns),
+        section=section, models=tuple(replace(_model(name, section), logprobs=logprobs) for name in names)
     )
 
 

@@ -30,8 +30,7 @@ from sidejudge.monitor.revise.reevaluation import read
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, LateReferenceState
 from sidejudge.scoring.verdict.documents import TraceDocument
 
-from .failure import FINAL, RevisionFailure
-from .reevaluation import MOST_HELD, Reevaluation, ReevaluationOutcome
+from .reevaluation import FINAL, MOST_HELD, Reevaluation, ReevaluationOutcome, RevisionFailure
 
 log = logging.getLogger("sidejudge.late_references")
 

@@ -27,7 +27,7 @@ from sidejudge.monitor.feedback.failure_dataset import REASONS as DATASET_REASON
 from sidejudge.monitor.ingest.forward_buffer import ENDS, UNKEPT
 from sidejudge.monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.revise.failure import RevisionFailure
+from sidejudge.monitor.revise.reevaluation import RevisionFailure
 from sidejudge.scoring.rubrics.workflow import KINDS
 
 

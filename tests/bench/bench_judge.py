@@ -24,8 +24,9 @@ from sidejudge.integrations.cases import read_case
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
-from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.questions.question import Answer, PendingMetrics, Question, Reply
@@ -78,7 +79,7 @@ async def main() -> None:
             rows: dict[str, tuple[int, int, float]] = {}
             for way in WAYS:
                 seen = Counted()
-                settings = JudgeSettings(models=(model,), cache_entries=0)
+                settings = JudgeSettings(section=JudgeSection(model=MODEL, cache_entries=0), models=(model,))
                 judge = JudgeBackend(settings, client=JudgeClient(library), memory=store.judged, observer=seen)
                 for rubric, case in cases:
                     await score(judge, rubric, case, way)

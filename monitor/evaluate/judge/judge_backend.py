@@ -19,9 +19,11 @@ from typing import Final, Protocol, TypeAlias
 from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount, plain
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.check import contradiction
 from sidejudge.scoring.judging.outlined import Outline
 from sidejudge.scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests, spare_parts
@@ -38,10 +40,9 @@ from .breaker import CONSECUTIVE, Breaker, BreakerState
 from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
 from .call_record import KeptCalls, record_of
 from .observer import JudgeObserver, SilentJudgeObserver
-from .panel import JudgePanel
+from .panel import JudgePanel, JudgeSettings
 from .panel_member import OUTAGE, Client, JudgeBill, PanelMember, UnansweredError
 from .rate_limits import RateLimits
-from .settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -79,17 +80,19 @@ class JudgeBackend:
         clock_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._settings = settings
+        section = settings.section
+        self._caches = bool(section.cache_entries)
+        self._redaction = redaction_of(section.redact, section.redact_patterns)
         self._client = client
         self._memory = memory
         self._observer = observer or SilentJudgeObserver()
         self._clock_ns = clock_ns
         self._calls = calls
         self._on_answered = on_answered
-        self._cache = AnswerCache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
+        self._cache = AnswerCache(memory, entries=section.cache_entries, clock_ns=clock_ns)
         self.budget: Final = JudgeBudget(
-            per_hour=settings.budget_usd_per_hour,
-            per_day=settings.budget_usd_per_day,
+            per_hour=section.budget_usd_per_hour,
+            per_day=section.budget_usd_per_day,
             spent=memory.spent_since(int(self._clock()) - DAY_S),
         )
         self._jitter = jitter
@@ -104,17 +107,17 @@ class JudgeBackend:
 
     def _panel_of(self, settings: JudgeSettings) -> JudgePanel:
         return JudgePanel(
-            [self._member(model, settings) for model in settings.models],
-            rule=settings.panel_rule,
-            context_tokens=settings.context_tokens,
-            outline=settings.outline,
+            [self._member(model, settings.section) for model in settings.models],
+            rule=settings.section.panel_rule,
+            context_tokens=settings.section.context_tokens,
+            outline=settings.section.outline,
             observer=self._observer,
         )
 
-    def _member(self, model: JudgeModel, settings: JudgeSettings) -> PanelMember:
+    def _member(self, model: JudgeModel, section: JudgeSection) -> PanelMember:
         """The one member for a model, whichever judges it is part of. Members of one provider share its limits."""
         if model not in self._members:
-            limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+            limits = (section.concurrency, section.requests_per_minute, section.tokens_per_minute)
             place = (model.provider, model.api_base, *limits)
             if place not in self._limits:
                 concurrency, requests_per_minute, tokens_per_minute = limits
@@ -131,11 +134,11 @@ class JudgeBackend:
                 budget=self.budget,
                 remember=self._remember,
                 observer=self._observer,
-                retries=settings.retries,
+                retries=section.retries,
                 clock=self._clock,
                 jitter=self._jitter,
                 # More failures than one request can have: one request alone is no outage.
-                breaker=Breaker(self._clock(), consecutive=max(CONSECUTIVE, settings.retries + 2)),
+                breaker=Breaker(self._clock(), consecutive=max(CONSECUTIVE, section.retries + 2)),
             )
         return self._members[model]
 
@@ -218,7 +221,7 @@ class JudgeBackend:
         self._observer.looked_up(hits=len(replies), misses=len(requested) - len(replies))
         left = [question for question in requested if question not in replies]
         # A question that another case is asking right now, about the same content, waits for that answer.
-        shared = self._under_way if self._settings.cache_entries else {}
+        shared = self._under_way if self._caches else {}
         others = {question: shared[keys[question]] for question in left if keys[question] in shared}
         own = [question for question in left if question not in others]
         done = asyncio.Event()
@@ -242,7 +245,7 @@ class JudgeBackend:
         keys: dict[Question, str] = {}
         for (judge, permuted), asked in _by_judge(requested).items():
             mark = "permuted\0" if permuted and can_permute(list(asked)) else ""
-            mark += repr(self._settings.redaction)  # what the judge does not see, it cannot have answered by
+            mark += repr(self._redaction)  # what the judge does not see, it cannot have answered by
             panel = self._others.get(judge, self._panel)
             if panel.outline:  # what is shown of a run depends on what fits
                 mark += f"outline {panel.context_tokens or self._context_tokens.get(panel.name)}\0"
@@ -362,7 +365,7 @@ class JudgeBackend:
         if self._calls is None or not bill.exchanges or _TRACE_ID.fullmatch(identity) is None:
             return
         now_ns = self._clock_ns()
-        body = record_of(request, bill.exchanges, answers, self._settings.redaction)
+        body = record_of(request, bill.exchanges, answers, self._redaction)
         try:
             await self._calls.storage.put(
                 call,
@@ -377,7 +380,7 @@ class JudgeBackend:
 
     def _redacted(self, request: JudgeRequest) -> tuple[JudgeRequest, int]:
         """The request without personal data and keys, as configured, and how many were replaced."""
-        redaction = self._settings.redaction
+        redaction = self._redaction
         if redaction is None:
             return request, 0
         messages: list[Mapping[str, str]] = []

@@ -15,9 +15,11 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from sidejudge.integrations.judge.client import JudgeModel
+from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import JudgedValue, JudgeRequest
@@ -39,6 +41,18 @@ _LIST: Final = "*"
 """Ends the name of a list of findings, which is taken whole from the member in the middle."""
 _WHOLE: Final = ""
 """The name of the only field of an answer that is no object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """A judge: its section of the configuration, with the models of it and of its panel.
+
+    ``others`` are further judges by name; budget, cache and redaction are those of the first one.
+    """
+
+    section: JudgeSection
+    models: tuple[JudgeModel, ...]
+    others: Mapping[str, JudgeSettings] = field(default_factory=dict)
 
 
 class SplitError(SidejudgeError, ValueError):

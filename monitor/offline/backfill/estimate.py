@@ -15,8 +15,8 @@ from sidejudge.monitor.config.judge_choice import ONE_JUDGE
 from sidejudge.monitor.evaluate.backends import Addressed, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, judge_settings
 from sidejudge.monitor.evaluate.evaluation import Evaluation
+from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.evaluate.judge.panel_member import Client
-from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 from sidejudge.monitor.route.router import Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import requests
@@ -110,7 +110,7 @@ async def _paid(
         price = await client.price(model)
         if price is None:
             return None
-        context = settings.context_tokens or await client.context_tokens(model)
+        context = settings.section.context_tokens or await client.context_tokens(model)
         made, _ = requests(case, questions, context_tokens=context)
         for each in made:
             written = each.answer_tokens if answer_tokens is None else answer_tokens * len(each.questions)

@@ -21,8 +21,8 @@ from sidejudge.monitor.config.library import EXPECT
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
 from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
+from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.evaluate.judge.panel_member import Client
-from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.golden import TRAPS, Expected, GoldenCase, GoldenQuestion, Trap, facts
 from sidejudge.scoring.metrics.metric import Metric
@@ -72,11 +72,10 @@ class _Counting(SilentJudgeObserver):
 def judges(settings: JudgeSettings) -> dict[str, JudgeSettings]:
     """Each configured model alone, and each panel. The budget is that of the default judge, for all of them."""
     found: dict[str, JudgeSettings] = {}
+    of_all = ("redact", "redact_patterns", "budget_usd_per_hour", "budget_usd_per_day")
+    common = {"cache_entries": 0, **{name: getattr(settings.section, name) for name in of_all}}
     for name, each in {DEFAULT_JUDGE: settings, **settings.others}.items():
-        own = replace(
-            each, others={}, cache_entries=0, redaction=settings.redaction,
-            budget_usd_per_hour=settings.budget_usd_per_hour, budget_usd_per_day=settings.budget_usd_per_day,
-        )  # fmt: skip
+        own = replace(each, others={}, section=each.section.model_copy(update=common))
         for model in each.models:
             alone = replace(own, models=(model,))
             known = found.setdefault(model.name, alone)
@@ -112,7 +111,7 @@ async def try_judge(
     """
     observer = _Counting()
     backend = JudgeBackend(settings, client=client, memory=memory, observer=observer)
-    slots = asyncio.Semaphore(settings.concurrency)
+    slots = asyncio.Semaphore(settings.section.concurrency)
     efforts: list[_CaseEffort] = []
 
     async def ask(golden: GoldenCase) -> Mapping[Question, Reply]:

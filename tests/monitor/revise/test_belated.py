@@ -9,8 +9,7 @@ import pytest
 
 from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.evaluate.references.lookup import SETTLES_NS
-from sidejudge.monitor.revise.failure import RevisionFailure
-from sidejudge.monitor.revise.reevaluation import MOST_HELD
+from sidejudge.monitor.revise.reevaluation import MOST_HELD, RevisionFailure
 from sidejudge.monitor.revise.schedule import AGAIN_AFTER_S, SHARE
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import observations_of

@@ -11,8 +11,7 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import NEVER, random_bits
-from sidejudge.monitor.revise.failure import RevisionFailure, worse
-from sidejudge.monitor.revise.reevaluation import drawn_as_before, spans_as_they_were
+from sidejudge.monitor.revise.reevaluation import RevisionFailure, drawn_as_before, spans_as_they_were, worse
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS

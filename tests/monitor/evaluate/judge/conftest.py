@@ -12,9 +12,10 @@ import pytest
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
 from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
-from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.scoring.case.case import Case
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
@@ -80,6 +81,13 @@ def watched() -> Watched:
     return Watched()
 
 
+def judge_of(*models: JudgeModel, others: dict[str, JudgeSettings] | None = None, **section: object) -> JudgeSettings:
+    """A judge of these models, with the section's values as they are given."""
+    assert section.keys() <= JudgeSection.model_fields.keys(), section
+    given = JudgeSection(model=models[0].name).model_copy(update=section)
+    return JudgeSettings(section=given, models=models, others=others or {})
+
+
 @pytest.fixture
 def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     """Makes a judge that asks the provider; retries come at once."""
@@ -90,11 +98,11 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
         calls, on_answered = settings.pop("calls", None), settings.pop("on_answered", None)
         settings = {"retries": 2, **settings}
         others = {
-            name: JudgeSettings(models=(JudgeModel(name=model, **reported),), **settings)
+            name: judge_of(JudgeModel(name=model, **reported), **settings)
             for name, model in settings.pop("others", {}).items()
         }
         return JudgeBackend(
-            JudgeSettings(models=models, others=others, **settings),
+            judge_of(*models, others=others, **settings),
             client=JudgeClient(library),
             memory=store.judged,
             observer=watched,

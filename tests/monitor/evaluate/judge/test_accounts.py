@@ -9,7 +9,6 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeModel, TokenPrice
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.questions.kinds import SameHighlight, Supported
 from sidejudge.scoring.questions.question import Answer, GradeAnswer
 from sidejudge.scoring.rubrics import RUBRICS
@@ -111,7 +110,7 @@ async def test_another_setting_is_not_answered_out_of_the_cache(made, provider, 
 
 async def test_what_was_hidden_from_the_judge_and_how_a_panel_votes_are_part_of_the_key(made, provider):
     names = ("openai/a", "openai/b", "openai/c")
-    for settings in ({}, {"redaction": Redaction(("email",))}, {"names": names},
+    for settings in ({}, {"redact": ("email",)}, {"names": names},
                      {"names": names, "panel_rule": "median"}):  # fmt: skip
         before = len(provider.seen)
         await made(**settings).answer(CASE, [ASKED])

@@ -12,7 +12,6 @@ from sidejudge.monitor.api.explain import judge_explanation
 from sidejudge.monitor.cli.explain import explain
 from sidejudge.monitor.evaluate.judge.call_record import KeptCalls, record_of
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.kinds import FindErrors, SameIntent
 from sidejudge.scoring.questions.question import CitesTranscript
@@ -30,7 +29,7 @@ def keeping(store, **bounds):
 
 async def test_a_call_is_kept_with_prompt_raw_answer_parse_and_cost(made, provider, store):
     provider.will(fake.states('{"answers": "none"}'))
-    judge = made(calls=keeping(store), redaction=redaction_of(("email",), ()))
+    judge = made(calls=keeping(store), redact=("email",))
     replies = await judge.answer(CASE, [INTENT, CITES])
     (call,) = store.judge_calls.of(bytes.fromhex(TRACE))
     assert call["call"] == replies[INTENT].judgement.call

@@ -13,9 +13,7 @@ from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount
 from sidejudge.monitor.evaluate.judge.breaker import Circuit
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
 from sidejudge.monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
-from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.questions.kinds import (
     ReachedGoal,
     SameHighlight,
@@ -28,6 +26,7 @@ from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement, judges
+from tests.monitor.evaluate.judge.conftest import judge_of
 
 CASE = Case(case_id="c", model_output="Your refund of $49 is booked.", transcript="I want a refund.", input="Refund?")
 INTENT = SameIntent("get a refund", "get money back")
@@ -465,7 +464,7 @@ async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait
     now = [1_760_000_000.0]
     reported = {"api_base": provider.url, "api_key": "sk-very-secret"}
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **reported),)),
+        judge_of(JudgeModel(name="openai/gpt-4o-mini", **reported)),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9),
     )  # fmt: skip
     provider.standing = fake.unauthorised()
@@ -489,7 +488,7 @@ async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(prov
     now = [1_760_000_000.0]
     reported = {"api_base": provider.url, "api_key": "sk-very-secret"}
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **reported),), retries=1, cache_entries=0),
+        judge_of(JudgeModel(name="openai/gpt-4o-mini", **reported), retries=1, cache_entries=0),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), jitter=lambda: 0.0,
     )  # fmt: skip
     poison, other = Supported("poison"), Supported("other")
@@ -517,7 +516,7 @@ async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, lib
     price = TokenPrice(input_usd_per_million=1.0, output_usd_per_million=0.0)
     reported = {"api_base": provider.url, "api_key": "sk-very-secret", "price": price}
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **reported),), budget_usd_per_day=1.0),
+        judge_of(JudgeModel(name="openai/gpt-4o-mini", **reported), budget_usd_per_day=1.0),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), observer=watched,
     )  # fmt: skip
     provider.standing = fake.unauthorised()
@@ -562,7 +561,7 @@ async def test_a_bug_costs_one_case_its_answers_and_tells_nothing_of_the_case(pr
             return None
 
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/x"),)), client=Broken(), memory=store.judged
+        judge_of(JudgeModel(name="openai/x")), client=Broken(), memory=store.judged
     )  # fmt: skip
     replies = await judge.answer(CASE, [INTENT, SUPPORTED])
     assert {(reply.reason, reply.failed) for reply in replies.values()} == {("judge error: RuntimeError", True)}
@@ -607,7 +606,7 @@ async def test_an_outage_says_nothing_of_what_judging_costs(made, provider):
 
 async def test_personal_data_leaves_for_no_judge_and_its_answers_are_flagged(provider, made):
     case = replace(CASE, transcript="I am Ann, ann@example.com, card 4111 1111 1111 1111.", input="Refund C-4711?")
-    judge = made(redaction=Redaction(("email", "card"), (r"C-\d+",)))
+    judge = made(redact=("email", "card"), redact_patterns=(r"C-\d+",))
     found = await judge.answer(case, [SUPPORTED])
     sent = json.dumps([seen.body for seen in provider.seen])
     assert "ann@example.com" not in sent

@@ -11,7 +11,8 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.integrations.provider.library import LiteLLM
-from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.monitor.config.evaluators import JudgeSection
+from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.offline.score.request import Transient
 from sidejudge.monitor.offline.try_judge.run import golden_set, judges, try_judge
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS
@@ -97,7 +98,8 @@ def reports():
                 JudgeModel(name=name, api_base=provider.url, api_key="sk-test", timeout_s=timeout_s, price=price)
                 for name in names
             )
-            given = JudgeSettings(models=models, retries=0, concurrency=32, context_tokens=CONTEXT, **settings)
+            own = {"retries": 0, "concurrency": 32, "context_tokens": CONTEXT, **settings}
+            given = JudgeSettings(section=JudgeSection(model=names[0]).model_copy(update=own), models=models)
             return asyncio.run(asked()), provider.seen
 
     return run
