@@ -18,6 +18,7 @@ from sidejudge.integrations.langfuse.annotations import Annotation, ObjectType, 
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.langfuse import AnnotationQueueSection
 from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
@@ -50,8 +51,7 @@ class AnnotationQueueFeeder:
     def __init__(
         self,
         *,
-        queue: str,
-        per_hour: int,
+        section: AnnotationQueueSection,
         langfuse: Langfuse,
         rubrics: Mapping[str, Rubric],
         store: Store,
@@ -59,7 +59,7 @@ class AnnotationQueueFeeder:
         room: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._room = room
-        self._name, self._per_hour = queue, per_hour
+        self._name, self._per_hour = section.name, section.per_hour
         self._langfuse, self._rubrics, self._store = langfuse, rubrics, store
         self._clock_ns = clock_ns
         self._queue_id: str | None = None

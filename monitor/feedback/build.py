@@ -59,19 +59,18 @@ class LangfuseFeedback:
         self._rubrics = rubrics = dict(rubrics)
         queue, read = config.annotation_queue, config.annotations
         self._routing = None if queue is None else AnnotationQueueFeeder(
-            queue=queue.name, per_hour=queue.per_hour, langfuse=scores_out.langfuse, rubrics=rubrics, store=store,
+            section=queue, langfuse=scores_out.langfuse, rubrics=rubrics, store=store,
             clock_ns=clock_ns, room=_room(fleet, f"review/{queue.name}", queue.per_hour, 3_600.0),
         )  # fmt: skip
         self._people = None if read is None else HumanLabels(
             langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
-            scores=read.scores, corrections_fail=read.corrections_fail, store=store, clock_ns=clock_ns,
+            section=read, store=store, clock_ns=clock_ns,
             requested_for=self._routing.requested_for if self._routing else lambda _: False,
         )  # fmt: skip
         failures = config.failure_dataset
         self._failures = None if failures is None else FailureDatasetFeeder(
-            dataset=failures.name, per_day=failures.per_day, rubrics=failures.rubrics, create=failures.create,
-            redaction=redaction, langfuse=scores_out.langfuse, server=lambda: scores_out.server, store=store,
-            counters=counters, clock_ns=clock_ns,
+            section=failures, redaction=redaction, langfuse=scores_out.langfuse, server=lambda: scores_out.server,
+            store=store, counters=counters, clock_ns=clock_ns,
             room=_room(fleet, f"item/{failures.name}", failures.per_day, 86_400.0),
         )  # fmt: skip
         self._shared = None if fleet is None or read is None else SharedLabels(fleet, self._labels_read, self._version)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from sidejudge.integrations.dialects import normalise
@@ -22,6 +22,7 @@ from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.packed_spans import PackedSpansError
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.langfuse import FailureDatasetSection
 from sidejudge.monitor.deliver.kept_contents import held_spans
 from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryStatus
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
@@ -124,10 +125,7 @@ class FailureDatasetFeeder:
     """Writes failing traces into one dataset, in ticks.
 
     Args:
-        dataset: name of the dataset.
-        per_day: the most items of 24 hours; >= 1.
-        rubrics: whose failures are written; empty: all.
-        create: whether a dataset that is missing is made.
+        section: the dataset, and which failures are written into it.
         redaction: what is replaced in contents.
         langfuse: the project.
         server: what answers there; None while nothing does.
@@ -140,10 +138,7 @@ class FailureDatasetFeeder:
     def __init__(
         self,
         *,
-        dataset: str,
-        per_day: int,
-        rubrics: Collection[str],
-        create: bool,
+        section: FailureDatasetSection,
         redaction: Redaction,
         langfuse: Langfuse,
         server: Callable[[], LangfuseServer | None],
@@ -153,7 +148,7 @@ class FailureDatasetFeeder:
         room: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._room = room
-        self._dataset, self._per_day, self._rubrics, self._create = dataset, per_day, frozenset(rubrics), create
+        self._section, self._dataset = section, section.name
         self._redaction, self._langfuse, self._server = redaction, langfuse, server
         self._store, self._counters, self._clock_ns = store, counters, clock_ns
         self._status = DeliveryStatus(LANGFUSE_DATASET)
@@ -213,14 +208,14 @@ class FailureDatasetFeeder:
 
     def _failing(self, since_ns: int) -> list[VerdictDocument]:
         found = self._store.verdicts(passed="false", since_ns=since_ns, limit=MOST_LOOKED_AT)
-        wanted = self._rubrics
+        wanted = self._section.rubrics
         return [each for each in reversed(found) if each.get("trace_id") and (not wanted or each["rubric"] in wanted)]
 
     async def _find(self) -> bool:
         """Whether the dataset is there, which it is after it was made."""
         if await dataset_exists(self._langfuse, self._dataset):
             return True
-        if self._create:
+        if self._section.create:
             await make_dataset(self._langfuse, self._dataset, _DESCRIPTION)
             log.info("a dataset was made for traces that fail", extra={"dataset": self._dataset})
             return True
@@ -228,7 +223,7 @@ class FailureDatasetFeeder:
         return False
 
     async def _take(self, trace_id: str, verdicts: list[VerdictDocument], now_ns: int) -> None:
-        if sum(at > now_ns - _DAY_NS for at in self._written.values()) >= self._per_day:
+        if sum(at > now_ns - _DAY_NS for at in self._written.values()) >= self._section.per_day:
             self._left_out[trace_id] = now_ns
             return
         case = await self._case(trace_id)

@@ -22,7 +22,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.config.langfuse import PeopleScore
+from sidejudge.monitor.config.langfuse import AnnotationsSection
 from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.observed import Agreement
@@ -77,10 +77,7 @@ class _Read:
 
 
 class HumanLabels:
-    """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at what a label is about.
-
-    ``corrections_fail`` are rubrics for which a corrected answer is one that a person failed.
-    """
+    """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at what a label is about."""
 
     def __init__(
         self,
@@ -88,15 +85,14 @@ class HumanLabels:
         langfuse: Langfuse,
         server: Callable[[], LangfuseServer | None],
         rubrics: Sequence[Rubric],
-        scores: Sequence[PeopleScore],
+        section: AnnotationsSection,
         store: Store,
         clock_ns: Callable[[], int],
         requested_for: Callable[[Annotation], bool] = lambda _: False,
-        corrections_fail: Sequence[str] = (),
     ) -> None:
         self._langfuse, self._server, self._store, self._clock_ns = langfuse, server, store, clock_ns
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
-        self._scores, self._corrections_fail, self._requested_for = scores, corrections_fail, requested_for
+        self._section, self._requested_for = section, requested_for
         self._find_scores()
         self._agreements = Agreements()
         self._comparison = LabelComparison(langfuse, self._rubrics, self._agreements)
@@ -116,8 +112,8 @@ class HumanLabels:
 
     def _find_scores(self) -> None:
         rubrics = list(self._rubrics.values())
-        self._requested: Mapping[str, list[LabelledScore]] = requested(rubrics, self._scores)
-        self._failing = [failing(rubric) for rubric in rubrics if rubric.id in self._corrections_fail]
+        self._requested: Mapping[str, list[LabelledScore]] = requested(rubrics, self._section.scores)
+        self._failing = [failing(rubric) for rubric in rubrics if rubric.id in self._section.corrections_fail]
 
     def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
         """Compare with these rubrics from now on. Labels on verdicts by an earlier version are let go."""

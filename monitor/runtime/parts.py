@@ -449,9 +449,7 @@ def _drift_watch(config: Config, store: Store, clock_ns: Callable[[], int]) -> D
         return None
     from sidejudge.monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
 
-    return DriftWatch(
-        store.kept.room(DRIFT), prompts=section.prompts, keep_ns=section.keep.ns, error=section.error, clock_ns=clock_ns
-    )
+    return DriftWatch(store.kept.room(DRIFT), section=section, clock_ns=clock_ns)
 
 
 def _annotating(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.evaluate.stages import user_digest
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.drift import far, measures
@@ -58,23 +59,16 @@ class RepeatableJudge(Protocol):
 
 
 class DriftWatch:
-    """Keeps the sample and compares. ``latest`` is what the last round found.
-
-    ``prompts`` is the size of the sample, ``keep_ns`` how long a prompt stays in it, ``error`` the chance of a false
-    alarm in 30 days.
-    """
+    """Keeps the sample and compares. ``latest`` is what the last round found."""
 
     def __init__(
         self,
         memory: DriftMemory,
         *,
-        prompts: int,
-        keep_ns: int,
-        error: float,
+        section: DriftSection,
         clock_ns: Callable[[], int],
     ) -> None:
-        self._memory, self._clock_ns = memory, clock_ns
-        self._prompts, self._keep_ns, self._error = prompts, keep_ns, error
+        self._memory, self._section, self._clock_ns = memory, section, clock_ns
         self._known: dict[str, int] = {}
         self._new: dict[str, str] = {}
         self._last_ns = self._taken_ns = 0
@@ -93,7 +87,7 @@ class DriftWatch:
     def take(self, case: Case, judge: str, request: JudgeRequest, answers: Mapping[Question, object]) -> None:
         """Take a prompt and its answers into the sample while there is room; called with each answered prompt."""
         now_ns = self._clock_ns()
-        if len(self._known) >= self._prompts or now_ns - self._taken_ns < SPACING_NS:
+        if len(self._known) >= self._section.prompts or now_ns - self._taken_ns < SPACING_NS:
             return
         if sum(len(message["content"]) for message in request.messages) > MAX_BYTES:
             return
@@ -136,7 +130,7 @@ class DriftWatch:
     async def _compare(self, judge: RepeatableJudge, now_ns: int) -> None:
         kept = await asyncio.to_thread(self._memory.all)
         sample = {name: json.loads(text) for name, text in kept.items() if name.startswith(_PROMPT)}
-        gone = [name for name, each in sample.items() if now_ns - each["taken_ns"] > self._keep_ns]
+        gone = [name for name, each in sample.items() if now_ns - each["taken_ns"] > self._section.keep.ns]
         pairs: list[_Pair] = []
         bounds: dict[str, float] = {}
         for name, each in sample.items():
@@ -163,7 +157,7 @@ class DriftWatch:
         await self._memory.change(dict.fromkeys(gone))
         self._known = {name: each["taken_ns"] for name, each in sample.items() if name not in gone}
         if len(pairs) >= _ENOUGH * len(self._known):
-            found = drifts(_by_prompt(pairs), self._error / _PROMISE_DAYS, far=bounds, quiet=self._quiet)
+            found = drifts(_by_prompt(pairs), self._section.error / _PROMISE_DAYS, far=bounds, quiet=self._quiet)
             self.latest = tuple(found)
             self._learn(found)
 

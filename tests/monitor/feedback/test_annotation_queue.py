@@ -6,6 +6,7 @@ import pytest
 
 from sidejudge.integrations.langfuse.annotations import Annotation
 from sidejudge.integrations.store.sqlite import FinishedTrace
+from sidejudge.monitor.config.langfuse import AnnotationQueueSection
 from sidejudge.monitor.feedback.annotation_queue import AnnotationQueueFeeder
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE
@@ -30,8 +31,8 @@ class Scene:
 
     async def routing(self, *, per_hour=10, queue="doubtful") -> AnnotationQueueFeeder:
         found = AnnotationQueueFeeder(
-            queue=queue, per_hour=per_hour, langfuse=self.bench.langfuse, rubrics={"qa": RUBRICS["qa"]},
-            store=self.bench.store, clock_ns=lambda: self.bench.now_ns,
+            section=AnnotationQueueSection(name=queue, per_hour=per_hour), langfuse=self.bench.langfuse,
+            rubrics={"qa": RUBRICS["qa"]}, store=self.bench.store, clock_ns=lambda: self.bench.now_ns,
         )  # fmt: skip
         found.restore()
         await found.tick()

@@ -11,6 +11,7 @@ import pytest
 from sidejudge.integrations.langfuse.datasets import item_id
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.store.sqlite import FinishedTrace
+from sidejudge.monitor.config.langfuse import FailureDatasetSection
 from sidejudge.monitor.feedback.failure_dataset import FailureDatasetFeeder, failing_item
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import Redaction
@@ -52,12 +53,10 @@ class Scene:
 
     async def feeder(self, **more) -> FailureDatasetFeeder:
         self.server = await probe(self.bench.langfuse)
-        settings = {
-            "dataset": NAME, "per_day": 20, "rubrics": (), "create": True, "redaction": Redaction(("key", "email")),
-        } | more  # fmt: skip
         found = FailureDatasetFeeder(
             langfuse=self.bench.langfuse, server=lambda: self.server, store=self.bench.store,
-            counters=self.bench, clock_ns=lambda: self.bench.now_ns, **settings,
+            counters=self.bench, clock_ns=lambda: self.bench.now_ns, redaction=Redaction(("key", "email")),
+            section=FailureDatasetSection(name=NAME, **{"create": True, **more}),
         )  # fmt: skip
         found.restore()
         await found.tick()

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.langfuse.scores import score_id
-from sidejudge.monitor.config.langfuse import PeopleScore
+from sidejudge.monitor.config.langfuse import AnnotationsSection, PeopleScore
 from sidejudge.monitor.feedback import human_labels
 from sidejudge.monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
 from sidejudge.scoring.questions.teaching import teaches
@@ -34,9 +34,9 @@ class Scene:
     async def people(self, *scores, requested_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> HumanLabels:
         server = await probe(self.bench.langfuse)
         found = HumanLabels(
-            langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics), scores=scores,
+            langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics),
+            section=AnnotationsSection(scores=scores, corrections_fail=corrections_fail),
             store=self.bench.store, clock_ns=lambda: self.bench.now_ns, requested_for=requested_for,
-            corrections_fail=corrections_fail,
         )  # fmt: skip
         found.restore()
         return found

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from sidejudge.integrations.store.erasure import SAMPLE, erase, held_traces
+from sidejudge.monitor.config.evaluators import DriftSection
+from sidejudge.monitor.config.units import Duration
 from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
 from sidejudge.monitor.offline.forget.selection import Selection
 from sidejudge.scoring.case.case import Case
@@ -38,8 +40,8 @@ def clock():
 @pytest.fixture
 def watched_judge(made, store, clock):
     def make(judge=None, **settings):
-        given = {"prompts": 12, "keep_ns": 90 * DAY_NS, "error": 0.05, **settings}
-        watch = DriftWatch(store.kept.room("drift"), clock_ns=clock, **given)
+        section = DriftSection(**{"prompts": 12, **settings})
+        watch = DriftWatch(store.kept.room("drift"), section=section, clock_ns=clock)
         watch.restore()
         return watch, judge or made(on_answered=watch.take)
 
@@ -121,7 +123,7 @@ async def test_what_is_too_long_or_too_old_or_of_another_judge_is_not_in_the_sam
     watched_judge, made, provider, clock, store
 ):
     provider.standing = score(1)
-    watch, judge = watched_judge(keep_ns=2 * DAY_NS)
+    watch, judge = watched_judge(keep=Duration(2 * DAY_NS))
     await fill(judge, clock, 1, text="x" * MAX_BYTES)
     await fill(judge, clock, 2)
     await watch.round(judge)
