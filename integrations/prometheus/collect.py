@@ -32,6 +32,13 @@ Series: TypeAlias = tuple[Family, tuple[str, ...], float]
 """A family, the label values of one of its series, and its value."""
 _Named: TypeAlias = tuple[Family, tuple[str, ...]]
 """A series: its family and its label values."""
+
+
+def known(labels: tuple[str, ...], *values: tuple[Family, float | None]) -> Iterator[Series]:
+    """One series with these labels of each family whose value is known."""
+    return ((family, labels, value) for family, value in values if value is not None)
+
+
 Sampled: TypeAlias = Mapping[Family, Sequence[tuple[Sequence[str], float]]]
 """Gauges of one moment: for a family, label values and value of each of its series."""
 

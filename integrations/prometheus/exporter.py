@@ -22,7 +22,7 @@ from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from . import families as f
 from .application_metrics import ApplicationMetrics, RunMetrics, failure_gauges
-from .collect import CONNECTION_STATES, Families, MetricValues, Sampled, Series, Snapshot
+from .collect import CONNECTION_STATES, Families, MetricValues, Sampled, Series, Snapshot, known
 from .exposition import COARSE, LEFT_OUT, Detail, added_up, expose
 from .judge_metrics import EmbeddingMetrics, JudgeMetrics, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
@@ -337,23 +337,13 @@ class Exporter:
 
     def _sampled(self, seen: Snapshot, placed: Sequence[tuple[tuple[str, str, str], ServiceStatus]]) -> Sampled:
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
-        sampled[f.TRACES_OPEN].append(((), seen.traces_open))
-        sampled[f.CONFIG_VALID].append(((), 1))
-        sampled[f.CONFIG_RELOADED].append(((), self._reloaded))
-        if seen.sampling_rate is not None:
-            sampled[f.SAMPLING_RATE].append(((), seen.sampling_rate))
-        sampled[f.LOAD_SHARE].append(((), seen.load_share))
-        sampled[f.JUDGING_BEHIND].append(((), seen.behind_s))
-        for family, values, value in self._queues(seen):
-            sampled[family].append((values, value))
-        if seen.spool_bytes is not None:
-            sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
-        if seen.forward_buffer_bytes is not None:
-            sampled[f.FORWARD_BUFFER_BYTES].append(((), seen.forward_buffer_bytes))
-        if seen.contents_bytes is not None:
-            sampled[f.CONTENTS_BYTES].append(((), seen.contents_bytes))
-        for kind, is_there in seen.anomalies.items():
-            sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(is_there)))
+        own = known(
+            (), (f.TRACES_OPEN, seen.traces_open), (f.CONFIG_VALID, 1), (f.CONFIG_RELOADED, self._reloaded),
+            (f.SAMPLING_RATE, seen.sampling_rate), (f.LOAD_SHARE, seen.load_share), (f.JUDGING_BEHIND, seen.behind_s),
+            (f.SPOOL_BYTES, seen.spool_bytes), (f.FORWARD_BUFFER_BYTES, seen.forward_buffer_bytes),
+            (f.CONTENTS_BYTES, seen.contents_bytes),
+        )  # fmt: skip
+        anomalies = ((f.TRAFFIC_SUSPECTED, (str(kind),), float(there)) for kind, there in seen.anomalies.items())
         judge = gauges(seen.judge) if seen.judge is not None else ()
         alerts = alert_gauges(self._known.conditions, seen.alerts)
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
@@ -365,7 +355,11 @@ class Exporter:
         )
         limited = limit_gauges(seen.metrics, self._known.limits, self._place)
         fleet = fleet_gauges(seen.fleet) if seen.fleet is not None else ()
-        parts = (self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows, limited)
+        queues = self._queues(seen)
+        parts = (
+            own, queues, anomalies, self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows,
+            limited,
+        )  # fmt: skip
         for family, values, value in chain(*parts):
             sampled[family].append((values, value))
         return sampled
@@ -390,16 +384,14 @@ class Exporter:
             shown.add(who)
             yield who, service_status
 
-    def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
+    def _queues(self, seen: Snapshot) -> Iterator[Series]:
         for name, queue in seen.queues.items():
-            yield f.QUEUE_ITEMS, (name,), queue.items
-            if queue.oldest_s is not None:
-                yield f.QUEUE_OLDEST, (name,), queue.oldest_s
+            yield from known((name,), (f.QUEUE_ITEMS, queue.items), (f.QUEUE_OLDEST, queue.oldest_s))
         for export in seen.exports:
-            yield f.EXPORTS_DEAD, (export.destination,), export.dead
-            yield f.EXPORTS_UNSEEN, (export.destination,), export.unseen
-            yield f.EXPORTS_UNARRIVED, (export.destination,), export.unarrived
-            yield f.EXPORTS_HELD, (export.destination,), export.held
+            yield from known(
+                (export.destination,), (f.EXPORTS_DEAD, export.dead), (f.EXPORTS_UNSEEN, export.unseen),
+                (f.EXPORTS_UNARRIVED, export.unarrived), (f.EXPORTS_HELD, export.held),
+            )  # fmt: skip
         for name, state in seen.connections.items():
             for each in CONNECTION_STATES:
                 yield f.CONNECTION_STATE, (name, each), float(each == state)

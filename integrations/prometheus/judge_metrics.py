@@ -10,7 +10,7 @@ from sidejudge.integrations.consumed import Consumed
 from sidejudge.scoring.status.snapshots import CIRCUITS, JudgeSnapshot
 
 from . import families as f
-from .collect import MetricValues, Series
+from .collect import MetricValues, Series, known
 from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
@@ -108,9 +108,8 @@ def gauges(snapshot: JudgeSnapshot) -> Iterator[Series]:
         for state in CIRCUITS:
             yield f.JUDGE_BREAKER, (model.model, state), float(state == model.circuit)
     for spending in snapshot.spending:
-        yield f.JUDGE_BUDGET_SPENT, (spending.period,), spending.spent_usd
-        if spending.limit_usd is not None:
-            yield f.JUDGE_BUDGET_LIMIT, (spending.period,), spending.limit_usd
+        budget = (f.JUDGE_BUDGET_SPENT, spending.spent_usd), (f.JUDGE_BUDGET_LIMIT, spending.limit_usd)
+        yield from known((spending.period,), *budget)
     for priority, share in snapshot.shares.items():
         yield f.JUDGE_SHARE, (priority,), share
     yield f.JUDGE_IN_FLIGHT, (), snapshot.under_way

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from sidejudge.scoring.status.snapshots import FleetSnapshot, LateReferenceSnapshot, PullSnapshot
 
 from . import families as f
-from .collect import Series
+from .collect import Series, known
 
 
 def pull_totals(snapshot: PullSnapshot) -> Iterator[Series]:
@@ -23,10 +23,7 @@ def pull_totals(snapshot: PullSnapshot) -> Iterator[Series]:
 
 def pull_gauges(snapshot: PullSnapshot) -> Iterator[Series]:
     """How far reading is behind."""
-    if snapshot.lag_s is not None:
-        yield f.PULL_LAG, (), snapshot.lag_s
-    if snapshot.read_s is not None:
-        yield f.PULL_LAST_SUCCESS, (), snapshot.read_s
+    return known((), (f.PULL_LAG, snapshot.lag_s), (f.PULL_LAST_SUCCESS, snapshot.read_s))
 
 
 def late_reference_totals(snapshot: LateReferenceSnapshot) -> Iterator[Series]:
@@ -39,7 +36,7 @@ def late_reference_totals(snapshot: LateReferenceSnapshot) -> Iterator[Series]:
 
 def late_reference_gauges(snapshot: LateReferenceSnapshot) -> Iterator[Series]:
     """What is given up."""
-    yield f.BELATED_GIVEN_UP, (), snapshot.given_up
+    return known((), (f.BELATED_GIVEN_UP, snapshot.given_up))
 
 
 def fleet_totals(snapshot: FleetSnapshot) -> Iterator[Series]:
@@ -50,9 +47,7 @@ def fleet_totals(snapshot: FleetSnapshot) -> Iterator[Series]:
 
 def fleet_gauges(snapshot: FleetSnapshot) -> Iterator[Series]:
     """Who is there, and what this monitor alone may do."""
-    yield f.FLEET_MONITORS, (), snapshot.monitors
-    yield f.FLEET_LEASES, (), len(snapshot.leases)
-    if snapshot.read_s is not None:
-        yield f.FLEET_LAST_SUCCESS, (), snapshot.read_s
-    if snapshot.clock_offset_s is not None:
-        yield f.FLEET_CLOCK_OFFSET, (), snapshot.clock_offset_s
+    return known(
+        (), (f.FLEET_MONITORS, snapshot.monitors), (f.FLEET_LEASES, len(snapshot.leases)),
+        (f.FLEET_LAST_SUCCESS, snapshot.read_s), (f.FLEET_CLOCK_OFFSET, snapshot.clock_offset_s),
+    )  # fmt: skip

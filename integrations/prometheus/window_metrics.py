@@ -22,7 +22,7 @@ from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, SliceS
 from sidejudge.scoring.status.status import Status
 
 from . import families as f
-from .collect import MetricValues, Series
+from .collect import MetricValues, Series, known
 from .labels import clean
 
 
@@ -78,13 +78,11 @@ def limit_gauges(
         shown.add(who)
         for status in (each for each in Status if each is not Status.NO_DATA):
             yield f.LIMITED_STATUS, (*who, status.value), float(status is each.appraisal.status)
-        if each.estimate is not None:
-            yield f.LIMITED_VALUE, who, each.estimate.value
-            yield f.LIMITED_EFFECTIVE, who, each.estimate.effective_n
-            if each.estimate.lower is not None:
-                yield f.LIMITED_LOWER, who, each.estimate.lower
-            if each.estimate.upper is not None:
-                yield f.LIMITED_UPPER, who, each.estimate.upper
+        if (found := each.estimate) is not None:
+            yield from known(
+                who, (f.LIMITED_VALUE, found.value), (f.LIMITED_EFFECTIVE, found.effective_n),
+                (f.LIMITED_LOWER, found.lower), (f.LIMITED_UPPER, found.upper),
+            )  # fmt: skip
 
 
 _RATES = {
@@ -98,26 +96,23 @@ def agreement_gauges(agreement: AgreementSnapshot) -> Iterator[Series]:
     """The figures that labels give; what is not defined has no series. Rubrics and metrics are the configuration's."""
     for found in agreement.measured:
         yield from _figures(found)
-    for reason, count in agreement.passed_over.items():
-        yield f.LABELS_PASSED_OVER, (reason,), count
-    for rubric, count in agreement.corrections.items():
-        yield f.LABELS_CORRECTIONS, (rubric,), count
-    for rubric, count in agreement.corrected_passes.items():
-        yield f.LABELS_CORRECTED_PASSES, (rubric,), count
-    if agreement.read_s is not None:
-        yield f.LABELS_READ, (), agreement.read_s
+    for family, counts in (
+        (f.LABELS_PASSED_OVER, agreement.passed_over), (f.LABELS_CORRECTIONS, agreement.corrections),
+        (f.LABELS_CORRECTED_PASSES, agreement.corrected_passes),
+    ):  # fmt: skip
+        for label, count in counts.items():
+            yield family, (label,), count
+    yield from known((), (f.LABELS_READ, agreement.read_s))
 
 
 def corrected_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
     """The corrected pass ratio of one window, where labels determine it."""
-    if service.corrected is not None:
-        yield f.PASS_CORRECTED_RATIO, who, service.corrected.rate
-        yield f.PASS_CORRECTED_LOWER_RATIO, who, service.corrected.lower
-        yield f.PASS_CORRECTED_UPPER_RATIO, who, service.corrected.upper
-    if service.rectified is not None:
-        yield f.PASS_RECTIFIED_RATIO, who, service.rectified.rate
-        yield f.PASS_RECTIFIED_LOWER_RATIO, who, service.rectified.lower
-        yield f.PASS_RECTIFIED_UPPER_RATIO, who, service.rectified.upper
+    for found, ratio, lower, upper in (
+        (service.corrected, f.PASS_CORRECTED_RATIO, f.PASS_CORRECTED_LOWER_RATIO, f.PASS_CORRECTED_UPPER_RATIO),
+        (service.rectified, f.PASS_RECTIFIED_RATIO, f.PASS_RECTIFIED_LOWER_RATIO, f.PASS_RECTIFIED_UPPER_RATIO),
+    ):
+        if found is not None:
+            yield from known(who, (ratio, found.rate), (lower, found.lower), (upper, found.upper))
 
 
 def _figures(found: Calibrated) -> Iterator[Series]:
@@ -178,8 +173,7 @@ def _gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, full: b
     decided = estimate.n if estimate else 0
     if decided + service_status.incomplete:
         yield f.VERDICTS_JUDGE_FAILED, who, service_status.judge_failed / (decided + service_status.incomplete)
-    if service_status.composite_mean is not None:
-        yield f.COMPOSITE_MEAN, who, service_status.composite_mean
+    yield from known(who, (f.COMPOSITE_MEAN, service_status.composite_mean))
     for metric, mean in service_status.metric_means.items():
         yield f.METRIC_MEAN, (*who, metric), mean
 
@@ -191,8 +185,7 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
         for stage in Stage:
             labels = (condition.id, condition.severity.value, stage.value)
             yield f.ALERTS, labels, float(counted[condition.id, stage])
-        if condition.limit is not None:
-            yield f.ALERT_LIMIT, (condition.id,), condition.limit
+        yield from known((condition.id,), (f.ALERT_LIMIT, condition.limit))
 
 
 def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: bool = True) -> Iterator[Series]:
