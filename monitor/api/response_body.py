@@ -17,8 +17,7 @@ LONGEST_TEXT = 300
 class ResponseBody(BaseModel):
     """A body, or a part of one, with exactly the fields that are declared.
 
-    ``read`` takes them from the attributes of a record; a field that has another name there is declared with it as
-    ``validation_alias``.
+    ``read`` takes each from the attribute of a record that has its name, or the one that ``validation_alias`` names.
     """
 
     # Built when it is first used: most of them never are.
@@ -27,14 +26,14 @@ class ResponseBody(BaseModel):
     )
 
     @classmethod
-    def read(cls, record: object) -> Self:
-        """The body of a record."""
-        return cls.model_validate(record)
-
-    @classmethod
-    def read_known(cls, record: object | None) -> Self | None:
-        """The same, null where there is no record."""
-        return None if record is None else cls.model_validate(record)
+    def read(cls, record: object, **own: object) -> Self:
+        """The body of a record; ``own`` are the fields that no attribute of it is."""
+        if not own:
+            return cls.model_validate(record)
+        attributes = [
+            str(field.validation_alias or name) for name, field in cls.model_fields.items() if name not in own
+        ]
+        return cls.model_validate({**{name: getattr(record, name) for name in attributes}, **own})
 
 
 def moment(ns: int) -> datetime:

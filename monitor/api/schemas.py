@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,7 +15,7 @@ from sidejudge.scoring.status.snapshots import ExportState, FleetState, LateRefe
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from .report import MonitorReport
-from .response_body import Count, Counts, Instant, Ratio, ResponseBody, Text, instant, moment, shown
+from .response_body import Count, Counts, Instant, InstantNs, Ratio, ResponseBody, Text
 from .status_schemas import AgreementBody, AlertBody, ChangeBody, CorrectedBody, LimitedMetricBody, PromptBody
 
 MOST_SERVICES = 1000
@@ -73,8 +72,10 @@ class SilenceBody(ResponseBody):
 class SliceBody(ResponseBody):
     """A part of the traffic beside all the rest of it, as verdicts were first."""
 
-    slice: str = Field(description="by what traffic is divided, such as `version` or `metadata.tenant`")
-    value: str = Field(description="`__other__`: all values that are too many to be kept apart")
+    slice: str = Field(
+        validation_alias="by", description="by what traffic is divided, such as `version` or `metadata.tenant`"
+    )
+    value: Text = Field(description="`__other__`: all values that are too many to be kept apart")
     pass_ratio: Ratio | None
     lower: Ratio | None = Field(description="it lies between `lower` and `upper`, with 95 %")
     upper: Ratio | None
@@ -82,24 +83,29 @@ class SliceBody(ResponseBody):
     others: Ratio | None = Field(description="pass ratio of all other traffic meanwhile")
     others_n: Count
     worse: bool = Field(description="whether its alert is raised: `version_worse` or `slice_worse`")
-    since: datetime | None = Field(description="since when it seems to be so; null: it does not")
+    since: InstantNs | None = Field(
+        validation_alias="since_ns", description="since when it seems to be so; null: it does not"
+    )
 
     @classmethod
     def of(cls, status: SliceStatus) -> SliceBody:
         found, others = status.estimate, status.others
-        return cls(
-            slice=status.by, value=shown(status.value), pass_ratio=found.pass_ratio if found else None,
-            lower=found.lower if found else None, upper=found.upper if found else None,
-            n=found.n if found else 0, others=others.pass_ratio if others else None,
-            others_n=others.n if others else 0, worse=status.worse, since=instant(status.since_ns),
-        )  # fmt: skip
+        return cls.read(
+            status,
+            pass_ratio=found.pass_ratio if found else None,
+            lower=found.lower if found else None,
+            upper=found.upper if found else None,
+            n=found.n if found else 0,
+            others=others.pass_ratio if others else None,
+            others_n=others.n if others else 0,
+        )
 
 
 class ServiceStatusBody(ResponseBody):
     """One service under one rubric. What is not known is null, never 0."""
 
-    service: str
-    environment: str
+    service: Text
+    environment: Text
     rubric: str
     status: Status
     reason: str = Field(description="the numbers that led to the status, in one sentence")
@@ -128,7 +134,7 @@ class ServiceStatusBody(ResponseBody):
     metric_means: dict[str, float] = Field(description="weighted mean of each metric, in its own unit")
     worst: Ratio | None = Field(description="pass ratio if every incomplete verdict had failed")
     best: Ratio | None = Field(description="pass ratio if every incomplete verdict had passed")
-    since: datetime | None = Field(description="since when the status is in force")
+    since: InstantNs | None = Field(validation_alias="since_ns", description="since when the status is in force")
     sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
     change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
     drift: ChangeBody | None = Field(description="the early warning that runs depart from their scenario")
@@ -136,7 +142,9 @@ class ServiceStatusBody(ResponseBody):
         description="pass ratio that people would have found (Rogan-Gladen); null: labels do not determine it"
     )
     prediction_powered: CorrectedBody | None = Field(
-        default=None, description="the same by prediction-powered inference; null: fewer than 30 labels"
+        default=None,
+        validation_alias="rectified",
+        description="the same by prediction-powered inference; null: fewer than 30 labels",
     )
     cascade: CascadeBody | None = Field(
         default=None, description="what a stronger judge changed; null: no cascade of judges"
@@ -145,7 +153,9 @@ class ServiceStatusBody(ResponseBody):
     window_s: Annotated[float, Field(gt=0)] = Field(
         description="how far back the window reaches, in s: to the fall, while an alarm stands on one"
     )
-    last_verdict: datetime | None = Field(default=None, description="when a verdict last passed or failed")
+    last_verdict: InstantNs | None = Field(
+        default=None, validation_alias="last_ns", description="when a verdict last passed or failed"
+    )
     silence: SilenceBody | None = Field(
         default=None, description="why no verdict comes, with status `no_data`; null: verdicts come"
     )
@@ -157,26 +167,16 @@ class ServiceStatusBody(ResponseBody):
     def of(cls, status: ServiceStatus, window_s: float) -> ServiceStatusBody:
         found, missing = status.estimate, status.missing
         lower, upper = (found.lower, found.upper) if found else (None, None)
-        return cls(
-            service=shown(status.service), environment=shown(status.environment), rubric=status.rubric,
+        return cls.read(
+            status,
             status=status.appraisal.status, reason=status.appraisal.reason,
             pass_ratio=found.pass_ratio if found else None, lower=lower, upper=upper,
             confidence=0.95 if found else None, interval_lower=lower, interval_upper=upper,
             clusters=found.clusters if found else None, design_effect=found.design_effect if found else None,
             n=found.n if found else 0, failures=found.failures if found else 0,
             effective_n=found.effective_n if found else 0.0, traffic=found.weight_sum if found else 0.0,
-            incomplete=status.incomplete, judge_failed=status.judge_failed, forced=status.forced,
-            composite_mean=status.composite_mean, metric_means=dict(status.metric_means),
             worst=missing.worst if missing else None, best=missing.best if missing else None,
-            since=instant(status.since_ns), sequence_upper=status.sequence_upper,
-            change=ChangeBody.read_known(status.change),
-            drift=ChangeBody.read_known(status.drift),
-            corrected=CorrectedBody.read_known(status.corrected),
-            prediction_powered=CorrectedBody.read_known(status.rectified),
-            cascade=CascadeBody.read_known(status.cascade),
-            thresholds=ThresholdsBody.read(status.thresholds),
             window_s=window_s if status.reach_ns is None else status.reach_ns / 1e9,
-            last_verdict=instant(status.last_ns), silence=SilenceBody.read_known(status.silence),
             slices=list(map(SliceBody.of, status.slices)),
         )  # fmt: skip
 
@@ -193,8 +193,8 @@ class OutcomesBody(ResponseBody):
 class SamplingBody(ResponseBody):
     """The sampling in force."""
 
-    rate: Ratio = Field(description="base rate")
-    rules: list[str] = Field(description="names of the rules, in order")
+    rate: Ratio = Field(validation_alias="sampling_rate", description="base rate")
+    rules: list[str] = Field(validation_alias="sampling_rules", description="names of the rules, in order")
     begun_by_callers: Count = Field(
         description="traces below a span of another process that did not arrive: the caller chose their ids"
     )
@@ -373,8 +373,9 @@ class StatusBody(ResponseBody):
     """The state of this process at one moment."""
 
     status: Status = Field(
+        validation_alias="overall",
         description="the worst of all windows and limited metrics; `no_data` or `insufficient_data` only where none "
-        "is known"
+        "is known",
     )
     services: list[ServiceStatusBody] = Field(description=f"the worst first, at most {MOST_SERVICES:,}")
     service_count: Count = Field(description="services and rubrics that have a status, those left out included")
@@ -384,9 +385,9 @@ class StatusBody(ResponseBody):
     standings: list[ServiceStatusBody] = Field(description="the former name of `services`")
     outcomes: OutcomesBody
     ledger: OutcomesBody = Field(description="the former name of `outcomes`")
-    open_traces: Count
+    open_traces: Count = Field(validation_alias="open")
     sampling: SamplingBody
-    alerts: AlertsBody
+    alerts: AlertsBody = Field(validation_alias="policy")
     firing: list[AlertBody] = Field(description="alerts that fire; `/v1/alerts` shows all, and what is watched")
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
@@ -401,11 +402,15 @@ class StatusBody(ResponseBody):
     belated: LateReferenceBody | None = Field(description="the former name of `late_references`")
     prompts: list[PromptBody] = Field(description="questions whose text lies in Langfuse; empty where none does")
     exports: list[ExportBody] = Field(description="where scores are written back to, and receivers of notices")
-    window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
+    window_shortened: Count = Field(
+        validation_alias="shortened", description="verdicts that left their window early, for lack of memory"
+    )
     version: str
-    config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
-    started_at: datetime
-    now: datetime
+    config_fingerprint: str = Field(
+        validation_alias="fingerprint", description="first digits of the SHA-256 of the configuration in force"
+    )
+    started_at: InstantNs = Field(validation_alias="started_ns")
+    now: InstantNs = Field(validation_alias="now_ns")
     uptime_s: Annotated[float, Field(ge=0)]
 
     @classmethod
@@ -413,35 +418,19 @@ class StatusBody(ResponseBody):
         window_s = report.window_ns / 1e9
         worst = sorted(report.services, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
         services = [ServiceStatusBody.of(each, window_s) for each in worst]
-        outcomes = OutcomesBody(
-            seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
-        )
-        anomalies = list(map(AnomalyBody.read, report.anomalies))
-        late_references = LateReferenceBody.read_known(report.late_references)
-        return cls(
-            status=report.overall,
-            services=services, service_count=len(report.services), standings=services,
+        outcomes = OutcomesBody.read(report)
+        return cls.read(
+            report,
+            services=services,
+            service_count=len(report.services),
+            standings=services,
             metrics=[LimitedMetricBody.of(each) for each in report.metrics[:MOST_SERVICES]],
-            outcomes=outcomes, ledger=outcomes,
-            open_traces=report.open,
-            sampling=SamplingBody(
-                rate=report.sampling_rate, rules=list(report.sampling_rules),
-                begun_by_callers=report.begun_by_callers, disbelieved=dict(report.disbelieved),
-            ),
-            alerts=AlertsBody.read(report.policy),
+            outcomes=outcomes,
+            ledger=outcomes,
+            suspicions=report.anomalies,
+            belated=report.late_references,
+            sampling=SamplingBody.read(report),
             firing=[AlertBody.of(each) for each in report.alerts if each.alert.stage is Stage.FIRING],
-            window_s=window_s, window_shortened=report.shortened,
-            judge=JudgeBody.read_known(report.judge),
-            agreement=AgreementBody.read_known(report.agreement),
-            anomalies=anomalies, suspicions=anomalies,
-            receiving=ReceivingBody.read_known(report.receiving),
-            forwarding=ForwardingBody.read_known(report.forwarding),
-            pull=PullBody.read_known(report.pull),
-            fleet=FleetBody.read_known(report.fleet),
-            late_references=late_references, belated=late_references,
-            prompts=list(map(PromptBody.read, report.prompts)),
-            exports=list(map(ExportBody.read, report.exports)),
-            version=report.version, config_fingerprint=report.fingerprint,
-            started_at=moment(report.started_ns), now=moment(report.now_ns),
+            window_s=window_s,
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
-        )  # fmt: skip
+        )

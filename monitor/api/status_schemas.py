@@ -119,19 +119,18 @@ class LimitedMetricBody(ResponseBody):
     warning: float | None
     critical: float | None
     worse: Literal["above", "below"] = Field(description="the side of the limits that is worse")
-    since: datetime | None = Field(description="since when the status is in force")
+    since: InstantNs | None = Field(validation_alias="since_ns", description="since when the status is in force")
 
     @classmethod
     def of(cls, status: MetricStatus) -> LimitedMetricBody:
         limit, found = status.limit, status.estimate
-        return cls(
-            service=status.service, environment=status.environment, rubric=limit.rubric or None, metric=limit.name,
+        return cls.read(
+            status, rubric=limit.rubric or None, metric=limit.name,
             unit=limit.unit, status=status.appraisal.status, reason=status.appraisal.reason,
             value=found.value if found else None, lower=found.lower if found else None,
             upper=found.upper if found else None, n=found.n if found else 0,
             effective_n=found.effective_n if found else 0.0, clusters=found.clusters if found else None,
             warning=limit.warning, critical=limit.critical, worse="below" if limit.below else "above",
-            since=instant(status.since_ns),
         )  # fmt: skip
 
 
