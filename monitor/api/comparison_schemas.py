@@ -9,7 +9,6 @@ from pydantic import Field
 
 from sidejudge.monitor.alerting.comparisons import By, Cluster, PlaceComparison, Within
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.comparison import ComparedSide
 
 from .response_body import ResponseBody
 
@@ -22,10 +21,6 @@ class SideBody(ResponseBody):
     clusters: int = Field(description="sessions or users; a verdict that names none is one of its own")
     mean: float = Field(description="pass rate or mean, over what both sides have, in their common mix")
     raw_mean: float = Field(description="the same over all verdicts of the side, in its own mix")
-
-    @classmethod
-    def of(cls, label: str, side: ComparedSide) -> SideBody:
-        return cls(label=label, n=side.n, clusters=side.clusters, mean=side.mean, raw_mean=side.raw_mean)
 
 
 class ComparisonBody(ResponseBody):
@@ -57,11 +52,10 @@ class ComparisonBody(ResponseBody):
                 unavailable=found.reason,
             )  # fmt: skip
         worse, better = (found.is_worse(higher_is_better=higher is higher_is_better) for higher in (True, False))
-        return cls(
-            service=key.service, environment=key.environment, rubric=key.rubric,
-            before=SideBody.of(each.before, found.before), after=SideBody.of(each.after, found.after),
-            difference=found.difference, lower=found.lower, upper=found.upper, confidence=1 - found.error,
-            strata=found.strata, compared=found.compared,
+        return cls.read(
+            found, service=key.service, environment=key.environment, rubric=key.rubric,
+            before=SideBody.read(found.before, label=each.before), after=SideBody.read(found.after, label=each.after),
+            confidence=1 - found.error,
             verdict="worse" if worse else "better" if better else "no_difference_shown", unavailable=None,
         )  # fmt: skip
 
