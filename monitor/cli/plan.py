@@ -97,7 +97,7 @@ def costs_of_judging(config: Config, tokens: int) -> list[TraceCost]:
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.evaluate.build import build_backends
     from sidejudge.monitor.offline.backfill.estimate import cost_of_trace
-    from sidejudge.monitor.offline.score.request import LruCache, Transient
+    from sidejudge.monitor.offline.score.run_memory import LruCache, Transient
 
     rubrics = configured(config)
     named = dict.fromkeys([*(name for route in config.routes for name in route.rubrics), *config.default_rubrics])

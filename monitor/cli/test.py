@@ -78,7 +78,7 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     from sidejudge.monitor.evaluate.build import build_backends
     from sidejudge.monitor.offline.score.append_file import AnotherRunError
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
-    from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
     from sidejudge.monitor.offline.score.tally import Expense
     from sidejudge.monitor.offline.test.judge import RunJudge
     from sidejudge.monitor.offline.test.run import AgentUnreachableError, Runner

@@ -155,7 +155,7 @@ async def _run(
     from sidejudge.integrations.judge.client import JudgeClient
     from sidejudge.integrations.provider.errors import ProviderError
     from sidejudge.integrations.provider.library import LiteLLM
-    from sidejudge.monitor.offline.score.request import Transient
+    from sidejudge.monitor.offline.score.run_memory import Transient
     from sidejudge.monitor.offline.try_judge.run import try_judge as one_judge
 
     library, memory, done = LiteLLM(), Transient(forgetful=True), 0

@@ -39,7 +39,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
     """
     from sidejudge.monitor.evaluate.build import build_backends
-    from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
     from sidejudge.monitor.offline.try_rubric import RawAnswers
     from sidejudge.monitor.offline.try_rubric import try_rubric as judged
     from sidejudge.monitor.route.router import Router

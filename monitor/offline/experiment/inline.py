@@ -19,7 +19,7 @@ from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.build import build_backends
-from sidejudge.monitor.offline.score.request import MOST_VECTORS, LruCache, Transient
+from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
 from sidejudge.monitor.offline.test.answer import read_answer
 from sidejudge.monitor.offline.test.judge import RunJudge
 from sidejudge.scoring.case.case import Case

@@ -1,22 +1,12 @@
-"""What a run is asked for, in a form that goes to other processes.
-
-Transient: judged answers and their cost, and vectors, for the length of one run, in bounded memory.
-
-The store belongs to a running monitor; a run over a file has its own memory. What its judge answered and cost outlives
-it in a store beside the verdicts (``run_memory.py``), so that the same command spends nothing twice.
-"""
+"""What a run is asked for, in a form that goes to other processes."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from threading import Lock
-from typing import Final, Generic, TypeVar
 
 from sidejudge.monitor.config import Config, ConfigError, resolve
 from sidejudge.monitor.config.plugins import install_dialects
@@ -25,46 +15,7 @@ from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends
 from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 from sidejudge.scoring.errors import SidejudgeError
 
-V = TypeVar("V", str, bytes)
-
-MOST_VECTORS: Final = 10_000
-"""Vectors that a run keeps: some 30 MB of 768 dimensions each."""
-
-
-class LruCache(Generic[V]):
-    """Things by key, the least lately used forgotten first; never more than ``most``."""
-
-    def __init__(self, most: int | None = None) -> None:
-        self._held: dict[str, V] = {}
-        self._most = most
-        self._one = Lock()  # it is read in several threads
-
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:  # noqa: ARG002  # the order is by age
-        with self._one:
-            found = {key: self._held.pop(key) for key in keys if key in self._held}
-            self._held.update(found)
-        return found
-
-    async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None:  # noqa: ARG002  # likewise
-        most = most if self._most is None else min(most, self._most)
-        with self._one:
-            self._held.update(things)
-            for key in list(islice(self._held, max(0, len(self._held) - most))):
-                del self._held[key]
-
-
-class Transient(LruCache[str]):
-    """A cache of judged answers, and dollars by the hour. ``forgetful``: no answer is kept."""
-
-    def __init__(self, *, forgetful: bool = False) -> None:
-        super().__init__(0 if forgetful else None)
-        self._spent: dict[int, float] = {}
-
-    async def spend(self, hour_s: int, usd: float) -> None:
-        self._spent[hour_s] = self._spent.get(hour_s, 0.0) + usd
-
-    def spent_since(self, since_s: int) -> dict[int, float]:
-        return {hour_s: usd for hour_s, usd in self._spent.items() if hour_s >= since_s}
+from .run_memory import MOST_VECTORS, LruCache, RunMemory, Transient
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +53,6 @@ class ScoreRequest:
         forgetful = self.repeat is not None
         kept = None
         if self.memory is not None and settings.evaluators.judge is not None:
-            from .run_memory import RunMemory  # noqa: PLC0415  # SQLite only where a judge is asked
-
             kept = RunMemory(self.memory, forgetful=forgetful)
         found = build_backends(
             settings,

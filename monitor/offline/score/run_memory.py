@@ -1,23 +1,66 @@
-"""Run memory: a judge's answers and dollars that outlive a run, in a store beside the verdicts that they led to.
+"""Run memory: judged answers, their cost, and vectors: in bounded memory, or in a store beside the verdicts.
 
-A run that is called again in the same way goes on where it ended, so its judge must too: an hourly budget that began
-anew with each call would be spent with each call.
+The store of ``store.path`` belongs to a running monitor; a run over a file has its own memory. A run that is called
+again in the same way goes on where it ended, so its judge must too: an hourly budget that began anew with each call
+would be spent with each call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from threading import Lock
+from typing import Final, Generic, TypeVar
 
-from sidejudge.integrations.store.sqlite import Store
+V = TypeVar("V", str, bytes)
 
-from .request import LruCache
+MOST_VECTORS: Final = 10_000
+"""Vectors that a run keeps: some 30 MB of 768 dimensions each."""
+
+
+class LruCache(Generic[V]):
+    """Things by key, the least lately used forgotten first; never more than ``most``."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._held: dict[str, V] = {}
+        self._most = most
+        self._one = Lock()  # it is read in several threads
+
+    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:  # noqa: ARG002  # the order is by age
+        with self._one:
+            found = {key: self._held.pop(key) for key in keys if key in self._held}
+            self._held.update(found)
+        return found
+
+    async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None:  # noqa: ARG002  # likewise
+        most = most if self._most is None else min(most, self._most)
+        with self._one:
+            self._held.update(things)
+            for key in list(islice(self._held, max(0, len(self._held) - most))):
+                del self._held[key]
+
+
+class Transient(LruCache[str]):
+    """A cache of judged answers, and dollars by the hour. ``forgetful``: no answer is kept."""
+
+    def __init__(self, *, forgetful: bool = False) -> None:
+        super().__init__(0 if forgetful else None)
+        self._spent: dict[int, float] = {}
+
+    async def spend(self, hour_s: int, usd: float) -> None:
+        self._spent[hour_s] = self._spent.get(hour_s, 0.0) + usd
+
+    def spent_since(self, since_s: int) -> dict[int, float]:
+        return {hour_s: usd for hour_s, usd in self._spent.items() if hour_s >= since_s}
 
 
 class RunMemory:
     """A judge's answers and dollars in a store of the run's own. ``forgetful``: dollars alone."""
 
     def __init__(self, path: Path, *, forgetful: bool) -> None:
+        from sidejudge.integrations.store.sqlite import Store  # noqa: PLC0415  # SQLite only where a judge is asked
+
         self._store = Store(path)
         self._answers: LruCache[str] | None = LruCache(0) if forgetful else None
 
