@@ -31,13 +31,15 @@ def first_verdict(path: Path, *, service: str, environment: str, rubric: str, si
     return None if found is None else int(found[0])
 
 
-def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[Stretch]:
+def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int, rubric: str | None = None) -> list[Stretch]:
     """The ``steps`` stretches before ``until_ns``, those without a verdict left out. Raises ``StoreError``.
+
+    Of one rubric; None: of all.
 
     Of more than ``MOST`` verdicts the oldest are left out, and with them the stretch that would be incomplete.
     """
     since_ns = until_ns - steps * step_ns
-    wanted = {"since": since_ns, "until": until_ns, "step": step_ns, "most": MOST}
+    wanted = {"since": since_ns, "until": until_ns, "step": step_ns, "most": MOST, "rubric": rubric}
     with reading(path) as connection:
         rows = connection.execute(queries()["trends"], wanted).fetchall()
     found = [

@@ -16,7 +16,7 @@ from typing import Final
 
 from .errors import SearchTooLong, StoreCorrupt, changed, explain
 
-VERSION: Final = 14
+VERSION: Final = 15
 """Version of the schema, kept in the file's ``user_version``."""
 
 

@@ -63,10 +63,11 @@ ORDER BY closed_ns DESC LIMIT ?;
 DELETE FROM verdicts WHERE trace_id = ?;
 
 -- name: add_verdict
-INSERT INTO verdicts (trace_id, rubric, closed_ns, service, environment, passed, verdict) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO verdicts (trace_id, rubric, closed_ns, service, environment, passed, verdict, probability, version)
+VALUES (?, ?, ?, ?, ?, ?, ?7, json_extract(?7, '$.sampling_probability'), json_extract(?7, '$.rubric_version'))
 ON CONFLICT (trace_id, rubric) DO UPDATE SET
     closed_ns = excluded.closed_ns, service = excluded.service, environment = excluded.environment,
-    passed = excluded.passed, verdict = excluded.verdict;
+    passed = excluded.passed, verdict = excluded.verdict, probability = excluded.probability, version = excluded.version;
 
 -- name: story
 SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE trace_id = ?;
@@ -433,8 +434,11 @@ SELECT (closed_ns - :since) / :step AS stretch, service, environment, rubric,
     coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
     coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0), group_concat(DISTINCT version)
 FROM (SELECT closed_ns, service, environment, rubric, passed,
-          1.0 / json_extract(verdict, '$.sampling_probability') AS w, json_extract(verdict, '$.rubric_version') AS version
-      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until ORDER BY closed_ns DESC LIMIT :most)
+          1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w,
+          coalesce(version, json_extract(verdict, '$.rubric_version')) AS version
+      FROM verdicts
+      WHERE closed_ns >= :since AND closed_ns < :until AND (:rubric IS NULL OR rubric = :rubric)
+      ORDER BY closed_ns DESC LIMIT :most)
 GROUP BY stretch, service, environment, rubric;
 
 -- name: courses
@@ -443,7 +447,8 @@ SELECT service, environment, rubric,
     count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
     coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
     coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
-FROM (SELECT service, environment, rubric, passed, 1.0 / json_extract(verdict, '$.sampling_probability') AS w
+FROM (SELECT service, environment, rubric, passed,
+          1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w
       FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until)
 GROUP BY service, environment, rubric;
 

@@ -151,7 +151,7 @@ class Trends:
         A stretch needs few verdicts here: whoever looks closely sees how wide its bounds are. Raises ``StoreError``.
         """
         step_ns = max(1, span_ns // STEPS)
-        found = await asyncio.to_thread(self._stretches, now_ns, step_ns)
+        found = await asyncio.to_thread(self._stretches, now_ns, step_ns, key.rubric)
         stretches = [each for each in found if _key(each) == key]
         return _trend(stretches, now_ns, step_ns, [_ENOUGH]) if stretches else None
 
@@ -168,8 +168,8 @@ class Trends:
         asked = {key: [self._declared.policy_of(key.rubric).min_samples] if windows == STEPS else [] for key in by_key}
         return {key: _trend(of, now_ns, step_ns, [*asked[key], _ENOUGH]) for key, of in by_key.items()}
 
-    def _stretches(self, now_ns: int, step_ns: int) -> Sequence[Stretch]:
-        stored = read_trends(self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
+    def _stretches(self, now_ns: int, step_ns: int, rubric: str | None = None) -> Sequence[Stretch]:
+        stored = read_trends(self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS, rubric=rubric)
         if self._archive is None:
             return stored
         return self._archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -73,6 +75,24 @@ async def test_of_too_many_verdicts_the_oldest_and_the_stretch_told_in_part_are_
         await store.finish(stated(number + 1, at_ns=6_000 + number * 100))
     found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
     assert [(each.number, each.sums.passed) for each in found] == [(2, 10), (3, 10)]
+
+
+async def test_verdicts_of_before_these_columns_give_the_same_and_one_rubric_is_what_it_is_among_all(store):
+    for number in range(30):
+        more = {
+            "rubric": "qa" if number % 3 else "workflow",
+            "rubric_version": f"{number % 2}",
+            "passed": number % 4 > 0,
+        }
+        await store.finish(stated(number + 1, at_ns=6_000 + number * 100, sampling_probability=0.25, **more))
+    found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT DISTINCT probability FROM verdicts").fetchall() == [(0.25,)]
+        connection.execute("UPDATE verdicts SET probability = NULL, version = NULL")
+        connection.commit()
+    assert read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4) == found
+    one = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4, rubric="qa")
+    assert one == [each for each in found if each.sums.rubric == "qa"] != []
 
 
 def test_a_store_that_is_not_there_is_an_error_with_its_cause(tmp_path):
