@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.runs.scorecard import Cell, Scorecard
-from sidejudge.scoring.runs.template import LEGEND, RowKind, ScorecardRow
+from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard
+from sidejudge.scoring.scorecards.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown
 

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from sidejudge.dashboards.pages.rendering import digest, render, stylesheet
-from sidejudge.scoring.runs.scorecard import Cell, Scorecard
-from sidejudge.scoring.runs.template import LEGEND, RowKind, ScorecardRow
+from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard
+from sidejudge.scoring.scorecards.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown
 

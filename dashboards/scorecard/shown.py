@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sidejudge.scoring.runs.scorecard import Cell, Scorecard, criterion_of
-from sidejudge.scoring.runs.template import RowKind, ScorecardRow, Unit
+from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard, criterion_of
+from sidejudge.scoring.scorecards.template import RowKind, ScorecardRow, Unit
 from sidejudge.scoring.verdict.verdict import State
 
 UNKNOWN = "—"

@@ -14,7 +14,7 @@ from itertools import chain
 from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.lifecycle import Stage
-from sidejudge.scoring.runs.calibrated import Calibrated, ErrorRate
+from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus

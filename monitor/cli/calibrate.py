@@ -14,8 +14,8 @@ from .settings import config_option, format_option, show_json
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.scoring.runs.calibrated import Calibrated, Figure
-    from sidejudge.scoring.runs.calibration import Calibration
+    from sidejudge.scoring.calibration.calibrated import Calibrated, Figure
+    from sidejudge.scoring.calibration.calibration import Calibration
     from sidejudge.scoring.runs.label_line import Said
 
 _READINGS = 2
@@ -78,7 +78,7 @@ def calibrate(
 
     --workers and --engine have the verdicts read and compared by several processes; every figure is the same.
     """
-    from sidejudge.scoring.runs.calibration import Calibration
+    from sidejudge.scoring.calibration.calibration import Calibration
 
     if pairs is not None:
         from .calibrate_embedding import calibrate_embedding

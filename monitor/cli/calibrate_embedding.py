@@ -15,8 +15,8 @@ from .settings import runnable, show_json
 from .table import number, table
 
 if TYPE_CHECKING:
+    from sidejudge.scoring.calibration.embedding_calibration import FittedThreshold, Separation
     from sidejudge.scoring.result.result import Unavailable
-    from sidejudge.scoring.runs.embedding_calibration import FittedThreshold, Separation
 
 
 def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
@@ -47,7 +47,7 @@ def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bo
 
 
 def _thresholds(found: Sequence[FittedThreshold]) -> dict[str, float]:
-    from sidejudge.scoring.runs.embedding_calibration import Separation
+    from sidejudge.scoring.calibration.embedding_calibration import Separation
 
     return {each.kind: each.fitted.threshold for each in found if isinstance(each.fitted, Separation)}
 
@@ -72,7 +72,7 @@ def _show(model: str, found: Sequence[FittedThreshold], fitted: dict[str, float]
 
 
 def _cells(found: Separation | Unavailable) -> tuple[str, ...]:
-    from sidejudge.scoring.runs.embedding_calibration import Separation
+    from sidejudge.scoring.calibration.embedding_calibration import Separation
 
     if not isinstance(found, Separation):
         return ("-",) * 5

@@ -17,8 +17,8 @@ from .table import number, table
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.scoring.calibration.paired_judges import JudgedCases, PairedJudges
     from sidejudge.scoring.runs.label_line import LabelLine
-    from sidejudge.scoring.runs.paired_judges import JudgedCases, PairedJudges
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ def calibrate_prompts(
     Of a configuration in place of verdicts the verdicts are made, of ``cases`` by the rubrics of the labels.
     """
     from sidejudge.monitor.offline.score.label_source import read_labels
-    from sidejudge.scoring.runs.paired_judges import JudgedCases, compare, grouped
+    from sidejudge.scoring.calibration.paired_judges import JudgedCases, compare, grouped
 
     taken = _Labels()
     with progress(2 * sum(file.stat().st_size for file in files), "bytes") as shown:
@@ -93,7 +93,7 @@ def _judged(file: Path, cases: Path | None, rubrics: tuple[str, ...], engine: En
 
 def calibrate_examples(configs: tuple[Path, Path], named: tuple[str, ...], form: str) -> int:
     """Ask the default judges of two configurations about the labelled examples of ready rubrics, and compare them."""
-    from sidejudge.scoring.runs.paired_judges import compare_answers
+    from sidejudge.scoring.calibration.paired_judges import compare_answers
 
     from .try_judge import report_on_examples
 

@@ -16,8 +16,8 @@ from .settings import format_option, show_json
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.score.runs import Runs
     from sidejudge.scoring.result.result import Unavailable
-    from sidejudge.scoring.runs.gates import Release, RunReport
     from sidejudge.scoring.runs.metadata import MetadataReport
+    from sidejudge.scoring.scorecards.gates import Release, RunReport
     from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
 
 _COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out")
@@ -60,7 +60,7 @@ def gate(
     input is unusable.
     """
     from sidejudge.monitor.offline.score.runs import RUBRIC, Runs
-    from sidejudge.scoring.runs.gates import GATES, PASS_RATE, decide, gates_of_any
+    from sidejudge.scoring.scorecards.gates import GATES, PASS_RATE, decide, gates_of_any
 
     if rubric == RUBRIC and pass_rate is not None:
         raise CommandError(f"--pass-rate: the gates of {RUBRIC!r} are fixed", "leave it out, or name another --rubric")

@@ -18,8 +18,8 @@ from .settings import config_option, loaded
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
     from sidejudge.scoring.runs.final import Option
-    from sidejudge.scoring.runs.scorecard import Scorecard
     from sidejudge.scoring.runs.tally import ModelTally
+    from sidejudge.scoring.scorecards.scorecard import Scorecard
     from sidejudge.scoring.verdict.rubric import Rubric
 
 _MAX_NAME = 60
@@ -69,7 +69,7 @@ def scorecard(
         if out is not None and out.exists() and out.samefile(file):
             raise CommandError(f"--out: {out} is the verdicts of {name}", "name another file")
 
-    from sidejudge.scoring.runs.scorecard import scorecard as filled
+    from sidejudge.scoring.scorecards.scorecard import scorecard as filled
 
     from .table import visible
 
@@ -136,7 +136,7 @@ def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
 
 def _read(files: Mapping[str, Path], own: Mapping[str, Rubric], engine: Engine) -> tuple[dict[str, ModelTally], bool]:
     """The tally of each model, and whether every line was a verdict."""
-    from sidejudge.scoring.runs.scorecard import empty_tally
+    from sidejudge.scoring.scorecards.scorecard import empty_tally
 
     tallies, clean, before = {}, True, 0
     sizes = {name: _READINGS * file.stat().st_size for name, file in files.items()}

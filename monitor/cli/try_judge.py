@@ -17,9 +17,9 @@ from .settings import config_option, format_option, runnable, show_json
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
     from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
+    from sidejudge.scoring.calibration.judge_leaning import Rate
+    from sidejudge.scoring.calibration.judge_report import JudgeReport
     from sidejudge.scoring.judging.golden import GoldenCase
-    from sidejudge.scoring.runs.judge_leaning import Rate
-    from sidejudge.scoring.runs.judge_report import JudgeReport
 
 
 @click.command("try-judge")
@@ -181,7 +181,7 @@ async def _run(
 
 
 def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
-    from sidejudge.scoring.runs.judge_report import unproven
+    from sidejudge.scoring.calibration.judge_report import unproven
 
     from .table import number, table, visible
 
@@ -253,7 +253,7 @@ def _directions(report: JudgeReport) -> list[tuple[str, str, str, str]]:
 
 
 def _share(rate: Rate) -> str:
-    from sidejudge.scoring.runs.calibrated import ErrorRate
+    from sidejudge.scoring.calibration.calibrated import ErrorRate
 
     from .table import share
 
@@ -261,12 +261,12 @@ def _share(rate: Rate) -> str:
 
 
 def _interval(rate: Rate) -> str:
-    from sidejudge.scoring.runs.calibrated import ErrorRate
+    from sidejudge.scoring.calibration.calibrated import ErrorRate
 
     return f"{100 * rate.lower:.0f}–{100 * rate.upper:.0f} %" if isinstance(rate, ErrorRate) else "-"
 
 
 def _n(rate: Rate) -> str:
-    from sidejudge.scoring.runs.calibrated import ErrorRate
+    from sidejudge.scoring.calibration.calibrated import ErrorRate
 
     return f"{rate.n:.0f}" if isinstance(rate, ErrorRate) else "0"

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sidejudge.scoring.runs.calibrated import Calibrated, calibrated
+from sidejudge.scoring.calibration.calibrated import Calibrated, calibrated
 from sidejudge.scoring.runs.label_line import PASS, Said
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.statistics.ppi import label_sums

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.runs.calibrated import Calibrated
 from sidejudge.scoring.runs.label_line import PASS
 from sidejudge.scoring.statistics.ppi import LabelSums, rectified
 from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen

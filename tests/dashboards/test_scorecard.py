@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from sidejudge.dashboards.scorecard.markdown import inert, markdown
 from sidejudge.dashboards.scorecard.page import scorecard_page
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.runs.scorecard import Scorecard, empty_tally, scorecard
-from sidejudge.scoring.runs.template import ROWS, RowKind
 from sidejudge.scoring.runs.verdict_line import read_verdict
+from sidejudge.scoring.scorecards.scorecard import Scorecard, empty_tally, scorecard
+from sidejudge.scoring.scorecards.template import ROWS, RowKind
 from tests.needs import CHROMIUM
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 

@@ -19,9 +19,9 @@ import yaml
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import EmbeddingSection
 from sidejudge.monitor.evaluate.embedding.embedding_backend import embedding_model
+from sidejudge.scoring.calibration.embedding_calibration import KINDS, FittedThreshold, MeaningPair, fit
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.evaluators.embedding import cosine, unit
-from sidejudge.scoring.runs.embedding_calibration import KINDS, FittedThreshold, MeaningPair, fit
 
 
 async def fit_thresholds(section: EmbeddingSection, pairs: Sequence[MeaningPair]) -> list[FittedThreshold]:

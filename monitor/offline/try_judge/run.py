@@ -23,6 +23,14 @@ from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeSt
 from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.evaluate.judge.panel_member import Client
+from sidejudge.scoring.calibration.judge_report import (
+    MIN_ACCURACY,
+    Effort,
+    Given,
+    GoldenAnswer,
+    JudgeReport,
+    judge_report,
+)
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.golden import TRAPS, Expected, GoldenCase, GoldenQuestion, Trap, facts
 from sidejudge.scoring.metrics.metric import Metric
@@ -30,7 +38,6 @@ from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Answer, Question, Reply
 from sidejudge.scoring.questions.registry import question_of_json
 from sidejudge.scoring.result.result import Method, Scored
-from sidejudge.scoring.runs.judge_report import MIN_ACCURACY, Effort, Given, GoldenAnswer, JudgeReport, judge_report
 from sidejudge.scoring.trace.span import Json, JsonRecord
 from sidejudge.scoring.verdict.rubric import Rubric
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.runs.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Confusion, Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
 from tests.dashboards.pages.rendered import card

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from sidejudge.scoring.calibration.judge_report import GoldenAnswer
+from sidejudge.scoring.calibration.paired_judges import compare_answers
 from sidejudge.scoring.judging.golden import GoldenQuestion
 from sidejudge.scoring.questions.kinds import AskDeclared
-from sidejudge.scoring.runs.judge_report import GoldenAnswer
-from sidejudge.scoring.runs.paired_judges import compare_answers
 from tests.verdict_lines import metric_line, verdict_line
 
 

@@ -20,9 +20,9 @@ from sidejudge.monitor.offline.score import verdict_source
 from sidejudge.monitor.offline.score.label_source import read_labels
 from sidejudge.monitor.offline.score.verdict_source import VerdictSource
 from sidejudge.monitor.offline.simulate.past import FiledPast
-from sidejudge.scoring.runs.calibration import Calibration
-from sidejudge.scoring.runs.scorecard import empty_tally, scorecard
+from sidejudge.scoring.calibration.calibration import Calibration
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
+from sidejudge.scoring.scorecards.scorecard import empty_tally, scorecard
 from tests.verdict_lines import metric_line, verdict_line
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from sidejudge.monitor.offline.score.verdict_source import VerdictSource
-from sidejudge.scoring.runs.scorecard import empty_tally
+from sidejudge.scoring.scorecards.scorecard import empty_tally
 from tests.verdict_lines import verdict_line
 
 

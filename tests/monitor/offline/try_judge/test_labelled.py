@@ -11,9 +11,9 @@ from sidejudge.monitor.cli.errors import CommandError
 from sidejudge.monitor.cli.try_judge import labelled
 from sidejudge.monitor.config import load
 from sidejudge.monitor.config.library import EXPECT, library
+from sidejudge.scoring.calibration.judge_report import Effort, GoldenAnswer, judge_report, unproven
 from sidejudge.scoring.judging.golden import facts, is_right
 from sidejudge.scoring.judging.request import requests
-from sidejudge.scoring.runs.judge_report import Effort, GoldenAnswer, judge_report, unproven
 
 pytest.importorskip("cel_expr_python")
 JUDGED = ("answer-relevance", "completeness", "context-relevance", "conversation-resolution", "faithfulness",

@@ -11,11 +11,11 @@ import random
 import pytest
 
 from sidejudge.monitor.offline.try_judge.run import golden_set
+from sidejudge.scoring.calibration.judge_report import Effort, GoldenAnswer, judge_report, unproven
 from sidejudge.scoring.judging.beside import OptionChosen, YesOrNo, compared, too_little, too_much
 from sidejudge.scoring.judging.golden import TRAPS, facts
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.kinds import AskDeclared
-from sidejudge.scoring.runs.judge_report import Effort, GoldenAnswer, judge_report, unproven
 from tests.fakes import golden_judge
 
 ASKED = [(case, question) for case in golden_set() for question in case.questions]

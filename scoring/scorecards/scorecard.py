@@ -11,11 +11,22 @@ from dataclasses import dataclass
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.result.result import Failed, NotApplicable, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.runs.final import (
+    BENCHMARKS,
+    MIN_COVERAGE,
+    OPTION_A,
+    OPTION_B,
+    TASKS,
+    Final,
+    Option,
+    Ranked,
+    final_score,
+    rank_by_cost,
+)
+from sidejudge.scoring.runs.tally import MetricTally, ModelTally, RubricTally
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.verdict import State
 
-from .final import BENCHMARKS, MIN_COVERAGE, OPTION_A, OPTION_B, TASKS, Final, Option, Ranked, final_score, rank_by_cost
-from .tally import MetricTally, ModelTally, RubricTally
 from .template import ROWS, SHOWN, RowKind, ScorecardRow, rows_of
 
 BLOCKER = "blocker"

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.runs.final import TASKS
-from sidejudge.scoring.runs.scorecard import Cell, Scorecard, empty_tally, scorecard
 from sidejudge.scoring.runs.tally import ModelTally
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLineError, read_verdict
+from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard, empty_tally, scorecard
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, Said, Subject, our_value
+from sidejudge.scoring.runs.verdict_line import VerdictLine
 from sidejudge.scoring.statistics.ppi import label_sums
 
 from .calibrated import Calibrated, PassSums, calibrated
-from .label_line import PASS, LabelLine, LabelLineError, Said, Subject, our_value
-from .verdict_line import VerdictLine
 
 Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
 """By subject and rubric, then by metric and who gave it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
+from sidejudge.scoring.calibration.embedding_calibration import MeaningPair, Separation, fit
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.runs.embedding_calibration import MeaningPair, Separation, fit
 
 
 def entity(same):

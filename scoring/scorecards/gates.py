@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
+from sidejudge.scoring.runs.final import REPEATED, over_runs
+from sidejudge.scoring.runs.metadata import MetadataReport
 from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
-
-from .aggregates import FIELDS, Aggregates
-from .final import REPEATED, over_runs
-from .metadata import MetadataReport
 
 
 @dataclass(frozen=True, slots=True)

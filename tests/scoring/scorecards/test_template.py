@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.runs.template import LEGEND, ROWS, RowKind, ScorecardRow, Unit
+from sidejudge.scoring.scorecards.template import LEGEND, ROWS, RowKind, ScorecardRow, Unit
 
 CARRIED = Path(__file__).with_name("scorecard_template.md")
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from sidejudge.scoring.runs.label_line import PASS, LabelLine, Said, Subject, our_value
+from sidejudge.scoring.runs.verdict_line import VerdictLine
 from sidejudge.scoring.statistics.paired import signed_ranks, symmetry
 
 from .judge_report import GoldenAnswer
-from .label_line import PASS, LabelLine, Said, Subject, our_value
-from .verdict_line import VerdictLine
 
 _Z: Final = 1.959964
 LEAST: Final = 10

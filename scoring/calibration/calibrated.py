@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.runs.label_line import PASS, Said
 from sidejudge.scoring.statistics.agreement import (
     Confusion,
     Kappa,
@@ -23,8 +24,6 @@ from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered
 from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen
-
-from .label_line import PASS, Said
 
 MAX_CATEGORIES = 20
 """Beyond it, values are measurements rather than categories, and chance agreement means nothing."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sidejudge.scoring.calibration.calibration import Calibration
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.runs.calibration import Calibration
 from sidejudge.scoring.runs.label_line import LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import read_verdict
 from tests.verdict_lines import metric_line, verdict_line

@@ -11,8 +11,8 @@ import pytest
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
 from sidejudge.scoring.runs.final import over_runs
-from sidejudge.scoring.runs.gates import GATES, check_gates, decide
 from sidejudge.scoring.runs.metadata import MetadataReport
+from sidejudge.scoring.scorecards.gates import GATES, check_gates, decide
 
 AT_EVERY_BOUND = {gate.figure: gate.bound for gate in GATES}
 
