@@ -20,9 +20,13 @@ _UNPROVEN: Final = 1 / 8
 """Share of the time of a contested turn that a connection has which did not use its latest one."""
 
 
+_FORGIVEN: Final = 1 / 4
+"""Wasted turns that a message makes up for: who wastes one in five stays behind those who waste none."""
+
+
 @dataclass(slots=True)
 class _Record:
-    wasted: int = 0
+    wasted: float = 0.0
     proven: bool = False
 
 
@@ -60,6 +64,7 @@ class Turns:
                 self._hurry()
                 yield
             turn.record.proven = True
+            turn.record.wasted = max(0.0, turn.record.wasted - _FORGIVEN)
         except (TimeoutError, asyncio.CancelledError):
             if turn.limit is not None:
                 turn.record.proven = False

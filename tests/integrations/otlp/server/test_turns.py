@@ -77,16 +77,22 @@ async def test_those_who_do_not_use_theirs_let_the_next_ones_in(using):
     assert ended == [*(f"a{number} late" for number in range(6)), "good"]
 
 
-async def test_one_that_wasted_a_turn_goes_behind_one_that_did_not(using):
+@pytest.mark.parametrize(
+    ("brought", "last"), [(0, ["good", "late"]), (3, ["good", "late"]), (4, ["late", "good"])], ids=str
+)
+async def test_one_that_wasted_a_turn_goes_behind_one_that_did_not_until_it_has_brought_four(using, brought, last):
     turns, ended = Turns(2, SHORT), []
-    await using(turns, A, "bad", never(), ended)
+    await using(turns, A, "late", never(), ended)
     await (await using(turns, A, "good", now(), ended))
+    for _ in range(brought):
+        await (await using(turns, A, "late", now(), ended))
     hold = never()
     holding = await using(turns, A, "good", hold, ended)
-    bad, good = await using(turns, A, "bad", now(), ended), await using(turns, A, "good", now(), ended)
+    late, good = await using(turns, A, "late", now(), ended), await using(turns, A, "good", now(), ended)
     hold.set()
-    await asyncio.gather(holding, bad, good)
-    assert ended == ["bad late", "good", "good", "good", "bad"]
+    await asyncio.gather(holding, late, good)
+    assert ended[:2] == ["late late", "good"]
+    assert ended[-2:] == last
 
 
 async def test_senders_take_turns_however_many_of_one_wait(using):
