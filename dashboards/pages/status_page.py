@@ -150,7 +150,8 @@ class ShownAnomaly:
 class StatusPage:
     """The contents of the page. ``failures`` are verdicts in their JSON form; times are ns since the epoch.
 
-    ``trends`` are by service, environment and rubric; ``groups`` are the failures of the last day.
+    ``trends`` are by service, environment and rubric; ``groups`` are the failures of the last day. ``unreadable``: the
+    store could not be read, so these and ``failures`` are missing.
     """
 
     overall: Status
@@ -170,6 +171,7 @@ class StatusPage:
     failures: Sequence[Mapping[str, object]] = ()
     groups: Sequence[FailureGroup] = ()
     trends: Mapping[tuple[str, str, str], Trend] = field(default_factory=dict)
+    unreadable: bool = False
     judge: JudgeSnapshot | None = None
     agreement: AgreementSnapshot | None = None
     pull: PullSnapshot | None = None

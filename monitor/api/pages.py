@@ -51,11 +51,6 @@ from .verdict_pages import add_verdict_pages, html, refused
 _LATEST_FAILURES = 8
 _GROUPS = 5
 _ON_A_PAGE = 50
-_UNREADABLE = ShownAnomaly(
-    kind="store_unreadable", service=None,
-    cause="The store cannot be read: the latest failures and trends are missing.",
-    remedy="See the log for the cause and the remedy. What is counted above is held in memory.",
-)  # fmt: skip
 
 
 class PagesView(Protocol):
@@ -155,7 +150,7 @@ def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
             page = replace(page, failures=failed.verdicts, groups=groups[:_GROUPS], trends=trends)
         except StoreError as error:  # where services stand is known without it
             app.state.log_unreadable(error)
-            page = replace(page, anomalies=[*page.anomalies, _UNREADABLE])
+            page = replace(page, unreadable=True)
         return await asyncio.to_thread(lambda: _LivePage.of(status_page(page), report.now_ns))
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)

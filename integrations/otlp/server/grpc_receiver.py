@@ -178,7 +178,8 @@ class GrpcReceiver:
             async with asyncio.timeout(self._body_s), self._turns.one_of(sender, context.peer()):
                 message = await context.read()
         except TimeoutError:
-            raise Refusal(503, "the message did not come in time (sources.otlp.body_timeout)") from None
+            late = "the message did not come in time (sources.otlp.body_timeout; sooner while others wait)"
+            raise Refusal(503, late) from None
         if not isinstance(message, bytes):
             raise Refusal(400, "the request holds no message")
         return message

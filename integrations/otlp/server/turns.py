@@ -17,9 +17,7 @@ from typing import Final
 _REMEMBERED: Final = 10_000
 """Connections whose wasted turns are counted."""
 _UNPROVEN: Final = 1 / 8
-"""Share of the time of a contested turn that a connection has which did not use its latest one."""
-
-
+"""Share of a contested turn's time for a connection that did not use its latest turn, or has had none."""
 _FORGIVEN: Final = 1 / 4
 """Wasted turns that a message makes up for: who wastes one in five stays behind those who waste none."""
 
