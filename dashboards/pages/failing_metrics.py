@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sidejudge.scoring.verdict.documents import FAILING
+
 from .workflow_diff import WorkflowDiff, workflow_diff
 
 _MISSING = {"unavailable": "not available", "error": "failed"}
@@ -45,6 +47,6 @@ def failing_metrics(verdict: Mapping[str, object]) -> FailingMetrics:
 
 def fails(score: Mapping[str, object]) -> bool:
     """Whether a score fails or blocks, or is missing though it counts."""
-    if score.get("rating") in ("fail", "blocker"):
+    if score.get("rating") in FAILING:
         return True
     return bool(score.get("weight")) and score.get("status") in _MISSING

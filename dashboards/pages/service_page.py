@@ -10,6 +10,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import Thresholds
 from sidejudge.scoring.status.trend import Trend
+from sidejudge.scoring.verdict.documents import FAILING
 
 from .failing_metrics import scores_of
 from .rendering import query_of, render
@@ -120,7 +121,7 @@ def metric_rows(verdicts: Sequence[Mapping[str, object]]) -> list[MetricRow]:
             known = values.setdefault(metric, [])
             if isinstance(value, int | float):
                 known.append(float(value))
-            failing[metric] += score.get("rating") in ("fail", "blocker")
+            failing[metric] += score.get("rating") in FAILING
             missing[metric] += score.get("status") in ("unavailable", "error")
     rows = [
         MetricRow(
@@ -172,7 +173,7 @@ def _fails_high(page: ServicePage) -> bool:
         for score in scores_of(verdict):
             value = score.get("value")
             if score.get("metric") == page.metric and isinstance(value, int | float):
-                ratings[score.get("rating") in ("fail", "blocker")].append(float(value))
+                ratings[score.get("rating") in FAILING].append(float(value))
     if not ratings[True] or not ratings[False]:
         return False
     return sum(ratings[True]) / len(ratings[True]) > sum(ratings[False]) / len(ratings[False])

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sidejudge.scoring.verdict.documents import VerdictDocument
+from sidejudge.scoring.verdict.documents import FAILING, VerdictDocument
 
 from .archive import stored_verdict
 from .connection import bounded_read, queries
@@ -148,7 +148,7 @@ def _failing(verdict: str) -> Iterator[str]:
     except msgspec.DecodeError as error:
         raise ValueError("no verdict") from error
     for score in scores:
-        if score.rating in ("fail", "blocker"):
+        if score.rating in FAILING:
             yield score.metric
 
 

@@ -15,6 +15,7 @@ from sidejudge.integrations.history.place import Place
 from sidejudge.integrations.history.rows import SCHEMAS
 from sidejudge.integrations.store.bounded_read import NO_METRICS, ComparedFilter, ComparedVerdict
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.verdict.documents import FAILING
 
 _COLUMNS: Final = (
     "trace_id", "case_id", "rubric", "rubric_version", "revision", "service", "environment", "created_at", "passed",
@@ -136,7 +137,7 @@ def _metrics(record: JsonRecord, wanted: ComparedFilter) -> Iterator[tuple[str, 
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
         if wanted.all_metrics or metric == wanted.metric:
-            yield metric, (float(value), score.get("rating") in {"fail", "blocker"})
+            yield metric, (float(value), score.get("rating") in FAILING)
 
 
 def _object(text: str | None) -> JsonRecord:

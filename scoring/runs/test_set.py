@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.documents import FAILING
 
 DEFAULT_COMPLEXITY = "medium"
 """The complexity of a test that names none."""
@@ -83,6 +84,6 @@ def failing_metrics_of(verdicts: Iterable[object]) -> list[str]:
     for verdict in verdicts:
         scores = verdict.get("scores") if isinstance(verdict, Mapping) else None
         for score in scores if isinstance(scores, list | tuple) else ():
-            if isinstance(score, Mapping) and score.get("rating") in ("fail", "blocker"):
+            if isinstance(score, Mapping) and score.get("rating") in FAILING:
                 found[str(score.get("metric"))] = None
     return list(found)

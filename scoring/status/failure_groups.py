@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from sidejudge.scoring.evaluators.embedding import Vector, cosine
 from sidejudge.scoring.result.reason import GAP, Reason, Rights, outline
+from sidejudge.scoring.verdict.documents import FAILING
 
 COMPOSITE: Final = "composite"
 """The metric of a verdict that failed although none of its metrics did."""
@@ -166,7 +167,7 @@ def _failures(verdict: Mapping[str, object]) -> list[_Failure]:
     failing = [
         each
         for each in (scores if isinstance(scores, list | tuple) else ())
-        if isinstance(each, Mapping) and each.get("rating") in ("fail", "blocker")
+        if isinstance(each, Mapping) and each.get("rating") in FAILING
     ]
     if not failing:
         return [_failure(COMPOSITE, None, verdict)]

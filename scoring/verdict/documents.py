@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from sidejudge.scoring.trace.span import Completion, Json
+
+FAILING: Final = ("fail", "blocker")
+"""Ratings of a score that fails its verdict, or blocks it."""
 
 
 class ScoreJudgeDocument(TypedDict, total=False):
