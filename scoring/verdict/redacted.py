@@ -1,4 +1,4 @@
-"""A verdict with what its reasons and details quote redacted: so it is stored, and goes to every destination."""
+"""A verdict with what its reasons, details and votes quote redacted: so it is stored, and goes to every destination."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 from msgspec import structs
 
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart
-from sidejudge.scoring.result.result import Result, Scored, lowest_steps
+from sidejudge.scoring.result.result import Judgement, Result, Scored, lowest_steps
 
 from .score import Score
 from .verdict import Verdict
@@ -47,7 +47,7 @@ def _score(score: Score, redact: Redact) -> Score:
     result = score.result
     reason = result.reason
     details = result.details if type(result) is Scored else None
-    if not details and (
+    if not (details or score.requested or score.judgements) and (
         not reason or (type(reason) is Reason and len(reason.parts) == 1 and reason.parts[0][0] is _WORDS)
     ):
         return score  # most are; this runs for each score of each trace
@@ -58,7 +58,23 @@ def _score(score: Score, redact: Redact) -> Score:
         shown = redacted(details, redact)
         if shown is not details:
             found = structs.replace(found, details=shown)
-    return score if found is result else Score(score.metric, score.weight, found, score.rating, score.judgements)
+    if isinstance(found, Scored) and (judged := _judgements(found.judgements, redact)) is not found.judgements:
+        found = structs.replace(found, judgements=judged)
+    others = _judgements(score.judgements, redact)
+    if found is result and others is score.judgements:
+        return score
+    return Score(score.metric, score.weight, found, score.rating, others)
+
+
+def _judgements(judgements: tuple[Judgement, ...], redact: Redact) -> tuple[Judgement, ...]:
+    """A panel's votes are answers of its judges, which may quote."""
+    found = tuple(
+        [
+            replace(each, votes=tuple([(model, redact(vote)) for model, vote in each.votes])) if each.votes else each
+            for each in judgements
+        ]
+    )
+    return judgements if found == judgements else found
 
 
 def _reason(reason: str, redact: Redact) -> str:

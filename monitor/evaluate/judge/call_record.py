@@ -12,6 +12,7 @@ from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.lexical.amount import ranges
 from sidejudge.scoring.questions.kinds import FindErrors, ReachedGoal
 from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.verdict.redacted import redacted
 
 from .answer_cache import CachedAnswer
 
@@ -96,7 +97,7 @@ def _extent(question: Question) -> dict[str, object]:
 def _answer(given: CachedAnswer | NoAnswer | None, shown: Callable[[str], str]) -> dict[str, object]:
     if isinstance(given, CachedAnswer):
         return {
-            "value": given.value, "reason": shown(given.reason), "flags": list(given.flags), "votes": dict(given.votes),
-            "dissent": given.dissent,
+            "value": redacted(given.value, shown), "reason": shown(given.reason), "flags": list(given.flags),
+            "votes": {model: shown(vote) for model, vote in given.votes}, "dissent": given.dissent,
         }  # fmt: skip
     return {"value": None, "fault": given.reason if given is not None else "the call brought no answer"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.result.reason import Reason, part, quoted
-from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.result.result import Judgement, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.redacted import redacted_verdict
 from sidejudge.scoring.verdict.score import Score
@@ -34,3 +34,15 @@ def test_contents_names_and_details_are_redacted_and_our_words_are_not() -> None
 def test_a_verdict_that_quotes_nothing_to_replace_and_ids_of_steps_stay_as_they_are() -> None:
     steps = verdict(Reason("fine"), {"spans": 2, "matching": 1, "lowest": {"b7ad6b7169203331": 0.0}})
     assert redacted_verdict(steps, lambda text: text.replace("b7ad", "[card]")) is steps
+
+
+def test_what_the_members_of_a_panel_answered_is_redacted_with_or_without_a_decision() -> None:
+    asked = (Judgement("panel", "p", call="c", votes=(("a", '["secret"]'), ("b", "0.75"))), Judgement("one", "p"))
+    found = verdict("fine", {})
+    decided = Score("calls_valid", 0.1, Scored(value=1.0, judgements=asked), None)
+    split = Score("agents_match", 0.1, Unavailable("split"), None, asked)
+    shown = redacted_verdict(replace(found, scores=(decided, split)), lambda text: text.replace("secret", "[key]"))
+    for each in shown.scores:
+        assert each.requested[0].votes == (("a", '["[key]"]'), ("b", "0.75"))
+        assert each.requested[1] is asked[1]
+    assert redacted_verdict(replace(found, scores=(decided, split)), str).scores == (decided, split)

@@ -10,8 +10,10 @@ from click.testing import CliRunner
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.monitor.api.explain import judge_explanation
 from sidejudge.monitor.cli.explain import explain
+from sidejudge.monitor.evaluate.judge.answer_cache import CachedAnswer
 from sidejudge.monitor.evaluate.judge.call_record import KeptCalls, record_of
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.kinds import FindErrors, SameIntent
 from sidejudge.scoring.questions.question import CitesTranscript
@@ -46,6 +48,15 @@ async def test_a_call_is_kept_with_prompt_raw_answer_parse_and_cost(made, provid
         assert part in shown
     assert list(judge_explanation([call], "answer_quality")) == []
     assert list(judge_explanation([call], "has_evidence"))
+
+
+def test_values_and_votes_are_redacted_as_answers_are():
+    ((request,), _) = requests(CASE, [CITES], context_tokens=32_000)
+    kept = CachedAnswer(
+        value=["eve@example.com"], reason="", prompt_version="p", votes=(("a", '"eve@example.com"'), ("b", "1"))
+    )
+    (asked,) = record_of(request, [], {CITES: kept}, Redaction(("email",)))["questions"]
+    assert (asked["value"], asked["votes"]) == (["[email]"], {"a": '"[email]"', "b": "1"})
 
 
 async def test_nothing_is_kept_unless_it_is_configured_nor_of_a_case_without_a_trace(made, store):
