@@ -34,8 +34,7 @@ def normalise(raw: RawSpan) -> Span:
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     if kind is SpanKind.AGENT:
-        fields["agent"] = None
-        reading.provenance.pop("agent", None)
+        reading.no_agent(fields)
         fields["input"] = reading.text("input", "user_prompt")
         for event in reading.raw.events:
             if event.name == _ANSWER and isinstance(stated := event.attributes.get("response"), str):

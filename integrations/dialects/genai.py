@@ -1,20 +1,23 @@
 """OpenTelemetry's GenAI conventions, in their current form and in the older one (to 1.36).
 
 Contents are off by default. Where they are on, messages stand on the span (JSON text or structured), on a span
-event, or in log records, which are joined to their spans as events before any dialect sees them.
+event, or in log records, which are joined to their spans as events before any dialect sees them. Events have two
+forms: to 1.36 one for each message, named after its role, and ``gen_ai.choice`` for an answer; since then
+``gen_ai.client.inference.operation.details`` with the same attributes that a span may have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
-from . import genai_events, messages, unwrap
+from . import messages, unwrap
 from .fields import Fields, real, text, tokens
 from .reading import Dialect, OwnMetadata, SpanReading, failure
 from .span_fields import CONTENTS, SpanFields
@@ -57,6 +60,18 @@ _NO_RUNS = ("create_agent", "invoke_workflow")
 """Operations whose spans may name an agent that they do not run: to make one, and what runs several."""
 _NO_ROLE = (None, "", "unknown")
 
+_DETAILS = "gen_ai.client.inference.operation.details"
+_TOOL, _CHOICE = "gen_ai.tool.message", "gen_ai.choice"
+_MESSAGES_IN, _MESSAGES_OUT = "gen_ai.input.messages", "gen_ai.output.messages"
+_INSTRUCTIONS = "gen_ai.system_instructions"
+_CONTENT = "gen_ai.event.content"
+
+_ROLES = {
+    "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
+    _TOOL: "tool",
+}  # fmt: skip
+_MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
+
 
 def speaks(raw: RawSpan) -> bool:
     """Whether the span carries any attribute or event of the conventions."""
@@ -81,19 +96,14 @@ def normalise(
     reading = SpanReading(raw, own_metadata)
     operation = reading.text("kind", "gen_ai.operation.name")
     kind = _kind(reading, operation)
-    contents = genai_events.EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
+    contents = EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     requested, answered = contents.requested, contents.answered
     fields = _FIELDS.read(reading)
     if operation in _NO_RUNS:
-        fields["agent"] = None
-        reading.provenance.pop("agent", None)
-    fields |= {
-        "input_messages": requested,
-        "output_messages": answered,
-        "input": messages.last_text(requested, "user"),
-        "output": messages.last_text(answered, "assistant"),
-        "system_prompt": _system(contents.instructions) or messages.system_text(requested),
-    }
+        reading.no_agent(fields)
+    fields |= messages.asked(requested) | messages.answered(answered)
+    if instructions := _system(contents.instructions):
+        fields["system_prompt"] = instructions
     if kind is SpanKind.AGENT and fields["agent"] is None and (named := raw.name.removeprefix("invoke_agent").strip()):
         fields["agent"] = named
         reading.note("agent", "span name")
@@ -128,14 +138,14 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
     return SpanKind.OTHER
 
 
-def _read(reading: SpanReading) -> genai_events.EventContents:
+def _read(reading: SpanReading) -> EventContents:
     """Messages from the span, else from its events; instructions from wherever they are."""
-    requested = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
-    answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
-    contents = genai_events.EventContents(requested=requested, answered=answered)
+    requested = messages.read(unwrap.decoded(reading.value("input", _MESSAGES_IN)))
+    answered = messages.read(_spoken(unwrap.decoded(reading.value("output", _MESSAGES_OUT))))
+    contents = EventContents(requested=requested, answered=answered)
     if not requested and not answered and reading.raw.events:
-        contents = genai_events.read(reading, reading.raw.events)
-    instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
+        contents = read_events(reading, reading.raw.events)
+    instructions = unwrap.decoded(reading.value("system_prompt", _INSTRUCTIONS))
     return replace(contents, instructions=instructions) if instructions else contents
 
 
@@ -164,24 +174,15 @@ def _tool(reading: SpanReading) -> SpanFields:
     returned = reading.value("tool.result", "gen_ai.tool.call.result")
     error = failure(reading.raw)
     for event in reading.raw.events:
-        if given is None and event.name == genai_events.TOOL:
+        if given is None and event.name == _TOOL:
             given = event.attributes.get("content")
             reading.note("tool.arguments", f"event {event.name}")
-        elif (
-            returned is None and error is None and event.name == genai_events.CHOICE
-        ):  # of a failure it is the error again
+        elif returned is None and error is None and event.name == _CHOICE:  # of a failure it is the error again
             returned = event.attributes.get("message")
             reading.note("tool.result", f"event {event.name}")
-    outcome = unwrap.result(returned)
-    name = reading.text("tool.name", "gen_ai.tool.name")
-    tool = ToolCall(
-        name=name or reading.raw.name.removeprefix("execute_tool").strip() or reading.raw.name,
-        arguments=unwrap.arguments(given),
-        result=outcome.result,
-        error=error or outcome.error,
-        call_id=reading.text("tool.call_id", "gen_ai.tool.call.id") or outcome.call_id,
-    )
-    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+    name = reading.text("tool.name", "gen_ai.tool.name") or reading.raw.name.removeprefix("execute_tool").strip()
+    call_id = reading.text("tool.call_id", "gen_ai.tool.call.id")
+    return reading.tool_run(name or reading.raw.name, given, returned, error=error, call_id=call_id)
 
 
 def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned: str) -> None:
@@ -200,7 +201,7 @@ def _own_events(raw: RawSpan) -> bool:
 
     There they are no conversation: the tool's message is what went in, the choice is what came out.
     """
-    return any(event.name in (genai_events.TOOL, genai_events.CHOICE) for event in raw.events)
+    return any(event.name in (_TOOL, _CHOICE) for event in raw.events)
 
 
 def _retrieval(reading: SpanReading) -> SpanFields:
@@ -209,6 +210,103 @@ def _retrieval(reading: SpanReading) -> SpanFields:
         "input": reading.text("input", "gen_ai.retrieval.query.text"),
         "documents": unwrap.documents(held) if held is not None else (),
     }
+
+
+class EventContents(Struct, frozen=True, kw_only=True):
+    """Messages in and out, and the instructions (a list of parts, or text) where they stand apart from them."""
+
+    requested: tuple[Message, ...] = ()
+    answered: tuple[Message, ...] = ()
+    instructions: Json = None
+
+
+def events_in(value: AttributeValue) -> tuple[RawEvent, ...]:
+    """Events that stand in an attribute, as a list of maps with the event's name in each."""
+    found = unwrap.decoded(value)
+    items: list[Any] = found if isinstance(found, list) else []
+    return tuple(
+        RawEvent(name=str(item.get("event.name", "")), time_ns=0, attributes=item)
+        for item in items if isinstance(item, dict)
+    )  # fmt: skip
+
+
+def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = "event") -> EventContents:
+    """Read contents from events; of two details events with the same contents the later one is taken.
+
+    ``source`` is what the provenance calls them, before the name of each.
+    """
+    requested: tuple[Message, ...] = ()
+    answered: tuple[Message, ...] = ()
+    instructions: Json = None
+    old_in: list[Message] = []
+    old_out: list[Message] = []
+    for event in map(_opened, events):
+        if event.name == _DETAILS:
+            # One event may hold both, or one the question and another the answer.
+            if found := _details(reading, "input", event.attributes.get(_MESSAGES_IN)):
+                requested = found
+            if found := _details(reading, "output", event.attributes.get(_MESSAGES_OUT)):
+                answered = found
+            instructions = unwrap.decoded(event.attributes.get(_INSTRUCTIONS)) or instructions
+        elif (role := _ROLES.get(event.name)) is not None:
+            if stated := messages.stated(_event_message(event.attributes, role)):
+                old_in += stated
+                reading.note("input", f"{source} {event.name}")
+        elif event.name == _CHOICE and (stated := messages.stated(_choice(event.attributes))):
+            old_out += stated
+            reading.note("output", f"{source} {event.name}")
+    return EventContents(
+        requested=requested or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions
+    )
+
+
+def _opened(event: RawEvent) -> RawEvent:
+    """The event with what Azure's libraries put into one attribute of it as JSON."""
+    held = unwrap.decoded(event.attributes.get(_CONTENT))
+    return replace(event, attributes={**event.attributes, **held}) if isinstance(held, dict) else event
+
+
+def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[Message, ...]:
+    found = messages.read(unwrap.decoded(value))
+    if found:
+        reading.note(field, f"event {_DETAILS}")
+    return found
+
+
+def _event_message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
+    """An event's attributes are the message, apart from the role, which is in the event's name."""
+    content = messages.content(attributes.get("content"))
+    if role == "tool":
+        return {"role": role, "content": content, "tool_call_id": unwrap.plain(attributes.get("id"))}
+    calls = unwrap.decoded(attributes.get("tool_calls"))
+    return {"role": role, "content": content, "tool_calls": calls, "name": unwrap.plain(attributes.get("name"))}
+
+
+def _choice(attributes: Mapping[str, AttributeValue]) -> Json:
+    """The answer stands under ``message``, as a message or as what is its content; else beside the choice's index."""
+    held = unwrap.decoded(attributes.get("message"))
+    if isinstance(held, dict) and not _MESSAGE_KEYS.isdisjoint(held):
+        return {**held, "role": "assistant"}
+    if "message" in attributes:
+        return {"role": "assistant", "content": messages.content(attributes["message"])}
+    return _event_message(attributes, "assistant")
+
+
+def dialect(
+    name: str,
+    speaks: Callable[[RawSpan], bool],
+    adapt: Adapt | None = None,
+    *,
+    switch: str | None = None,
+    by_names: bool = True,
+    reads: str = "",
+) -> Dialect:
+    """A dialect that keeps to the conventions but where ``adapt`` departs from them."""
+
+    def read(raw: RawSpan) -> Span:
+        return normalise(raw, name=name, switch=switch, adapt=adapt)
+
+    return Dialect(name=name, speaks=speaks, by_names=by_names, normalise=read, switch=switch, reads=reads)
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, normalise=normalise, switch=SWITCH)

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
 
-from . import genai, message_parts, messages, unwrap
-from .reading import Dialect, SpanReading, as_text
+from . import genai, messages, unwrap
+from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 NAME = "google_adk"
 SWITCH = (
@@ -69,7 +70,7 @@ def _bare_result(message: Message) -> Message:
     """ADK wraps what a function returns, ``{"result": …}``, unless that is a map; the wrapper comes off."""
     held = unwrap.decoded(message.text) if message.role == "tool" else None
     if isinstance(held, dict) and held.keys() == {"result"}:
-        return replace(message, text=message_parts.joined(held["result"]))
+        return replace(message, text=messages.joined(held["result"]))
     return message
 
 

@@ -6,10 +6,12 @@ A tool has no span of its own: its arguments stand in the model's messages, its 
 
 from __future__ import annotations
 
+import re
+
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, Usage
 
-from . import haystack_shapes, messages, unwrap
+from . import messages, unwrap
 from .model_call import from_details
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
@@ -25,6 +27,7 @@ _KINDS = (
     ("Embedder", SpanKind.EMBEDDING), ("Evaluator", SpanKind.EVALUATOR),
 )  # fmt: skip
 """By the last word of a component's type."""
+_SELF_INTRODUCTION = re.compile(r"\s*You are (?:the |an? )?([\w-]+)(?: agent)?[.,;:]")
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -40,15 +43,15 @@ def normalise(raw: RawSpan) -> Span:
     requested_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
     requested, answered = _messages(requested_raw, "user"), _messages(answered_raw, "assistant")
     fields: SpanFields = {
-        "input": messages.last_text(requested, "user") or haystack_shapes.sole_text(requested_raw),
-        "output": messages.last_text(answered, "assistant") or haystack_shapes.sole_text(answered_raw),
+        "input": messages.last_text(requested, "user") or sole_text(requested_raw),
+        "output": messages.last_text(answered, "assistant") or sole_text(answered_raw),
     }
     if kind is SpanKind.LLM:
         fields |= {"input_messages": requested, "output_messages": answered} | _reply(reading, answered_raw)
         fields["system_prompt"] = messages.system_text(requested)
     elif kind is SpanKind.AGENT:
         fields["system_prompt"] = messages.system_text(answered) or messages.system_text(requested)
-        fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
+        fields["agent"] = introduced(reading, fields["system_prompt"])
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     elif isinstance(answered_raw, dict) and (ran := messages.read(answered_raw.get("tool_messages"))):
@@ -71,7 +74,7 @@ def _kind(reading: SpanReading) -> SpanKind:
 
 def _messages(value: Json, role: str) -> tuple[Message, ...]:
     """Messages of a component; a generator without messages takes a prompt and replies with bare texts."""
-    held = haystack_shapes.component(value)
+    held = component(value)
     if not isinstance(held, dict):
         return ()
     if found := messages.read(held):
@@ -97,6 +100,39 @@ def _reply(reading: SpanReading, output: Json) -> SpanFields:
         if found:
             reading.note(field, "haystack.component.output: meta")
     return {"usage": used, "model": model}
+
+
+def component(value: Json) -> Json:
+    """Input and output of a pipeline stand under the component's name, the input under ``data`` too."""
+    for _ in range(3):
+        if not isinstance(value, dict) or "messages" in value or "replies" in value:
+            break
+        inner = [item for item in value.values() if isinstance(item, dict)]
+        held = [item for item in inner if "messages" in item or "replies" in item]
+        value = held[-1] if held else inner[0] if len(inner) == 1 else None
+    return value
+
+
+def introduced(reading: SpanReading, system_prompt: str | None) -> str | None:
+    """The name by which a system prompt opens (``You are the research agent.``): the only place that has an agent's."""
+    found = _SELF_INTRODUCTION.match(system_prompt or "")
+    if not found:
+        return None
+    reading.note("agent", "opening of the system prompt")
+    return found[1]
+
+
+def sole_text(value: Json) -> str | None:
+    """The one text that is given to a pipeline's components, or to one of them, however many times it is given."""
+    if isinstance(value, dict) and isinstance(held := value.get("data"), dict):
+        value = held
+    texts = [text for part in value.values() for text in _texts(part)] if isinstance(value, dict) else []
+    return texts[0] if texts and len(set(texts)) == 1 else None
+
+
+def _texts(part: Json) -> list[str]:
+    values = list(part.values()) if isinstance(part, dict) else [part]
+    return [text for text in values if isinstance(text, str) and text]
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

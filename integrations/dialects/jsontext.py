@@ -79,10 +79,7 @@ def _loads_untidy(text: str) -> Json:
 
 
 def _printed(text: str) -> Json:
-    try:
-        return pyrepr.read(text) if text[0] in "{[" else None
-    except (pyrepr.UnreadableError, RecursionError):
-        return None
+    return pyrepr.printed(text) if text[0] in "{[" else None
 
 
 def _bounded(value: Json, levels: int) -> Json:

@@ -7,13 +7,14 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 from __future__ import annotations
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
-from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, Usage
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
 from .model_call import from_details, real
-from .reading import Dialect, SpanReading, as_text, failure
+from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 NAME = "langfuse"
 SWITCH = "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true, or capture_input and capture_output of @observe"
@@ -70,8 +71,7 @@ def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
     """An agent by its span's name, unless that is a step of LangGraph: all with *agent* in their names are typed so."""
     name, path = reading.raw.name, reading.attributes.get(_PATH)
     if path is None or name not in {langgraph_nodes.NODE, *langgraph_nodes.OWN_STEPS}:
-        reading.note("agent", "span name")
-        return SpanKind.AGENT, name
+        return SpanKind.AGENT, reading.span_name("agent")
     if name in langgraph_nodes.OWN_STEPS:
         return SpanKind.CHAIN, None
     graph = langgraph_nodes.graph(unwrap.decoded(path, scalars=True))
@@ -92,33 +92,20 @@ def _generation(reading: SpanReading) -> SpanFields:
     requested = messages.read(unwrap.decoded(reading.value("input", _IN)))
     raw_answer = reading.value("output", _OUT)
     answered = messages.read(unwrap.decoded(raw_answer))
-    answer: Json = messages.last_text(answered, "assistant")
+    fields = messages.asked(requested) | messages.answered(answered)
+    fields["input"] = fields["input"] or unwrap.task(reading.value("input", _IN))
     if not answered:  # a streamed answer is bare text
-        text = unwrap.answer(raw_answer)
-        answered = (Message(role="assistant", text=text),) if isinstance(text, str) else ()
-        answer = text
-    return {
-        "input_messages": requested,
-        "output_messages": answered,
-        "input": messages.last_text(requested, "user") or unwrap.task(reading.value("input", _IN)),
-        "output": answer,
-        "system_prompt": messages.system_text(requested),
-    }
+        fields["output"] = text = unwrap.answer(raw_answer)
+        fields["output_messages"] = (Message(role="assistant", text=text),) if isinstance(text, str) else ()
+    return fields
 
 
 def _tool(reading: SpanReading, error: str | None) -> SpanFields:
-    outcome = unwrap.result(reading.value("tool.result", _OUT))
+    returned = reading.value("tool.result", _OUT)
     named = reading.value("tool.call_id", "langfuse.observation.metadata.tool_call_id", "gen_ai.tool.call.id")
     call_id = as_text(unwrap.decoded(named, scalars=True))
-    reading.note("tool.name", "span name")
-    tool = ToolCall(
-        name=reading.raw.name,
-        arguments=unwrap.arguments(reading.value("tool.arguments", _IN)),
-        result=outcome.result,
-        error=error or outcome.error,
-        call_id=call_id or outcome.call_id,
-    )
-    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+    name = reading.span_name("tool.name")
+    return reading.tool_run(name, reading.value("tool.arguments", _IN), returned, error=error, call_id=call_id)
 
 
 def _error(reading: SpanReading) -> str | None:
@@ -135,9 +122,7 @@ def _usage(details: AttributeValue) -> Usage | None:
 
 
 def _cost(given: AttributeValue) -> float | None:
-    details = unwrap.decoded(given)
-    if not isinstance(details, dict):
-        return None
+    details = unwrap.entries(given)
     if (total := real(details.get("total"))) is not None:
         return total
     parts = [part for value in details.values() if (part := real(value)) is not None]

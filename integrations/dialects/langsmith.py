@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import messages, unwrap
 from .model_call import usage, whole
@@ -72,29 +72,18 @@ def _error(raw: RawSpan) -> str | None:
 
 
 def _tool(reading: SpanReading, given: Json, returned: Json, error: str | None) -> SpanFields:
-    outcome = unwrap.result(returned)
-    name = reading.text("tool.name", "gen_ai.tool.name")
-    if name is None:
-        name = reading.raw.name
-        reading.note("tool.name", "span name")
-    tool = ToolCall(
-        name=name,
-        arguments=unwrap.arguments(given),
-        result=outcome.result,
-        error=error or outcome.error,
-        call_id=reading.text("tool.call_id", "gen_ai.tool.call.id") or outcome.call_id,
-    )
-    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+    name = reading.text("tool.name", "gen_ai.tool.name") or reading.span_name("tool.name")
+    call_id = reading.text("tool.call_id", "gen_ai.tool.call.id")
+    return reading.tool_run(name, given, returned, error=error, call_id=call_id)
 
 
 def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     requested, answered = messages.read(given), messages.read(returned)
-    return {
-        "input_messages": requested,
-        "output_messages": answered,
-        "input": messages.last_text(requested, "user") or unwrap.task(given),
-        "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(returned),
-        "system_prompt": messages.system_text(requested),
+    fields = messages.asked(requested) | messages.answered(answered)
+    fields["input"] = fields["input"] or unwrap.task(given)
+    if not answered:
+        fields["output"] = unwrap.answer(returned)
+    return fields | {
         "model": reading.text("model", "gen_ai.response.model") or _model(reading, returned),
         "requested_model": reading.text("requested_model", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "gen_ai.response.id"),
@@ -116,8 +105,7 @@ def _model(reading: SpanReading, returned: Json) -> str | None:
 
 def _usage(reading: SpanReading) -> Usage | None:
     """LangChain's own count shows what was cached; input includes it."""
-    details = unwrap.decoded(reading.value("usage.cached_input", "langsmith.metadata.usage_metadata"))
-    held = details if isinstance(details, dict) else {}
+    held = unwrap.entries(reading.value("usage.cached_input", "langsmith.metadata.usage_metadata"))
     cached, reasoned = held.get("input_token_details"), held.get("output_token_details")
     return usage(
         reading.whole("usage", "gen_ai.usage.input_tokens"),

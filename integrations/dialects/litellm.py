@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
-from . import genai, langfuse, messages, unwrap
+from . import genai, langfuse, messages, openinference, unwrap
 from .by_names import by_names
-from .model_call import from_details, usage
-from .reading import Dialect, SpanReading, as_text
+from .model_call import from_details
+from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 NAME = "litellm"
 SWITCH = "litellm.turn_off_message_logging = False"
@@ -53,8 +54,7 @@ def _provider(keys: tuple[str, ...]) -> str:
 
 def _given_to_proxy(metadata: Mapping[str, Json]) -> dict[str, Json]:
     """Metadata without LiteLLM's own bookkeeping: only the values from the caller of its proxy."""
-    given = unwrap.decoded(metadata.get("requester_metadata"))
-    return given if isinstance(given, dict) else {}
+    return unwrap.entries(metadata.get("requester_metadata"))
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -83,12 +83,7 @@ def _both(raw: RawSpan) -> Span:
     span = langfuse.normalise(raw)
     reading = SpanReading(raw)
     reading.provenance.update(span.provenance)
-    counted = usage(
-        reading.whole("usage", "llm.token_count.prompt"),
-        reading.whole("usage", "llm.token_count.completion"),
-        reading.whole("usage.cached_input", "llm.token_count.prompt_details.cache_read"),
-        reading.whole("usage.reasoning_output", "llm.token_count.completion_details.reasoning"),
-    )
+    counted = openinference.TOKENS.read(reading, "usage", *openinference.TOKENS.keys)
     return replace(
         span,
         dialect=NAME,
@@ -116,19 +111,14 @@ def _raw_call(raw: RawSpan, provider: str) -> Span:
     reading.note("kind", f"llm.{provider}.*")
     reading.note("input", f"llm.{provider}.{next(iter(given), '')}")
     reading.note("output", f"llm.{provider}.{next(iter(returned), '')}")
-    return reading.span(
-        NAME,
-        SpanKind.LLM,
-        input_messages=requested,
-        output_messages=answered,
-        input=messages.last_text(requested, "user"),
-        output=messages.last_text(answered, "assistant"),
-        system_prompt=messages.system_text(requested),
-        model=reading.text("model", f"llm.{provider}.model"),
-        response_id=reading.text("response_id", f"llm.{provider}.id"),
-        usage=from_details(unwrap.decoded(reading.value("usage", f"llm.{provider}.usage"))),
-        user_id=reading.text("user_id", f"llm.{provider}.user"),
-    )
+    fields: SpanFields = messages.asked(requested) | messages.answered(answered)
+    fields |= {
+        "model": reading.text("model", f"llm.{provider}.model"),
+        "response_id": reading.text("response_id", f"llm.{provider}.id"),
+        "usage": from_details(unwrap.decoded(reading.value("usage", f"llm.{provider}.usage"))),
+        "user_id": reading.text("user_id", f"llm.{provider}.user"),
+    }
+    return reading.span(NAME, SpanKind.LLM, **fields)
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

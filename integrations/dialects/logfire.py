@@ -13,8 +13,9 @@ from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
 from .model_call import from_details
-from .reading import Dialect, SpanReading, as_text, failure
+from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 NAME = "logfire"
 SWITCH = "logfire.configure(scrubbing=False), or a scrubbing callback that keeps contents"
@@ -84,11 +85,8 @@ def _agents_sdk(reading: SpanReading, template: str, kind: SpanKind, fields: Spa
         fields["agent"] = name
         return SpanKind.AGENT
     if template.startswith("Function"):
-        outcome = unwrap.result(reading.value("tool.result", "output"))
-        given = unwrap.arguments(reading.value("tool.arguments", "input"))
-        error = failure(reading.raw) or outcome.error
-        tool = ToolCall(name=name or reading.raw.name, arguments=given, result=outcome.result, error=error)
-        fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
+        returned, given = reading.value("tool.result", "output"), reading.value("tool.arguments", "input")
+        fields |= reading.tool_run(name or reading.raw.name, given, returned)
         return SpanKind.TOOL
     if template.startswith("Handoff"):
         target = reading.text("output", "to_agent") or ""

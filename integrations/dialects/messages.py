@@ -6,9 +6,12 @@ LangChain (plain and ``lc``-serialised), OpenInference's dotted keys, Haystack's
 
 from __future__ import annotations
 
-from sidejudge.scoring.trace.span import Json, Message
+import json
 
-from . import message_parts, pyrepr, unwrap
+from sidejudge.scoring.trace.span import Json, Message, ToolCall
+
+from . import pyrepr, unwrap
+from .span_fields import SpanFields
 
 ROLES = {
     "user": "user", "assistant": "assistant", "system": "system", "tool": "tool",
@@ -23,6 +26,19 @@ _CONTENTS = ("content", "parts", "_content", "blocks", "contents")
 _LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input", "items")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
 
+_ANSWERS = ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result", "toolResponse")
+_CALLS = ("function_call", "functionCall", "toolUse", "tool_call", "toolRequest")
+"""Keys under which a part holds what it is, where it does not name its type."""
+_ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
+_NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
+"""Keys by which a part that calls itself a text may be more."""
+
+_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
+_TEXT_PARTS = (None, "text", "output_text", "input_text")
+_ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
+_CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
+"""Compared, not looked up: what stands there may be anything, a list too."""
+
 MAX_DEPTH = 6
 
 
@@ -33,6 +49,11 @@ def read(value: Json) -> tuple[Message, ...]:
     found: list[Message] = []
     _read(value, found, MAX_DEPTH)
     return tuple(found)
+
+
+def stated(value: Json) -> tuple[Message, ...]:
+    """The messages in a decoded content that say or call something: clients send those without contents too."""
+    return tuple(message for message in read(value) if message.text or message.tool_calls)
 
 
 def content(value: unwrap.Content) -> Json:
@@ -85,6 +106,16 @@ def system_text(messages: tuple[Message, ...]) -> str | None:
     return None
 
 
+def asked(found: tuple[Message, ...]) -> SpanFields:
+    """The fields of a step that was given these messages."""
+    return {"input_messages": found, "input": last_text(found, "user"), "system_prompt": system_text(found)}
+
+
+def answered(found: tuple[Message, ...]) -> SpanFields:
+    """The fields of a step that returned these messages."""
+    return {"output_messages": found, "output": last_text(found, "assistant")}
+
+
 def _read(value: Json, found: list[Message], depth: int) -> None:
     if depth <= 0:
         return
@@ -95,7 +126,7 @@ def _read(value: Json, found: list[Message], depth: int) -> None:
             if isinstance(item, dict) or not _pair(item, found):
                 _read(item, found, depth - 1)
     elif isinstance(value, str) and value[:1].isalpha() and "(" in value[:40]:
-        _read(_printed(value), found, depth)
+        _read(pyrepr.printed(value), found, depth)
 
 
 def _pair(item: Json, found: list[Message]) -> bool:
@@ -105,13 +136,6 @@ def _pair(item: Json, found: list[Message]) -> bool:
             found.append(Message(role=known, text=text))
             return True
     return False
-
-
-def _printed(text: str) -> Json:
-    try:
-        return pyrepr.read(text)
-    except (pyrepr.UnreadableError, RecursionError):
-        return None
 
 
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
@@ -170,36 +194,36 @@ def _role(item: dict[str, Json]) -> str | None:
 
 def _responses_item(item: dict[str, Json]) -> Message:
     """OpenAI's responses put calls and their outputs beside the messages, not into them."""
-    call_id = message_parts.string(item.get("call_id")) or message_parts.string(item.get("id"))
+    call_id = unwrap.as_text(item.get("call_id")) or unwrap.as_text(item.get("id"))
     if item["type"] == "function_call":
-        return Message(role="assistant", tool_calls=message_parts.calls([item | {"id": call_id}]))
+        return Message(role="assistant", tool_calls=calls([item | {"id": call_id}]))
     failed = item.get("is_error") is True
-    return Message(role="tool", text=message_parts.joined(item.get("output")), tool_call_id=call_id, error=failed)
+    return Message(role="tool", text=joined(item.get("output")), tool_call_id=call_id, error=failed)
 
 
 def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
     """The message, and what its parts answer behind it."""
     content = next((item[key] for key in _CONTENTS if item.get(key)), None)
-    if role == "tool" and message_parts.is_definition(content):
+    if role == "tool" and _is_definition(content):
         return
     listed = item.get("tool_calls") or item.get("function_call")
-    calls = message_parts.calls(_calls(item)) if listed else ()
+    made = calls(_calls_of(item)) if listed else ()
     text = content or ""
     answers: list[Message] = []
     if not isinstance(text, str):
         parts: list[Json] = content if isinstance(content, list) else [content]
-        texts, answers, others = message_parts.split(parts)
-        calls = calls or (message_parts.calls(others, mixed=True) if others else ())
+        texts, answers, others = _split(parts)
+        made = made or (calls(others, mixed=True) if others else ())
         if role == "tool" and not texts and not answers:
-            texts = [message_parts.joined(content)]  # a result that was left as an object
+            texts = [joined(content)]  # a result that was left as an object
         text = "\n".join(texts)
-    if text or calls or not answers:
+    if text or made or not answers:
         if _MORE.isdisjoint(item):
-            found.append(Message(role=role, text=text, tool_calls=calls))
+            found.append(Message(role=role, text=text, tool_calls=made))
         else:
             found.append(Message(
-                role=role, text=text, tool_calls=calls, tool_call_id=_answered(item),
-                name=message_parts.string(item.get("name")) or message_parts.string(item.get("_name")),
+                role=role, text=text, tool_calls=made, tool_call_id=_answered(item),
+                name=unwrap.as_text(item.get("name")) or unwrap.as_text(item.get("_name")),
                 error=item.get("status") == "error",
             ))  # fmt: skip
     found += answers
@@ -209,10 +233,129 @@ def _answered(item: dict[str, Json]) -> str | None:
     """The id of the call that a message answers; LlamaIndex keeps it with what else the API knows."""
     others = item.get("additional_kwargs")
     held = others.get("tool_call_id") if isinstance(others, dict) else None
-    return message_parts.string(item.get("tool_call_id")) or message_parts.string(held)
+    return unwrap.as_text(item.get("tool_call_id")) or unwrap.as_text(held)
 
 
-def _calls(item: dict[str, Json]) -> list[Json]:
+def _calls_of(item: dict[str, Json]) -> list[Json]:
     """A message's list of calls; before there was one, the one call that it made."""
     listed, legacy = item.get("tool_calls"), item.get("function_call")
     return listed if isinstance(listed, list) else [legacy] if isinstance(legacy, dict) else []
+
+
+def _is_definition(content: Json) -> bool:
+    """LangChain's handler lists the tools a model may use as if they were messages from tools."""
+    return isinstance(content, dict) and content.get("type") == "function" and "function" in content
+
+
+def _split(parts: list[Json]) -> tuple[list[str], list[Message], list[Json]]:
+    """The texts of a content's parts, the messages that answer tool calls, and which parts may be such calls.
+
+    An answer is one whoever's message it travels in.
+    """
+    texts: list[str] = []
+    answers: list[Message] = []
+    others: list[Json] = []
+    for part in parts:
+        if isinstance(part, str):
+            text: str | None = part
+        elif not isinstance(part, dict):
+            continue
+        elif part.get("type") == "text" and _NO_TEXT.isdisjoint(part):
+            text = _held(part)
+        else:
+            others.append(part)
+            if (answered := _answer(part)) is not None:
+                answers.append(answered)
+                continue
+            text = _text(part)
+        if text:
+            texts.append(text)
+    return texts, answers, others
+
+
+def _text(part: dict[str, Json]) -> str | None:
+    """A part's text, None for one that is something else: a call, an image, the model's reasoning."""
+    if part.get("type") not in _TEXT_PARTS or "function_call" in part:
+        return None
+    return _held(part)
+
+
+def _held(part: dict[str, Json]) -> str | None:
+    text = part["text"] if "text" in part else part.get("content")
+    if isinstance(text, dict):  # some clients wrap once more: {"type": "text", "text": {"value": …}}
+        text = text.get("value")
+    return text if isinstance(text, str) else None
+
+
+def _answer(part: dict[str, Json]) -> Message | None:
+    if not _ANY_ANSWER.isdisjoint(part):
+        for key in _ANSWERS:
+            if isinstance(inner := part.get(key), dict):
+                part = {"type": "tool_result", **inner}
+    if part.get("type") not in _ANSWER_PARTS and part.get(pyrepr.CLASS) != "ToolCallResult":
+        return None
+    origin = part.get("origin")  # Haystack's: the call itself
+    origin = origin if isinstance(origin, dict) else {}
+    keys = ("response", "result", "output", "content")
+    return Message(
+        role="tool",
+        text=joined(next((part[key] for key in keys if part.get(key) is not None), None)),
+        tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "ref")
+        or unwrap.as_text(origin.get("id")),
+        name=_first(part, "name", "toolName") or unwrap.as_text(origin.get("tool_name")),
+        error=part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
+    )
+
+
+def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
+    """Tool calls in a list of them or, when it is ``mixed``, those parts of a content that are marked as calls."""
+    found = []
+    for item in items:
+        if not isinstance(item, dict):
+            continue
+        call = item
+        if not _ANY_CALL.isdisjoint(item):
+            for key in _CALLS:
+                if isinstance(inner := item.get(key), dict):
+                    call = {"type": "tool_call", **inner}
+        function = call.get("function")
+        if mixed and not _is_call(call, function):
+            continue
+        body = function if isinstance(function, dict) else call
+        name = _first(body, "name", "tool_name", "toolName")
+        if not name:
+            continue
+        raw = None
+        for key in _ARGUMENTS:
+            if key in body:
+                raw = body[key]
+                break
+        call_id = _first(call, "call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "ref")
+        found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id))
+    return tuple(found)
+
+
+def _is_call(part: dict[str, Json], function: Json) -> bool:
+    """Whether a part is marked as a call; OpenAI's list of calls stands in the content's place with some clients."""
+    if part.get("type") == "function":
+        return isinstance(function, dict) and "arguments" in function
+    if "type" not in part and "arguments" in part and "name" in part:
+        return "description" not in part
+    return (part.get("type") or part.get("block_type")) in _CALL_PARTS or part.get(pyrepr.CLASS) == "ToolCall"
+
+
+def joined(value: Json) -> str:
+    """A tool's answer as text: the texts of its parts, or the JSON of what has none."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(part, dict) and "text" in part for part in value):
+        return "\n".join(str(part["text"]) for part in value if isinstance(part, dict))
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _first(item: dict[str, Json], *keys: str) -> str | None:
+    for key in keys:
+        found = item.get(key)
+        if isinstance(found, str) and found:
+            return found
+    return None

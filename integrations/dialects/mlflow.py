@@ -7,12 +7,13 @@ conventions when it exports them; then inputs and outputs of chains are lost.
 from __future__ import annotations
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import genai, messages, unwrap
 from .model_call import from_details, real, usage, whole
-from .reading import Dialect, SpanReading, as_text, failure
+from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 NAME = "mlflow"
 SWITCH = "MLFLOW_ENABLE_OTEL_GENAI_SEMCONV=false"
@@ -47,10 +48,9 @@ def normalise(raw: RawSpan) -> Span:
     if kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     elif kind is SpanKind.TOOL:
-        fields |= _tool(reading, given, returned)
+        fields |= reading.tool_run(reading.span_name("tool.name"), given, returned)
     elif kind is SpanKind.AGENT:
-        fields["agent"] = raw.name
-        reading.note("agent", "span name")
+        fields["agent"] = reading.span_name("agent")
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     return reading.span(NAME, kind, **fields)
@@ -80,19 +80,6 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
         "model": model,
         "response_id": as_text(response.get("id")),
     }
-
-
-def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
-    outcome = unwrap.result(returned)
-    reading.note("tool.name", "span name")
-    tool = ToolCall(
-        name=reading.raw.name,
-        arguments=unwrap.arguments(given),
-        result=outcome.result,
-        error=failure(reading.raw) or outcome.error,
-        call_id=outcome.call_id,
-    )
-    return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
 def _usage(reading: SpanReading, returned: Json) -> Usage | None:

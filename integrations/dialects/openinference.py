@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
-from . import flattened, messages, openinference_frameworks, unwrap
-from .fields import Fields, real, text, tokens
-from .reading import Dialect, SpanReading, as_text, failure
+from . import messages, openinference_frameworks, unwrap
+from .fields import Fields, listed, real, text, tokens, tree
+from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 NAME = "openinference"
 SWITCH = "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false (TraceConfig hide_inputs, hide_outputs)"
@@ -27,15 +28,16 @@ _KINDS = {
     "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "PROMPT": SpanKind.CHAIN,
 }  # fmt: skip
 _IN, _OUT = "input.value", "output.value"
+TOKENS = tokens(
+    prompt=("llm.token_count.prompt",),
+    completion=("llm.token_count.completion",),
+    cached=("llm.token_count.prompt_details.cache_read",),
+    reasoning=("llm.token_count.completion_details.reasoning",),
+)
 _FIELDS = Fields(
     model=text("llm.response.model_name", "gen_ai.response.model", "llm.model_name"),
     requested_model=text("llm.request.model_name"),
-    usage=tokens(
-        prompt=("llm.token_count.prompt",),
-        completion=("llm.token_count.completion",),
-        cached=("llm.token_count.prompt_details.cache_read",),
-        reasoning=("llm.token_count.completion_details.reasoning",),
-    ),
+    usage=TOKENS,
     cost_usd=real("llm.cost.total"),
 )
 _REPORTING_THEMSELVES = frozenset({"pydantic-ai", "agent_framework"})
@@ -88,8 +90,7 @@ def normalise(raw: RawSpan) -> Span:
         if kind is SpanKind.RETRIEVER:
             fields["documents"] = _documents(reading)
     if kind is SpanKind.AGENT and fields["agent"] is None:
-        fields["agent"] = raw.name
-        reading.note("agent", "span name")
+        fields["agent"] = reading.span_name("agent")
     kind = openinference_frameworks.adapt(reading, kind, fields)
     silent = requested is None and answered is None and not fields.get("input_messages")
     if silent and kind in {SpanKind.LLM, SpanKind.TOOL}:
@@ -104,10 +105,9 @@ def _agent(reading: SpanReading, kind: SpanKind) -> str | None:
     """
     graph = ("gen_ai.agent.name", "graph.node.name", "graph.node.id") if kind is SpanKind.AGENT else ()
     named = reading.text("agent", "agent.name", *graph)
-    if named is None and (held := reading.attributes.get("metadata")) and "lc_agent_name" in str(held):
-        metadata = unwrap.decoded(held)
-        if isinstance(metadata, dict) and (named := as_text(metadata.get("lc_agent_name"))):
-            reading.note("agent", "metadata.lc_agent_name")
+    held = reading.attributes.get("metadata") if named is None else None
+    if held and "lc_agent_name" in str(held) and (named := as_text(unwrap.entries(held).get("lc_agent_name"))):
+        reading.note("agent", "metadata.lc_agent_name")
     return named
 
 
@@ -119,8 +119,7 @@ def _quoted_text(reading: SpanReading, direction: str, value: object) -> str | N
 
 def _requested_model(reading: SpanReading) -> str | None:
     """The model of a failed call is only among its parameters."""
-    given = unwrap.decoded(reading.value("requested_model", "llm.invocation_parameters"))
-    return as_text(given.get("model")) if isinstance(given, dict) else None
+    return as_text(unwrap.entries(reading.value("requested_model", "llm.invocation_parameters")).get("model"))
 
 
 def _llm(reading: SpanReading) -> SpanFields:
@@ -202,13 +201,13 @@ def _instructions(request: AttributeValue, response: AttributeValue) -> str | No
 
 def _flattened(reading: SpanReading, prefix: str) -> Iterator[Message]:
     """Messages from keys such as ``llm.input_messages.0.message.tool_calls.1.tool_call.function.name``."""
-    for entry in flattened.listed(flattened.tree(reading, prefix)):
+    for entry in listed(tree(reading, prefix)):
         body = entry.get("message")
         if not isinstance(body, dict):
             continue
-        contents: list[Json] = [_content(part) for part in flattened.listed(body.get("contents"))]
+        contents: list[Json] = [_content(part) for part in listed(body.get("contents"))]
         calls: list[Json] = [
-            call for part in flattened.listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
+            call for part in listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
         ]
         text = body.get("content")
         yield from messages.read(
@@ -223,27 +222,19 @@ def _content(part: dict[str, Json]) -> Json:
 
 def _tool(reading: SpanReading) -> SpanFields:
     outcome = unwrap.result(reading.value("tool.result", _OUT))
-    name = reading.text("tool.name", "tool.name")
-    if name is None:
-        name = reading.raw.name
-        reading.note("tool.name", "span name")
+    name = reading.text("tool.name", "tool.name") or reading.span_name("tool.name")
     error = failure(reading.raw) or outcome.error
-    reported_again = error is not None and isinstance(outcome.result, str) and outcome.result in error
-    tool = ToolCall(
-        name=name,
-        arguments=unwrap.arguments(reading.value("tool.arguments", _IN, "gen_ai.tool.call.arguments")),
-        result=None if reported_again else outcome.result,
-        error=error,
-        call_id=reading.text("tool.call_id", "tool_call.id", "tool.id", "tool.call_id", "gen_ai.tool.call.id")
-        or outcome.call_id,
-    )
-    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+    if error is not None and isinstance(outcome.result, str) and outcome.result in error:
+        outcome = replace(outcome, result=None)  # it is the error once more
+    given = reading.value("tool.arguments", _IN, "gen_ai.tool.call.arguments")
+    call_id = reading.text("tool.call_id", "tool_call.id", "tool.id", "tool.call_id", "gen_ai.tool.call.id")
+    return reading.tool_run(name, given, outcome, call_id=call_id)
 
 
 def _documents(reading: SpanReading) -> tuple[str, ...]:
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
         texts: list[str] = []
-        for entry in flattened.listed(flattened.tree(reading, prefix)):
+        for entry in listed(tree(reading, prefix)):
             document = entry.get("document")
             text = document.get("content") if isinstance(document, dict) else None
             if isinstance(text, str) and text:

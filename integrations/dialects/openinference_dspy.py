@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import unwrap
-from .reading import SpanReading, as_text
+from .reading import SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 _OWN_FIELDS = frozenset({"trajectory", "reasoning"})
 _FINISH = "finish"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall, Usage
 
 from . import (
-    haystack_shapes,
+    haystack,
     messages,
     openinference_beeai,
     openinference_dspy,
@@ -52,10 +52,10 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     requested_raw = unwrap.decoded(reading.attributes.get("input.value"))
     answered_raw = unwrap.decoded(reading.attributes.get("output.value"))
     requested, answered = (
-        messages.read(haystack_shapes.component(requested_raw)),
-        messages.read(haystack_shapes.component(answered_raw)),
+        messages.read(haystack.component(requested_raw)),
+        messages.read(haystack.component(answered_raw)),
     )
-    if task := messages.last_text(requested, "user") or haystack_shapes.sole_text(requested_raw):
+    if task := messages.last_text(requested, "user") or haystack.sole_text(requested_raw):
         fields["input"] = task
     if answer := messages.last_text(answered, "assistant"):
         fields["output"] = answer
@@ -71,7 +71,7 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     if (used := _own_usage(answered_raw)) is not None:
         fields["usage"] = used
         reading.note("usage", "output.value: token_usage")
-    fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
+    fields["agent"] = haystack.introduced(reading, fields["system_prompt"])
     if fields["agent"] is None:
         fields["agent"] = name.removesuffix(".run")
         reading.note("agent", "span name")

@@ -39,8 +39,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     if kind is SpanKind.TOOL and (tool := fields["tool"]).error and (traced := _JAVASCRIPT_ERROR.match(tool.error)):
         fields["tool"] = replace(tool, error=f"{traced[2]}: {traced[1]}")
     if kind is SpanKind.AGENT and reading.raw.name in langgraph_nodes.OWN_STEPS:
-        fields["agent"] = None
-        reading.provenance.pop("agent", None)
+        reading.no_agent(fields)
         return SpanKind.CHAIN
     if kind is SpanKind.AGENT and reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
         _name(reading, fields)

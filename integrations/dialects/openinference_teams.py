@@ -10,8 +10,9 @@ import re
 from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import pyrepr, unwrap
-from .reading import SpanReading, as_text
+from .reading import SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 _DELEGATION = frozenset({"delegate_work_to_coworker", "ask_question_to_coworker"})
 _WORDS = re.compile(r"\W+")

@@ -34,8 +34,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
     of_langgraph = reading.raw.scope_name.endswith(".langgraph")
     if kind is SpanKind.AGENT and ("gen_ai.agent.source" in attributes or (of_langgraph and fields["agent"] in _NODES)):
         # A hand-off appears as a run of the agent that it goes to, which has one of its own; a node is no agent.
-        fields["agent"] = None
-        reading.provenance.pop("agent", None)
+        reading.no_agent(fields)
         return SpanKind.CHAIN
     if of_langgraph and attributes.get("gen_ai.workflow.name", UNNAMED) != UNNAMED:
         fields["agent"] = reading.text("agent", "gen_ai.workflow.name")

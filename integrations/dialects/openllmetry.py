@@ -1,21 +1,25 @@
 """OpenLLMetry (Traceloop): decorators state kind, name, input and output of a step; model calls follow conventions.
 
-Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain, LlamaIndex and CrewAI make
-of it in ``openllmetry_langchain``, ``openllmetry_llamaindex`` and ``openllmetry_crewai``.
+LangChain, LlamaIndex and CrewAI depart from it, each in its own way. Versions before the conventions (to 0.4x) have one
+attribute a message, numbered: ``gen_ai.prompt.0.role``, ``gen_ai.completion.0.tool_calls.1.name`` and so on.
 """
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Json, Message, SpanKind, ToolCall
 
-from . import genai, messages, openllmetry_crewai, openllmetry_langchain, openllmetry_llamaindex, unwrap
-from .reading import Dialect, SpanReading, failure
+from . import genai, labels, messages, unwrap
+from .fields import listed, tree
+from .langgraph_nodes import UNNAMED
+from .reading import SpanReading, failure
 from .span_fields import SpanFields
+from .unwrap import as_text
 
-NAME = "openllmetry"
 SWITCH = "TRACELOOP_TRACE_CONTENT=true"
 
 _KIND, _NAME = "traceloop.span.kind", "traceloop.entity.name"
@@ -29,11 +33,16 @@ _SCOPES = frozenset(
         "google_generativeai",
     )
 )  # fmt: skip
-_FRAMEWORKS: dict[str, genai.Adapt] = {
-    "opentelemetry.instrumentation.langchain": openllmetry_langchain.adapt,
-    "opentelemetry.instrumentation.llamaindex": openllmetry_llamaindex.adapt,
-    "opentelemetry.instrumentation.crewai.instrumentation": openllmetry_crewai.adapt,
-}
+_RESULT, _TASKS_DONE, _TASKS = "crewai.crew.result", "crewai.crew.tasks_output", "crewai.crew.tasks"
+_LC_AGENT = "traceloop.association.properties.lc_agent_name"
+_NODES = frozenset({"agent", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"})
+_CONTEXT: Final[tuple[Literal["session_id", "user_id"], ...]] = ("session_id", "user_id")
+_OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
+_REQUEST = "llm.request.type"
+_OLD_KINDS = {
+    "chat": SpanKind.LLM, "completion": SpanKind.LLM, "embedding": SpanKind.EMBEDDING, "rerank": SpanKind.RETRIEVER,
+}  # fmt: skip
+_PROMPT, _COMPLETION = "gen_ai.prompt.", "gen_ai.completion."
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -45,12 +54,7 @@ def speaks(raw: RawSpan) -> bool:
     )
 
 
-def normalise(raw: RawSpan) -> Span:
-    """An OpenLLMetry span in normal form."""
-    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=adapt)
-
-
-def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A decorator's span states what was run, whichever operation stands beside it."""
     stated = reading.text("traceloop.kind", _KIND)
     reading.provenance.pop("traceloop.kind", None)
@@ -89,4 +93,185 @@ def _tool(reading: SpanReading, fields: SpanFields) -> None:
             fields |= {"tool": replace(fields["tool"], arguments=given), "input": given}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)
+def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """LangChain and LangGraph wrap runs once more, and call agents by their runs' names.
+
+    A graph's run appears twice, as an ``invoke_agent`` without contents and as a workflow or task; the latter has,
+    among its association properties, the agent's true name. Inputs carry the run's tags and metadata along.
+    """
+    given, returned = _map(reading, "input", _IN), _map(reading, "output", _OUT)
+    fields["agent"] = as_text(unwrap.plain(reading.value("agent", _LC_AGENT)))
+    if kind is SpanKind.AGENT and fields["agent"] is None:
+        fields["agent"] = _graph_of_an_agent(reading)
+        if fields["agent"] is None:
+            kind = SpanKind.CHAIN  # the twin without contents
+    elif (
+        kind is SpanKind.CHAIN and fields["agent"] and reading.attributes.get("gen_ai.operation.name") == "invoke_agent"
+    ):
+        kind = SpanKind.AGENT
+    if kind is SpanKind.TOOL:
+        fields |= _langchain_tool(reading, given, returned, fields.get("tool"))
+    elif given or returned:
+        fields["input"] = messages.last_content(unwrap.task(given.get("inputs")), "user")
+        answer = returned.get("outputs")
+        fields["output"] = answer if isinstance(answer, str) else messages.last_content(answer, "assistant")
+    _labels(reading, given, fields)
+    return kind
+
+
+def _graph_of_an_agent(reading: SpanReading) -> str | None:
+    """The name of a graph that LangGraph made of an agent, recognised by its nodes: ``agent`` asks the model.
+
+    A graph of LangChain's ``create_agent`` calls that node ``model``, and is called by its run's name here; the agent's
+    true name stands on the spans below it.
+    """
+    nodes = unwrap.plain(reading.attributes.get("gen_ai.workflow.nodes"))
+    named = as_text(unwrap.plain(reading.attributes.get("gen_ai.agent.name")))
+    if not isinstance(nodes, list) or "agent" not in nodes:
+        return None
+    if not _NODES.issuperset(map(str, nodes)) or named == UNNAMED:
+        return None
+    reading.note("agent", "gen_ai.agent.name")
+    return named
+
+
+def _map(reading: SpanReading, field: str, key: str) -> dict[str, Json]:
+    found = unwrap.written(reading.value(field, key))
+    return found if isinstance(found, dict) else {}
+
+
+def _langchain_tool(
+    reading: SpanReading, given: dict[str, Json], returned: dict[str, Json], held: ToolCall | None
+) -> SpanFields:
+    """Arguments stand under ``inputs``, and under ``input_str`` as Python prints them."""
+    tool = held or ToolCall(name=reading.text("tool.name", "traceloop.entity.name") or reading.raw.name)
+    arguments = given.get("inputs") or unwrap.arguments(given.get("input_str"))
+    outcome = unwrap.result(returned.get("output"))
+    tool = replace(
+        tool, arguments=arguments, result=outcome.result, error=failure(reading.raw) or outcome.error,
+        call_id=tool.call_id or outcome.call_id,
+    )  # fmt: skip
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _labels(reading: SpanReading, given: dict[str, Json], fields: SpanFields) -> None:
+    """The application's metadata of the run; LangGraph's own tags and metadata are among it."""
+    metadata = given.get("metadata")
+    if tags := labels.tags_of(given.get("tags")):
+        fields["tags"] = tags
+        reading.note("tags", _IN)
+    if isinstance(metadata, dict):
+        for field in _CONTEXT:
+            fields[field] = as_text(metadata.get(field))
+        kept = {k: v for k, v in metadata.items() if not k.startswith(_OWN_METADATA) and k not in _CONTEXT}
+        if kept:
+            fields["metadata"] = kept
+            reading.note("metadata", _IN)
+
+
+def _llamaindex(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Every step of a LlamaIndex workflow is a task of one name, recognised by its output.
+
+    A step that ran a tool names it and its arguments; one of an agent names the agent. The request is in the output of
+    the first step.
+    """
+    returned = unwrap.written(reading.value("output", _OUT))
+    out = returned if isinstance(returned, dict) else {}
+    tool = as_text(unwrap.plain(reading.attributes.get("tool.name"))) or as_text(out.get("tool_name"))
+    if kind is not SpanKind.CHAIN or "traceloop.span.kind" not in reading.attributes:
+        return kind
+    if tool is not None and ("tool_output" in out or "raw_output" in out or "tool.name" in reading.attributes):
+        fields |= _llamaindex_tool(reading, tool, out)
+        return SpanKind.TOOL
+    if (agent := as_text(out.get("current_agent_name"))) is not None:
+        fields["agent"] = agent
+        reading.note("agent", f"{_OUT}: current_agent_name")
+    ended = out.get("result")
+    stated = ended if isinstance(ended, dict) else out
+    fields["output"] = messages.last_text(messages.read(stated.get("response")), "assistant") or returned
+    if isinstance(requested := out.get("input"), list):
+        fields["output"] = None
+        fields["input"] = messages.last_text(messages.read(requested), "user")
+        reading.note("input", f"{_OUT}: input")
+    return kind
+
+
+def _llamaindex_tool(reading: SpanReading, name: str, out: dict[str, Json]) -> SpanFields:
+    held = out.get("tool_output", out)
+    given = out.get("tool_kwargs") or (held.get("raw_input") if isinstance(held, dict) else None)
+    if given is not None:
+        reading.note("tool.arguments", f"{_OUT}: arguments")
+    else:
+        given = unwrap.plain(reading.value("tool.arguments", "tool.arguments", "traceloop.entity.input"))
+    reading.note("tool.name", "tool.name" if "tool.name" in reading.attributes else f"{_OUT}: tool_name")
+    return reading.tool_run(name, given, held, call_id=as_text(out.get("tool_id")))
+
+
+def _crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Crews and tasks of CrewAI call themselves agents, and are reported under keys of their own.
+
+    What a task was and what came of it stand on the task's span and, printed, on the crew's; an agent's span has
+    neither.
+    """
+    if _TASKS in reading.attributes or _RESULT in reading.attributes:
+        reading.no_agent(fields)
+        fields["output"] = unwrap.answer(reading.value("output", _RESULT))
+        # As they were carried out before as they were written: inputs of the crew are filled into them.
+        for key in (_TASKS_DONE, _TASKS):
+            tasks = unwrap.decoded(reading.attributes.get(key))
+            first = tasks[0] if isinstance(tasks, list) and tasks else None
+            if isinstance(first, dict) and (described := as_text(first.get("description"))):
+                fields["input"] = described
+                reading.note("input", f"{key}: description")
+                break
+        return SpanKind.CHAIN
+    if kind is SpanKind.AGENT:
+        fields["agent"] = reading.text("agent", "gen_ai.agent.name", "crewai.agent.role")
+        fields["agent"] = fields["agent"] or reading.raw.name.removesuffix(".agent")
+    elif kind is SpanKind.CHAIN:
+        reading.no_agent(fields)
+        fields["input"] = reading.text("input", "crewai.task.description")
+        fields["output"] = unwrap.answer(reading.value("output", _OUT))
+    return kind
+
+
+def _speaks_old(raw: RawSpan) -> bool:
+    """Whether the span is a model call as versions before the conventions report it."""
+    return _REQUEST in raw.attributes or f"{_PROMPT}0.role" in raw.attributes or f"{_PROMPT}0.content" in raw.attributes
+
+
+def _adapt_old(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    if (stated := reading.text("kind", _REQUEST)) is not None:
+        kind = _OLD_KINDS.get(stated, SpanKind.LLM)
+    requested = _messages(reading, "input", _PROMPT, "user")
+    answered = _messages(reading, "output", _COMPLETION, "assistant")
+    if requested:
+        fields |= messages.asked(requested)
+    if answered:
+        fields |= messages.answered(answered)
+    return kind
+
+
+def _messages(reading: SpanReading, field: str, prefix: str, role: str) -> tuple[Message, ...]:
+    found: list[Json] = []
+    for entry in listed(tree(reading, prefix)):
+        calls: list[Json] = [*listed(entry.get("tool_calls"))]
+        found.append({
+            "role": entry.get("role") or role, "content": messages.content(entry.get("content")), "tool_calls": calls,
+            "function_call": entry.get("function_call"), "tool_call_id": entry.get("tool_call_id"),
+        })  # fmt: skip
+    if found:
+        reading.note(field, f"{prefix}*")
+    return messages.read(found)
+
+
+_FRAMEWORKS: dict[str, genai.Adapt] = {
+    "opentelemetry.instrumentation.langchain": _langchain,
+    "opentelemetry.instrumentation.llamaindex": _llamaindex,
+    "opentelemetry.instrumentation.crewai.instrumentation": _crewai,
+}
+DIALECT = genai.dialect("openllmetry", speaks, _adapt, switch=SWITCH)
+OLD = genai.dialect(
+    "openllmetry_old", _speaks_old, _adapt_old, switch=SWITCH,
+    reads="OpenLLMetry before the GenAI conventions (to 0.4x): model calls with one attribute a message, numbered.",
+)  # fmt: skip

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from sidejudge.scoring.trace.span import Message, Span, SpanKind
 
-from . import genai, genai_events, messages, unwrap
+from . import genai, messages, unwrap
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
 
@@ -43,7 +43,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
         genai.complete_tool(reading, fields, "tool_arguments", "tool_response")
         return kind
     if not fields["input_messages"] and not fields["output_messages"]:
-        contents = genai_events.read(reading, *_events(reading))
+        contents = genai.read_events(reading, *_events(reading))
         requested, answered = contents.requested, contents.answered
         if kind is SpanKind.AGENT and (found := messages.read(unwrap.decoded(reading.value("input", _ALL)))):
             requested, answered = _run(found)
@@ -86,7 +86,7 @@ def _old_kind(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
 
 def _events(reading: SpanReading) -> tuple[tuple[RawEvent, ...], str]:
     key = _CALL_EVENTS if _CALL_EVENTS in reading.attributes else _RUN_EVENTS
-    return genai_events.listed(reading.attributes.get(key)), f"{key}:"
+    return genai.events_in(reading.attributes.get(key)), f"{key}:"
 
 
 def _run(found: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:

@@ -55,6 +55,14 @@ def read(text: str) -> Json:
     return value
 
 
+def printed(text: str) -> Json:
+    """The value that was printed; None for anything else."""
+    try:
+        return read(text)
+    except (UnreadableError, RecursionError):
+        return None
+
+
 def _skip(text: str, at: int) -> int:
     if not text[at : at + 1].isspace():
         return at

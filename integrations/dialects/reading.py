@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, Unpack
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
-from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import labels, model_call, unwrap
 from .model_call import real, usage, whole
 from .span_fields import SpanFields
+from .unwrap import Content, ToolResult
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
@@ -36,6 +37,7 @@ class Dialect:
     What ``speaks`` makes of the name of the scope and the keys of the attributes, without their values, holds where it
     is yes; ``by_names``: it looks at nothing else, and so where it is no.
     ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
+    ``reads`` is what the reference page says of it; "" stands for the first line of the module of ``speaks``.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Dialect:
     normalise: Callable[[RawSpan], Span]
     by_names: bool = False
     switch: str | None = None
+    reads: str = ""
 
 
 OwnMetadata: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json]]
@@ -124,6 +127,36 @@ class SpanReading:
     def note(self, field: str, source: str) -> None:
         """Remember a source that is not one attribute."""
         self.provenance[field] = source
+
+    def span_name(self, field: str) -> str:
+        """The span's name, noted as what holds the field."""
+        self.provenance[field] = "span name"
+        return self.raw.name
+
+    def no_agent(self, fields: SpanFields) -> None:
+        """What was read as the agent's name is none."""
+        fields["agent"] = None
+        self.provenance.pop("agent", None)
+
+    def tool_run(
+        self,
+        name: str,
+        given: Content,
+        returned: Content | ToolResult,
+        *,
+        error: str | None = None,
+        call_id: str | None = None,
+    ) -> SpanFields:
+        """The fields of a tool's span: its call, unwrapped. Without an ``error`` the span's own is taken."""
+        outcome = returned if isinstance(returned, ToolResult) else unwrap.result(returned)
+        tool = ToolCall(
+            name=name,
+            arguments=unwrap.arguments(given),
+            result=outcome.result,
+            error=error or failure(self.raw) or outcome.error,
+            call_id=call_id or outcome.call_id,
+        )
+        return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
     def span(self, dialect: str, kind: SpanKind, **fields: Unpack[SpanFields]) -> Span:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
@@ -219,8 +252,3 @@ def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -
 
 def _string(value: AttributeValue) -> str:
     return value if isinstance(value, str) else ""
-
-
-def as_text(value: Json) -> str | None:
-    """The value if it is a text with something in it."""
-    return value if isinstance(value, str) and value else None

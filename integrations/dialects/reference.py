@@ -28,7 +28,7 @@ def page() -> str:
 
 
 def _row(dialect: Dialect) -> str:
-    documented = sys.modules[dialect.normalise.__module__].__doc__ or ""
+    documented = dialect.reads or sys.modules[dialect.speaks.__module__].__doc__ or ""
     what = documented.strip().partition("\n")[0].replace("``", "`").replace("|", "\\|")
     switch = f"`{dialect.switch}`" if dialect.switch else ""
     return f"| `{dialect.name}` | {what} | {switch} |\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TypeAlias, TypeGuard
 
 import orjson
@@ -17,7 +18,7 @@ from msgspec import Struct
 from sidejudge.integrations.raw import AttributeValue
 from sidejudge.scoring.trace.span import Json
 
-from . import jsontext, result_parts
+from . import jsontext, pyrepr
 
 Content: TypeAlias = "Json | AttributeValue"
 """A value as it came, or one that was taken out of it."""
@@ -30,6 +31,11 @@ _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "tex
 _NONE = ("None", "null", "")
 """The text that stands for *no arguments*."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
+_OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
+_OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta"})
+_PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+") """, re.DOTALL)
+_CALL_ID = re.compile(r" tool_call_id='([^'\\]{1,200})'")
+_FAILED = " status='error'"
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
@@ -101,6 +107,17 @@ def written(value: Content) -> Json:
     return found if read is None else read
 
 
+def as_text(value: Content) -> str | None:
+    """The value if it is a text with something in it."""
+    return value if isinstance(value, str) and value else None
+
+
+def entries(value: Content) -> dict[str, Json]:
+    """The entries of a map, as a client has it or in JSON; none of another value."""
+    found = decoded(value)
+    return found if isinstance(found, dict) else {}
+
+
 def task(value: Content) -> Json:
     """The task: the text in a one-argument call or a one-key wrapper, else the value as it came."""
     return _peel(value, _TASK_KEYS)
@@ -157,7 +174,7 @@ def result(value: Content) -> ToolResult:
     """A tool's result: off come LangChain's ToolMessage, LlamaIndex's ToolOutput, MCP's parts and one-key wrappers."""
     found = decoded(value)
     if isinstance(found, str) and found.startswith("content="):
-        found = result_parts.printed_message(found) or found
+        found = _printed_message(found) or found
     for _ in range(3):
         if not isinstance(found, dict):
             break
@@ -175,7 +192,7 @@ def result(value: Content) -> ToolResult:
         if "raw_output" in body and "tool_name" in body:
             raw = body["raw_output"]
             return ToolResult(error=str(raw)) if body.get("is_error") is True else ToolResult(result=decoded(raw))
-        if (parts := result_parts.of_mcp(body)) is not None:
+        if (parts := _of_mcp(body)) is not None:
             returned = _lone_text(parts[0])
             return ToolResult(error=str(returned)) if parts[1] else ToolResult(result=returned)
         if len(body) != 1 or next(iter(body)) not in {"output", "result"}:
@@ -185,8 +202,43 @@ def result(value: Content) -> ToolResult:
 
 
 def _lone_text(result: Json) -> Json:
-    text = result_parts.lone_text(result)
+    text = _part_text(result)
     return result if text is None else decoded(text)
+
+
+def _part_text(result: Json) -> str | None:
+    """The text of ``[{"type": "text", "text": …}]``, which is how MCP and others after it return one; else None."""
+    match result[0] if isinstance(result, list) and len(result) == 1 else result:
+        case {"text": str(text), **others} if _is_text_part(others, listed=isinstance(result, list)):
+            return text
+    return None
+
+
+def _is_text_part(others: Mapping[object, object], *, listed: bool) -> bool:
+    """Whether beside its text stands only what a part has; a map with a text alone may be what a tool returned."""
+    given = {key for key, value in others.items() if value is not None}
+    return given <= _OF_A_PART and (others.get("type") == "text" or (listed and not given))
+
+
+def _of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
+    """The parts of what a server of MCP returns, or AutoGen's text, and whether it marks the call as failed.
+
+    None for another map.
+    """
+    if not isinstance(parts := result.get("content"), list | str) or _OF_MCP.isdisjoint(result):
+        return None
+    return parts, result.get("isError") is True or result.get("is_error") is True
+
+
+def _printed_message(text: str) -> dict[str, Json] | None:
+    """LangChain's message as it is printed, ``content='…' name='…' tool_call_id='…'``, as a map; None for others."""
+    if (found := _PRINTED.match(text)) is None or (call_id := _CALL_ID.search(text, found.end() - 1)) is None:
+        return None
+    content = pyrepr.printed(f"[{found[1]}]")
+    if not isinstance(content, list):
+        return None
+    status = "error" if _FAILED in text[found.end() - 1 :] else "success"
+    return {"content": content[0], "tool_call_id": call_id[1], "status": status}
 
 
 def documents(value: Content) -> tuple[str, ...]:

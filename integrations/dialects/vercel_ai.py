@@ -10,9 +10,8 @@ from __future__ import annotations
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
-from . import genai, message_parts, messages, unwrap
-from .model_call import usage
-from .reading import Dialect, SpanReading, failure
+from . import genai, messages, unwrap
+from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
 
 NAME = "vercel_ai"
@@ -81,16 +80,13 @@ def _call(reading: SpanReading) -> SpanFields:
     requested = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
     text = reading.text("output", "ai.response.text", "ai.response.object") or ""
     listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
-    calls = message_parts.calls(listed if isinstance(listed, list) else [])
+    calls = messages.calls(listed if isinstance(listed, list) else [])
     answered = (Message(role="assistant", text=text, tool_calls=calls),) if text or calls else ()
     offered = reading.attributes.get("ai.prompt.tools")
     return {
         "agent": reading.text("agent", "ai.telemetry.functionId") if offered else None,
-        "input_messages": requested,
-        "output_messages": answered,
-        "input": messages.last_text(requested, "user"),
-        "output": text or None,
-        "system_prompt": messages.system_text(requested),
+        **messages.asked(requested),
+        **messages.answered(answered),
         "model": reading.text("model", "ai.response.model", "gen_ai.response.model"),
         "requested_model": reading.text("requested_model", "ai.model.id", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "ai.response.id", "gen_ai.response.id"),
@@ -103,23 +99,18 @@ def _tool(reading: SpanReading) -> SpanFields:
     returned = unwrap.written(reading.value("tool.result", "ai.toolCall.result"))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
-    tool = ToolCall(
-        name=reading.text("tool.name", "ai.toolCall.name") or reading.raw.name,
-        arguments=unwrap.arguments(given),
-        result=outcome.result,
-        error=failure(reading.raw) or outcome.error,
-        call_id=reading.text("tool.call_id", "ai.toolCall.id") or outcome.call_id,
-    )
-    silent = given is None and returned is None
-    return {"tool": tool, "input": tool.arguments, "output": tool.result, "capture_switch": SWITCH if silent else None}
+    name = reading.text("tool.name", "ai.toolCall.name") or reading.raw.name
+    fields = reading.tool_run(name, given, outcome, call_id=reading.text("tool.call_id", "ai.toolCall.id"))
+    return fields | {"capture_switch": SWITCH if given is None and returned is None else None}
 
 
 def _usage(reading: SpanReading) -> Usage | None:
-    return usage(
-        reading.whole("usage", "gen_ai.usage.input_tokens", "ai.usage.inputTokens", "ai.usage.promptTokens"),
-        reading.whole("usage", "gen_ai.usage.output_tokens", "ai.usage.outputTokens", "ai.usage.completionTokens"),
-        reading.whole("usage.cached_input", "ai.usage.cachedInputTokens"),
-        reading.whole("usage.reasoning_output", "ai.usage.reasoningTokens"),
+    return reading.tokens(
+        "usage",
+        ("gen_ai.usage.input_tokens", "ai.usage.inputTokens", "ai.usage.promptTokens"),
+        ("gen_ai.usage.output_tokens", "ai.usage.outputTokens", "ai.usage.completionTokens"),
+        ("ai.usage.cachedInputTokens",),
+        ("ai.usage.reasoningTokens",),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.dialects import message_parts, messages, unwrap
+from sidejudge.integrations.dialects import messages, unwrap
 from sidejudge.integrations.dialects.model_call import real
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import SpanFields
@@ -500,7 +500,7 @@ class _Reader:
         for source in self._sources:
             if not _OF_A_CALL.isdisjoint(words(source.name)) and source.meaning not in ("input", "output"):
                 held = unwrap.decoded(source.value)
-                if values.is_call(held) and (calls := message_parts.calls([held])):
+                if values.is_call(held) and (calls := messages.calls([held])):
                     found.append((calls[0], source.name))
         own = {self._span.name, kinds.tool_name(self._span.name), (self._text("tool") or ("",))[0]}
         found += [

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sidejudge.integrations.contents_in_logs import is_call, is_message
-from sidejudge.integrations.dialects import genai_events, message_parts, messages, unwrap
+from sidejudge.integrations.dialects import genai, messages, unwrap
 from sidejudge.integrations.dialects.by_names import by_names
 from sidejudge.integrations.dialects.reading import SpanReading
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
@@ -164,7 +164,7 @@ def turns(raw: RawSpan) -> tuple[Message, ...]:
     """The messages of a chat with an event for each: by the event's name (``acme.user.message``), else by its role."""
     spoken = named_turns(raw)
     if spoken:
-        found = genai_events.read(SpanReading(raw), spoken)
+        found = genai.read_events(SpanReading(raw), spoken)
         return (*found.requested, *found.answered)
     return tuple(m for event in raw.events[:_MOST_EVENTS] if _is_turn(event) for m in _spoken(event))
 
@@ -195,10 +195,10 @@ def _spoken(event: RawEvent) -> tuple[Message, ...]:
         return tuple(m for m in messages.read(body) if m.text or m.tool_calls)
     called = next((held for key in _TOOL_NAMES if isinstance(held := body.get(key), str) and held), None)
     named = called is None or kinds.stated(called) is None  # a word for any tool is the name of none
-    calls = message_parts.calls([body | {"name": called}]) if named and is_call(entries) else ()
+    calls = messages.calls([body | {"name": called}]) if named and is_call(entries) else ()
     failed = body.get("error") or None
     given = (held for key in ("result", "output", "response", "content") if (held := body.get(key)) is not None)
-    result = message_parts.joined(failed if isinstance(failed, str) else next(given, None))
+    result = messages.joined(failed if isinstance(failed, str) else next(given, None))
     call_id = next((held for key in _CALL_IDS if isinstance(held := body.get(key), str) and held), None)
     answer = Message(role="tool", text=result, name=called, tool_call_id=call_id, error=failed is not None)
     asked = (Message(role="assistant", tool_calls=calls),) if calls else ()

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from sidejudge.integrations.contents_in_logs import CHAT
-from sidejudge.integrations.dialects import message_parts, messages, pyrepr, unwrap
+from sidejudge.integrations.dialects import messages, pyrepr, unwrap
 from sidejudge.scoring.trace.span import Json, Message
 
 from . import speech
@@ -155,7 +155,7 @@ def _bare(value: Json) -> Json:
 
 
 def _chat(value: Json, given: Json) -> tuple[Message, ...]:
-    if _reads_like_chat(given if isinstance(given, str) else message_parts.joined(value)):
+    if _reads_like_chat(given if isinstance(given, str) else messages.joined(value)):
         found = _messages(value)
         if found and (not isinstance(value, list) or len(found) >= len(value)):
             return found
@@ -201,20 +201,20 @@ def _nested(value: Json, depth: int) -> list[tuple[Message, ...]]:
 def _answer_with_calls(value: Json) -> Message | None:
     """An answer whose calls stand beside its text: ``{"text": "", "toolCalls": […]}``; or a list of calls alone."""
     if isinstance(value, list):
-        calls = message_parts.calls(value) if value and all(map(is_call, value)) else ()
+        calls = messages.calls(value) if value and all(map(is_call, value)) else ()
         return Message(role="assistant", tool_calls=calls) if calls else None
     if not isinstance(value, dict):
         return None
     for key in _CALLS:
         held = value.get(key)
         listed: list[Json] = held if isinstance(held, list) else [held] if isinstance(held, dict) else []
-        if calls := message_parts.calls(listed):
+        if calls := messages.calls(listed):
             text = next((value[name] for name in _TEXTS if isinstance(value.get(name), str)), "")
             return Message(role="assistant", text=str(text), tool_calls=calls)
     for key in _PARTS:
         held = value.get(key)
         if "role" not in value and isinstance(held, list) and held and all(map(is_call, held)):
-            return Message(role="assistant", tool_calls=message_parts.calls(held))
+            return Message(role="assistant", tool_calls=messages.calls(held))
     return None
 
 
@@ -306,9 +306,7 @@ def is_envelope(value: Json) -> bool:
     """Whether a value holds more than a message, in a form that is not known: a list, or the body of a response."""
     if isinstance(value, list):
         return True
-    return isinstance(value, dict) and (
-        not _ENVELOPE.isdisjoint(value) or _reads_like_chat(message_parts.joined(value))
-    )
+    return isinstance(value, dict) and (not _ENVELOPE.isdisjoint(value) or _reads_like_chat(messages.joined(value)))
 
 
 def describe(given: unwrap.Content) -> str:
