@@ -9,38 +9,40 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.dialects import (
-    agent_framework,
-    claude_code,
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span, SpanKind
+
+from . import (
     genai,
-    generic,
+    genai_clients,
     google_adk,
     haystack,
     langfuse,
     langsmith,
-    langwatch,
     litellm,
     llamaindex,
-    logfire,
     mapped,
     mlflow,
     openinference,
-    openlit,
     openllmetry,
-    pydantic_ai,
-    semantic_kernel,
-    strands,
+    pydantic,
     vercel_ai,
 )
-from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Span
-
 from .by_names import Remembered
 from .mapped import map_attributes
 from .reading import Dialect, SpanReading
 from .shapes.read import complete
 
-__all__ = ["DIALECTS", "Dialect", "install", "map_attributes", "normalise"]
+__all__ = ["DIALECTS", "GENERIC", "Dialect", "install", "map_attributes", "normalise"]
+
+GENERIC = Dialect(
+    name="generic",
+    speaks=lambda _: True,
+    by_names=True,
+    normalise=lambda raw: SpanReading(raw).span("generic", SpanKind.OTHER),
+    reads="Whatever no other dialect speaks: an HTTP call, a database, an application's own span, an unknown client.",
+)
+"""The last resort: a span's place in the tree, its times, its error and its labels count; the rest is read by shape."""
 
 DIALECTS: tuple[Dialect, ...] = (
     litellm.DIALECT,
@@ -51,19 +53,19 @@ DIALECTS: tuple[Dialect, ...] = (
     openllmetry.DIALECT,
     google_adk.DIALECT,
     mlflow.DIALECT,
-    semantic_kernel.DIALECT,
-    agent_framework.DIALECT,
-    strands.DIALECT,
+    genai_clients.SEMANTIC_KERNEL,
+    genai_clients.AGENT_FRAMEWORK,
+    genai_clients.STRANDS,
     vercel_ai.DIALECT,
     haystack.DIALECT,
-    pydantic_ai.DIALECT,
-    logfire.DIALECT,
-    openlit.DIALECT,
-    claude_code.DIALECT,
+    pydantic.PYDANTIC_AI,
+    pydantic.LOGFIRE,
+    genai_clients.OPENLIT,
+    genai_clients.CLAUDE_CODE,
     llamaindex.DIALECT,
-    langwatch.DIALECT,
+    genai_clients.LANGWATCH,
     genai.DIALECT,
-    generic.DIALECT,
+    GENERIC,
 )
 """The dialects in order of trust: the first that matches a span normalises it; the last matches all."""
 
@@ -120,8 +122,8 @@ def _completed(raw: RawSpan, span: Span) -> Span:
 
 def _generic(raw: RawSpan, note: str) -> Span:
     try:
-        span = _completed(raw, generic.DIALECT.normalise(raw))
+        span = _completed(raw, GENERIC.normalise(raw))
     except Exception as error:  # noqa: BLE001 - likewise; its place in the tree is kept, nothing else
         note = f"{note}; {type(error).__name__}: {error}"
-        span = SpanReading(raw).bare(generic.NAME)
+        span = SpanReading(raw).bare(GENERIC.name)
     return replace(span, provenance={**span.provenance, "dialect": f"generic, after an error in {note}"})

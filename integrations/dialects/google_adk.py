@@ -11,14 +11,13 @@ import re
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
+from sidejudge.scoring.trace.span import Json, Message, SpanKind
 
 from . import genai, messages, unwrap
-from .reading import Dialect, SpanReading
+from .reading import SpanReading
 from .span_fields import SpanFields
 from .unwrap import as_text
 
-NAME = "google_adk"
 SWITCH = (
     "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true; from schema 2 on "
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
@@ -35,11 +34,6 @@ _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_
 def speaks(raw: RawSpan) -> bool:
     """Whether ADK made the span."""
     return raw.scope_name == "gcp.vertex.agent" or any(key.startswith("gcp.vertex.agent.") for key in raw.attributes)
-
-
-def normalise(raw: RawSpan) -> Span:
-    """An ADK span in normal form."""
-    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -98,4 +92,4 @@ def _instruction(config: Json) -> str | None:
     return held if isinstance(held, str) and held else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)
+DIALECT = genai.dialect("google_adk", speaks, _adapt, switch=SWITCH)

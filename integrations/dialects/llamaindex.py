@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import pyrepr, unwrap
 from .reading import Dialect, SpanReading, failure
@@ -51,10 +51,7 @@ def _tool(reading: SpanReading) -> ToolCall:
     """The call in the printed event ``ToolCall(tool_name='…', tool_kwargs={…}, tool_id='…')``."""
     printed = reading.text("tool.name", _GIVEN) or ""
     error = failure(reading.raw)
-    try:
-        held: Json = pyrepr.read(printed)
-    except (pyrepr.UnreadableError, RecursionError):
-        held = None
+    held = pyrepr.printed(printed)
     if not isinstance(held, dict) or not isinstance(name := held.get("tool_name"), str):
         return ToolCall(name=reading.raw.name.partition(".")[0], error=error)
     call_id = held.get("tool_id")

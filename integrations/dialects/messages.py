@@ -7,6 +7,7 @@ LangChain (plain and ``lc``-serialised), OpenInference's dotted keys, Haystack's
 from __future__ import annotations
 
 import json
+import re
 
 from sidejudge.scoring.trace.span import Json, Message, ToolCall
 
@@ -104,6 +105,11 @@ def system_text(messages: tuple[Message, ...]) -> str | None:
         if message.role == "system" and message.text:
             return message.text
     return None
+
+
+def handoff_tool(agent: str) -> str:
+    """The tool as which the OpenAI Agents SDK offers the model a hand-off to an agent: messages call it so."""
+    return f"transfer_to_{re.sub('[^a-z0-9_]', '_', agent.lower())}"
 
 
 def asked(found: tuple[Message, ...]) -> SpanFields:

@@ -70,6 +70,9 @@ _FIRST_AT: Final = "langfuse.observation.completion_start_time"
 _FIRST_EVENT: Final = "First Token Stream Event"
 """OpenInference's event at the first token."""
 
+LANGCHAIN_MODEL: Final = re.compile(r'"response_metadata": ?\{(?:[^{}]|\{[^{}]*+\})*?"model_name": ?"([^"\\]{1,100})"')
+"""The model that answered, in a message that LangChain has serialised."""
+
 
 @by_names
 def _there(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

@@ -1,8 +1,7 @@
-"""Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, LiteLLM, ADK.
+"""Where frameworks bend OpenInference; the scope names the framework.
 
-CrewAI and AutoGen stand in ``openinference_teams``, LangChain and LangGraph in ``openinference_langchain``, smolagents
-in ``openinference_smolagents``, DSPy in ``openinference_dspy``, BeeAI in ``openinference_beeai``.
-Each function looks at one framework's span and corrects what was read of it; the scope names the framework.
+Each function looks at one framework's span, corrects in place what was read of it, and returns its true kind.
+Frameworks whose agents give their answers to a pseudo-tool stand in ``openinference_pseudo_tools``.
 """
 
 from __future__ import annotations
@@ -13,25 +12,22 @@ from msgspec.structs import replace
 
 from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall, Usage
 
-from . import (
-    haystack,
-    messages,
-    openinference_beeai,
-    openinference_dspy,
-    openinference_langchain,
-    openinference_smolagents,
-    openinference_teams,
-    unwrap,
-)
-from .model_call import usage, whole
+from . import haystack, langgraph_nodes, messages, pyrepr, unwrap
+from . import openinference_pseudo_tools as pseudo_tools
+from .model_call import LANGCHAIN_MODEL, usage, whole
 from .reading import SpanReading
 from .span_fields import CONTENTS, SpanFields
+from .unwrap import as_text
 
+_IN, _OUT = "input.value", "output.value"
 _JAVASCRIPT = "@arizeai/openinference-instrumentation-"
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
 _PRINTED = re.compile(r"assistant: (?:None\Z)?")
 """A message as LlamaIndex prints it; a call of tools has no text."""
-_MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
+_HAYSTACK_MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
+_DELEGATION = frozenset({"delegate_work_to_coworker", "ask_question_to_coworker"})
+_NO_WORD = re.compile(r"\W+")
+_CONTENT = re.compile(r" content=('[^'\\]*+(?:\\.[^'\\]*+)*+'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\") type=", re.DOTALL)
 
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -49,8 +45,8 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
     if kind is SpanKind.LLM:
         return kind
-    requested_raw = unwrap.decoded(reading.attributes.get("input.value"))
-    answered_raw = unwrap.decoded(reading.attributes.get("output.value"))
+    requested_raw = unwrap.decoded(reading.attributes.get(_IN))
+    answered_raw = unwrap.decoded(reading.attributes.get(_OUT))
     requested, answered = (
         messages.read(haystack.component(requested_raw)),
         messages.read(haystack.component(answered_raw)),
@@ -65,7 +61,7 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     # The run's output repeats its input; only what comes after it belongs to this run.
     stated = tuple(m for m in answered if m not in requested or m.role == "system")
     fields |= {"input_messages": requested, "output_messages": stated, "system_prompt": messages.system_text(answered)}
-    if models := _MODEL.findall(str(reading.attributes.get("output.value"))):
+    if models := _HAYSTACK_MODEL.findall(str(reading.attributes.get(_OUT))):
         fields["model"] = models[-1]
         reading.note("model", "output.value: meta of the last message")
     if (used := _own_usage(answered_raw)) is not None:
@@ -73,22 +69,16 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
         reading.note("usage", "output.value: token_usage")
     fields["agent"] = haystack.introduced(reading, fields["system_prompt"])
     if fields["agent"] is None:
-        fields["agent"] = name.removesuffix(".run")
-        reading.note("agent", "span name")
+        fields["agent"] = reading.span_name("agent").removesuffix("_async").removesuffix(".run")
     return SpanKind.AGENT
 
 
 def _own_usage(output: Json) -> Usage | None:
     """Tokens of this run's own model calls, which an agent adds up itself (sub-agents apart)."""
-    totals = output.get("token_usage") if isinstance(output, dict) else None
-    if not isinstance(totals, dict):
-        return None
-    details = totals.get("prompt_tokens_details")
-    cached = whole(details.get("cached_tokens")) if isinstance(details, dict) else None
+    totals = unwrap.entries(output.get("token_usage")) if isinstance(output, dict) else {}
+    cached = whole(unwrap.entries(totals.get("prompt_tokens_details")).get("cached_tokens"))
     found = usage(whole(totals.get("prompt_tokens")), whole(totals.get("completion_tokens")), cached, None)
-    if found is None:
-        return None
-    return Usage(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
+    return None if found is None else replace(found, own=True)
 
 
 def _llama_index(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -102,7 +92,7 @@ def _llama_index(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Sp
         return SpanKind.CHAIN
     if kind is SpanKind.LLM and isinstance(printed := fields.get("output"), str) and not fields["output_messages"]:
         fields["output"] = _PRINTED.sub("", printed, count=1)
-    event = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
+    event = unwrap.decoded(reading.attributes.get(_IN)) if kind is SpanKind.CHAIN else None
     if isinstance(event, dict) and ("init_state" in event or event.keys() == {"ctx", "ev"}):
         fields["input"] = fields["output"] = None
         if name.endswith(".run_agent_step"):
@@ -120,12 +110,14 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> 
         fields["agent"] = None
         return SpanKind.CHAIN
     if kind is SpanKind.TOOL and "tool.name" not in reading.attributes and reading.raw.name.startswith("handoff"):
-        target = reading.attributes.get("output.value")
-        source = reading.attributes.get("input.value")
-        # The SDK offers the hand-off to the model under this name, so that is what the messages call it.
-        called = f"transfer_to_{re.sub(r'[^a-z0-9_]', '_', str(target or '').lower())}"
-        tool = ToolCall(name=called if target else reading.raw.name, handoff=True)
-        fields |= {"tool": tool, "input": unwrap.plain(source), "output": unwrap.plain(target)}
+        target = reading.attributes.get(_OUT)
+        source = reading.attributes.get(_IN)
+        called = messages.handoff_tool(str(target)) if target else reading.raw.name
+        fields |= {
+            "tool": ToolCall(name=called, handoff=True),
+            "input": unwrap.plain(source),
+            "output": unwrap.plain(target),
+        }
     return kind
 
 
@@ -133,8 +125,8 @@ def _litellm(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
     """A response is sent whole only where it calls tools; else nothing but its text, without the model's name."""
     if kind is SpanKind.LLM:
         reading.model_requested_for(fields)
-        returned = unwrap.decoded(reading.attributes.get("output.value"))
-        answering = returned.get("model") if isinstance(returned, dict) and "choices" in returned else None
+        returned = unwrap.entries(reading.attributes.get(_OUT))
+        answering = returned.get("model") if "choices" in returned else None
         if isinstance(answering, str):
             fields["model"] = answering
             reading.note("model", "output.value: model")
@@ -144,8 +136,7 @@ def _litellm(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
 def _claude_agent(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A run's span is called after the SDK's function; agents have no names there."""
     if kind is SpanKind.AGENT and reading.provenance.get("agent") == "span name":
-        fields["agent"] = None
-        del reading.provenance["agent"]
+        reading.no_agent(fields)
     if kind is SpanKind.TOOL and (tool := fields["tool"]).error:
         fields["tool"] = replace(tool, error=tool.error.removeprefix("Exception: "))  # around the tool's own
     return kind
@@ -161,7 +152,7 @@ def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
 
 def _google_adk(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
-    given = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
+    given = unwrap.decoded(reading.attributes.get(_IN)) if kind is SpanKind.CHAIN else None
     if isinstance(given, dict) and isinstance(stated := given.get("new_message"), dict):
         fields["input"] = messages.last_content(stated, "user")
     if kind is SpanKind.TOOL:
@@ -173,17 +164,129 @@ def _google_adk(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
     return kind
 
 
+def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """An AGENT is whatever has *agent* in its name: a node ``agent`` of each graph that LangGraph made of an agent.
+
+    It is not the graph; what that was called stands in the node's message, and in the metadata the path of graphs that
+    it lies in. A stream's model is the requested one.
+    """
+    if kind is SpanKind.LLM:
+        returned = reading.attributes.get(_OUT)
+        if isinstance(returned, str) and (answering := LANGCHAIN_MODEL.search(returned)):
+            requested = fields.get("model")
+            fields["requested_model"] = fields.get("requested_model") or (
+                requested if requested != answering[1] else None
+            )
+            if fields["requested_model"] == requested and (source := reading.provenance.get("model")):
+                reading.note("requested_model", source)
+            fields["model"] = answering[1]
+            reading.note("model", "output.value: response_metadata")
+    _own_graph(reading, kind, fields)
+    if kind is SpanKind.AGENT and reading.raw.name in langgraph_nodes.OWN_STEPS:
+        reading.no_agent(fields)
+        return SpanKind.CHAIN
+    if kind is SpanKind.AGENT and reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
+        _name_node(reading, fields)
+        return SpanKind.CHAIN
+    return kind
+
+
+def _own_graph(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> None:
+    """An agent's name that is its caller's gives way to that of the graph."""
+    metadata = unwrap.entries(reading.attributes.get("metadata"))
+    if "langgraph_node" not in metadata:
+        return
+    node, path, named = metadata["langgraph_node"], metadata.get("langgraph_checkpoint_ns"), fields.get("agent")
+    state = reading.attributes.get(_IN) if kind is not SpanKind.TOOL else None
+    agent = langgraph_nodes.own_name(named, reading.raw.name, node, path, state)
+    if agent != named:
+        fields["agent"] = agent
+        reading.note("agent", "span name") if agent else reading.provenance.pop("agent", None)
+
+
+def _named_by_span(reading: SpanReading) -> bool:
+    return reading.provenance.get("agent") in (None, "span name")
+
+
+def _name_node(reading: SpanReading, fields: SpanFields) -> None:
+    """The agent by its message, else by the graph that the node lies in, else by the node."""
+    if (named := langgraph_nodes.speaker(reading.attributes.get(_OUT))) is not None:
+        source = "output.value: name"
+    else:
+        path = unwrap.entries(reading.attributes.get("metadata")).get("langgraph_checkpoint_ns")
+        named, source = langgraph_nodes.graph(path), "metadata: langgraph_checkpoint_ns"
+    fields["agent"] = named or langgraph_nodes.NODE
+    reading.note("agent", source if named else "span name")
+
+
+def _crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A crew is a CHAIN, a task the AGENT that does it; an agent that works for another has no span at all.
+
+    A crew without inputs, and every agent, have as input the description of the task in the result.
+    """
+    if kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        coworker = tool.arguments.get("coworker") if isinstance(tool.arguments, dict) else None
+        if _NO_WORD.sub("_", tool.name.lower()) in _DELEGATION and tool.error is None and (named := as_text(coworker)):
+            # The coworker's calls stand below the tool.
+            fields["agent"] = named
+            reading.note("agent", f"{_IN}: coworker")
+    elif kind in {SpanKind.AGENT, SpanKind.CHAIN}:
+        given, done = unwrap.decoded(reading.attributes.get(_IN)), unwrap.entries(reading.attributes.get(_OUT))
+        if (answer := as_text(done.get("raw"))) is not None:
+            fields["output"] = answer
+        tasks = done.get("tasks_output")
+        first = tasks[0] if isinstance(tasks, list) and tasks else done
+        described = as_text(first.get("description")) if isinstance(first, dict) else None
+        if kind is SpanKind.AGENT:
+            fields["input"] = described  # what was given are the agent and its tools, printed
+            if described is not None:
+                reading.note("input", f"{_OUT}: description")
+        elif isinstance(given, dict) and len(given) == 1 and (text := as_text(next(iter(given.values())))):
+            fields["input"] = text
+    return kind
+
+
+def _autogen(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Teams and agents are given a task, or messages each printed without its class; a team returns all messages."""
+    if kind not in {SpanKind.AGENT, SpanKind.CHAIN}:
+        return kind
+    given, returned = unwrap.entries(reading.attributes.get(_IN)), unwrap.entries(reading.attributes.get(_OUT))
+    if "task" in given or "messages" in given:
+        held = given.get("messages")
+        printed = [text for item in held if (text := _printed_text(item))] if isinstance(held, list) else []
+        fields["input"] = as_text(given.get("task")) or (printed[-1] if printed else None)
+    if isinstance(stated := returned.get("messages"), list):
+        texts = [text for item in stated if (text := _agent_text(item))]
+        fields["output"] = texts[-1] if texts else None
+    return kind
+
+
+def _printed_text(message: Json) -> str | None:
+    """The text of a message as pydantic prints it: ``id='…' source='user' … content='…' type='TextMessage'``."""
+    found = _CONTENT.search(message) if isinstance(message, str) else None
+    read = pyrepr.printed(f"[{found[1]}]") if found else None
+    return as_text(read[0]) if isinstance(read, list) else None
+
+
+def _agent_text(message: Json) -> str | None:
+    """An agent's message: neither the user's nor the one that ends the conversation."""
+    if not isinstance(message, dict) or message.get("source") == "user" or message.get("type") == "StopMessage":
+        return None
+    return as_text(message.get("content"))
+
+
 _FRAMEWORKS = {
     "haystack": _haystack,
     "llama_index": _llama_index,
     "openai_agents": _openai_agents,
-    "smolagents": openinference_smolagents.adapt,
-    "dspy": openinference_dspy.adapt,
+    "smolagents": pseudo_tools.smolagents,
+    "dspy": pseudo_tools.dspy,
     "litellm": _litellm,
-    "langchain": openinference_langchain.adapt,
-    "beeai": openinference_beeai.adapt,
-    "crewai": openinference_teams.crewai,
-    "autogen_agentchat": openinference_teams.autogen,
+    "langchain": _langchain,
+    "beeai": pseudo_tools.beeai,
+    "crewai": _crewai,
+    "autogen_agentchat": _autogen,
     "strands": _strands,
     "google_adk": _google_adk,
     "claude_agent_sdk": _claude_agent,

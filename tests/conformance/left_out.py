@@ -21,7 +21,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 from rich.console import Console
 
-from sidejudge.integrations.dialects import generic, normalise
+from sidejudge.integrations.dialects import GENERIC, normalise
 from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from sidejudge.scoring.case.case import Case
@@ -81,7 +81,7 @@ def cases(folder: Path) -> list[Case]:
         spans.setdefault(raw.trace_id, []).append(renaming.span(raw))
     order = [trace["trace_id"] for trace in _manifest(folder)["traces"]]
     return [
-        extract(Trace.of(key, [normalise(raw, dialects=(generic.DIALECT,)) for raw in spans[key]], "batch"))
+        extract(Trace.of(key, [normalise(raw, dialects=(GENERIC,)) for raw in spans[key]], "batch"))
         for key in order if key in spans
     ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import messages, unwrap
-from sidejudge.integrations.dialects.model_call import real
+from sidejudge.integrations.dialects.model_call import LANGCHAIN_MODEL, real
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import SpanFields
 from sidejudge.integrations.raw import AttributeValue, RawSpan
@@ -67,8 +67,6 @@ _RUNS: Final = frozenset({"agent", "run", "invoke", "execute", "start", "session
 _LONGEST_NAME: Final = 200
 _NAME: Final = re.compile(r"[^./:\\()]+")
 """What a thing may be called; ``Client.receive_response`` is the name of code."""
-_ANSWERING: Final = re.compile(r'"response_metadata": ?\{(?:[^{}]|\{[^{}]*+\})*?"model_name": ?"([^"\\]{1,100})"')
-"""The model in a message that LangChain has serialised."""
 _PROVIDER: Final = re.compile(
     r"(?:openai|azure|anthropic|google|gemini|vertex_ai|bedrock|mistral|cohere|groq|xai|deepseek|ollama)/(?=[^/]+\Z)"
 )
@@ -390,7 +388,7 @@ class _Reader:
         for source, seen in self._outs:
             if (text := values.held_text(seen.read, keys)) is not None:
                 return text, source.name
-            if isinstance(seen.value, str) and (found := _ANSWERING.search(seen.value)):
+            if isinstance(seen.value, str) and (found := LANGCHAIN_MODEL.search(seen.value)):
                 return found[1], source.name
         return None
 

@@ -192,7 +192,7 @@ def _spoken(event: RawEvent) -> tuple[Message, ...]:
     said = entries.get("content", entries.get("text"))
     body = {key: unwrap.decoded(value) for key, value in entries.items()} | {"content": messages.content(said)}
     if is_message(entries):
-        return tuple(m for m in messages.read(body) if m.text or m.tool_calls)
+        return messages.stated(body)
     called = next((held for key in _TOOL_NAMES if isinstance(held := body.get(key), str) and held), None)
     named = called is None or kinds.stated(called) is None  # a word for any tool is the name of none
     calls = messages.calls([body | {"name": called}]) if named and is_call(entries) else ()

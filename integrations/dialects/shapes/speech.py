@@ -68,7 +68,7 @@ def _read(items: Sequence[Json]) -> tuple[Message, ...]:
     if len(whose) != 1 or not stated or spoken <= {"system", "tool"}:
         return ()
     plain = [_plain(turn, turn[whose[0]], turn[stated[0]]) for turn in turns]
-    return tuple(message for message in messages.read(plain) if message.text or message.tool_calls)
+    return messages.stated(plain)
 
 
 def _plain(turn: dict[str, Json], whose: Json, stated: Json) -> Json:

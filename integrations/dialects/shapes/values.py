@@ -86,7 +86,7 @@ def look(given: unwrap.Content) -> Seen | None:
     if read is None or read in ("", [], {}) or (isinstance(read, str) and not read.strip()):
         return None
     if not isinstance(read, dict | list):
-        stated = _messages(read) if isinstance(read, str) and CHAT.search(read[:400]) else ()
+        stated = messages.stated(read) if isinstance(read, str) and CHAT.search(read[:400]) else ()
         if not stated and isinstance(read, str) and _PRINTED.match(read):
             text = _printed_text(read)
             return None if text is None else Seen(value=text, read=text)
@@ -96,10 +96,7 @@ def look(given: unwrap.Content) -> Seen | None:
 
 def _printed_text(printed: str) -> str | None:
     """The only text of an object of Python's that was printed whole: ``AgentRunResult(output='On its way.')``."""
-    try:
-        held = pyrepr.read(printed)
-    except (pyrepr.UnreadableError, RecursionError):
-        return None
+    held = pyrepr.printed(printed)
     parts = held.get("parts") if isinstance(held, dict) else None
     given = (
         asked({key: value for key, value in held.items() if key != pyrepr.CLASS}) if isinstance(held, dict) else None
@@ -156,7 +153,7 @@ def _bare(value: Json) -> Json:
 
 def _chat(value: Json, given: Json) -> tuple[Message, ...]:
     if _reads_like_chat(given if isinstance(given, str) else messages.joined(value)):
-        found = _messages(value)
+        found = messages.stated(value)
         if found and (not isinstance(value, list) or len(found) >= len(value)):
             return found
         if found:  # what some of them say stands under another key
@@ -182,10 +179,6 @@ def _reads_like_chat(text: str) -> bool:
     return len(text) <= _LONGEST and (CHAT.search(text) or speech.SPOKEN.search(text)) is not None
 
 
-def _messages(value: Json) -> tuple[Message, ...]:
-    return tuple(m for m in messages.read(value) if m.text or m.tool_calls)
-
-
 def _nested(value: Json, depth: int) -> list[tuple[Message, ...]]:
     """The chats in a map of maps: what a step was given stands under the names of its parameters."""
     if not isinstance(value, dict) or depth <= 0 or len(value) > _WIDEST:
@@ -193,7 +186,7 @@ def _nested(value: Json, depth: int) -> list[tuple[Message, ...]]:
     found = []
     for held in value.values():
         if isinstance(held, dict | list):
-            inner = _messages(held)
+            inner = messages.stated(held)
             found += [inner] if inner else _nested(held, depth - 1)
     return found
 
@@ -273,7 +266,7 @@ def of_parts(value: Json, role: str) -> tuple[Message, ...]:
         return ()
     if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in value):
         return ()
-    return _messages({"role": role, "content": value})
+    return messages.stated({"role": role, "content": value})
 
 
 def sole_text(value: Json) -> str | None:

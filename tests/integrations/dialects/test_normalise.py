@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sidejudge.integrations.dialects import DIALECTS, Dialect, generic, normalise
+from sidejudge.integrations.dialects import DIALECTS, GENERIC, Dialect, normalise
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
@@ -176,7 +176,7 @@ def test_a_failing_generic_dialect_leaves_the_span_s_place_in_the_tree() -> None
         trace_id="1" * 32, span_id="a" * 16, parent_id="b" * 16, name="n", start_ns=1, end_ns=2, resource=None
     )
     span = normalise(raw)
-    assert (span.parent_id, span.kind, span.dialect) == ("b" * 16, SpanKind.OTHER, generic.NAME)
+    assert (span.parent_id, span.kind, span.dialect) == ("b" * 16, SpanKind.OTHER, GENERIC.name)
     assert "AttributeError" in span.provenance["dialect"]
 
 

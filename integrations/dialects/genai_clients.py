@@ -1,0 +1,225 @@
+"""Clients that keep to the GenAI conventions, and where each of them departs from these.
+
+They send contents as their own settings say; Strands always sends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+
+from . import genai, unwrap
+from .langgraph_nodes import NODE, UNNAMED
+from .model_call import usage
+from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
+
+
+def _scope(prefix: str) -> Callable[[RawSpan], bool]:
+    """Whether the name of a span's scope begins so."""
+    return lambda raw: raw.scope_name.startswith(prefix)
+
+
+# Semantic Kernel
+
+_ADDED: Final = "instructions_override"
+"""What Semantic Kernel adds to the arguments of an agent that is used as a function."""
+
+
+def _semantic_kernel(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A tool is called ``plugin-function``; the function is what the application calls it."""
+    for field in ("input_messages", "output_messages"):
+        fields[field] = tuple(_renamed(message) for message in fields[field])
+    if (tool := fields.get("tool")) is not None:
+        fields["tool"] = _own_name(tool)
+        fields["input"] = fields["tool"].arguments
+    if kind is SpanKind.OTHER:  # AutoFunctionInvocationLoop
+        reading.note("kind", "scope")
+        return SpanKind.CHAIN
+    return kind
+
+
+def _renamed(message: Message) -> Message:
+    return replace(message, tool_calls=tuple(map(_own_name, message.tool_calls))) if message.tool_calls else message
+
+
+def _own_name(call: ToolCall) -> ToolCall:
+    """A plugin's name has no hyphen, so what follows the first one is the function's."""
+    arguments = call.arguments
+    if isinstance(arguments, dict) and arguments.get(_ADDED, ...) is None:
+        arguments = {key: value for key, value in arguments.items() if key != _ADDED}
+    return replace(call, name=call.name.partition("-")[2] or call.name, arguments=arguments)
+
+
+SEMANTIC_KERNEL = genai.dialect(
+    "semantic_kernel",
+    _scope("semantic_kernel"),
+    _semantic_kernel,
+    switch="SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true",
+    reads="Semantic Kernel: the GenAI conventions to 1.36, messages in log records with the body as JSON text.",
+)
+
+
+# Microsoft Agent Framework
+
+_RESPONSE: Final = "resp_"
+"""How OpenAI's ids of responses begin."""
+_AGENT_FRAMEWORK, _AGENT_FRAMEWORK_SWITCH = "agent_framework", "ENABLE_SENSITIVE_DATA=true"
+
+
+def _agent_framework(raw: RawSpan) -> Span:
+    """Where OpenAI keeps the conversation, its id is the id of the response before, and no session's.
+
+    An agent's span holds all messages of its run among those it put out; its answer is the last text of them.
+    """
+    span = genai.normalise(raw, name=_AGENT_FRAMEWORK, switch=_AGENT_FRAMEWORK_SWITCH)
+    if span.session_id is not None and span.session_id.startswith(_RESPONSE):
+        provenance = {field: source for field, source in span.provenance.items() if field != "session_id"}
+        span = replace(span, session_id=None, provenance=provenance)
+    return span
+
+
+AGENT_FRAMEWORK = Dialect(
+    name=_AGENT_FRAMEWORK,
+    speaks=_scope("agent_framework"),
+    by_names=True,
+    normalise=_agent_framework,
+    switch=_AGENT_FRAMEWORK_SWITCH,
+    reads="Microsoft Agent Framework: the GenAI conventions on spans, and the older events in log records beside them.",
+)
+
+
+# Strands Agents and AgentCore
+
+
+def _by_strands(raw: RawSpan) -> bool:
+    attributes = raw.attributes
+    return raw.scope_name.startswith("strands.") or "strands-agents" in (
+        attributes.get("gen_ai.system"),
+        attributes.get("gen_ai.provider.name"),
+    )
+
+
+def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """An agent's answer is its messages printed, each with a line break behind it."""
+    del reading
+    if kind is SpanKind.AGENT and isinstance(fields["output"], str):
+        fields["output"] = fields["output"].rstrip("\n")
+        fields["output_messages"] = tuple(replace(m, text=m.text.rstrip("\n")) for m in fields["output_messages"])
+    return kind
+
+
+STRANDS = genai.dialect(
+    "strands",
+    _by_strands,
+    _strands,
+    by_names=False,
+    reads="Strands Agents and AgentCore: the GenAI conventions, messages in span events in Bedrock's shape.",
+)
+
+
+# OpenLIT
+
+_NODES: Final = frozenset({NODE, "model"})
+"""The node that asks the model, as LangGraph and LangChain's ``create_agent`` call it."""
+
+
+def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    attributes = reading.attributes
+    of_langgraph = reading.raw.scope_name.endswith(".langgraph")
+    if kind is SpanKind.AGENT and ("gen_ai.agent.source" in attributes or (of_langgraph and fields["agent"] in _NODES)):
+        # A hand-off appears as a run of the agent that it goes to, which has one of its own; a node is no agent.
+        reading.no_agent(fields)
+        return SpanKind.CHAIN
+    if of_langgraph and attributes.get("gen_ai.workflow.name", UNNAMED) != UNNAMED:
+        fields["agent"] = reading.text("agent", "gen_ai.workflow.name")
+        kind = SpanKind.CHAIN
+    if reading.raw.scope_name == "openlit" and not fields["output_messages"]:
+        # A function of the application's: its result stands where messages do.
+        fields["output"] = reading.text("output", "gen_ai.output.messages")
+    used: Usage | None = fields["usage"]
+    if used is not None and attributes.get("gen_ai.provider.name") == "anthropic":
+        written = reading.whole("usage.cache_creation", "gen_ai.usage.cache_creation.input_tokens") or 0
+        fields["usage"] = replace(used, input=used.input + used.cached_input + written)
+    return kind
+
+
+OPENLIT = genai.dialect(
+    "openlit",
+    lambda raw: raw.scope_name == "openlit" or raw.scope_name.startswith("openlit."),
+    _openlit,
+    switch="capture_message_content=True (openlit.init)",
+    reads="OpenLIT: the GenAI conventions, with what it makes of hand-offs, of LangGraph's nodes and "
+    "of Anthropic's tokens.",
+)
+
+
+# Claude Code
+
+_ANSWER, _OUTPUT = "assistant_response", "tool.output"
+
+
+def _claude_code(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """An interaction's prompt is an attribute, its answer a log record; a tool's output is an event on its span.
+
+    Input tokens leave cached ones out. Agents have no names.
+    """
+    if kind is SpanKind.AGENT:
+        reading.no_agent(fields)
+        fields["input"] = reading.text("input", "user_prompt")
+        for event in reading.raw.events:
+            if event.name == _ANSWER and isinstance(stated := event.attributes.get("response"), str):
+                fields["output"] = stated
+                reading.note("output", f"event {_ANSWER}: response")
+    elif kind is SpanKind.LLM:
+        cached = reading.whole("usage.cached_input", "cache_read_tokens") or 0
+        prompt = reading.whole("usage", "input_tokens")
+        if prompt is not None:
+            prompt += cached + (reading.whole("usage.cached_input", "cache_creation_tokens") or 0)
+        fields["usage"] = usage(prompt, reading.whole("usage", "output_tokens"), cached, None)
+    elif kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        if tool.arguments is None:
+            tool = replace(tool, arguments=unwrap.arguments(reading.value("tool.arguments", "tool_input")))
+        for event in reading.raw.events:
+            if event.name == _OUTPUT and tool.result is None and tool.error is None:
+                tool = replace(tool, result=unwrap.result(event.attributes.get("output")).result)
+                reading.note("tool.result", f"event {_OUTPUT}: output")
+        fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
+    return kind
+
+
+CLAUDE_CODE = genai.dialect(
+    "claude_code",
+    _scope("com.anthropic.claude_code"),
+    _claude_code,
+    switch="OTEL_LOG_USER_PROMPTS=1, OTEL_LOG_TOOL_DETAILS=1 and OTEL_LOG_TOOL_CONTENT=1",
+    reads="Claude Code's own telemetry: the GenAI conventions for names, words of its own for "
+    "tokens, events for contents.",
+)
+
+
+# LangWatch
+
+
+def _langwatch(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A model is called as LiteLLM calls it, with its provider before it: ``openai/gpt-4o-mini``."""
+    for field in ("model", "requested_model"):
+        if isinstance(named := fields.get(field), str):
+            fields[field] = named.partition("/")[2] or named
+    if kind is SpanKind.LLM and "langwatch.span.type" in reading.attributes:
+        reading.note("kind", "langwatch.span.type")
+    return kind
+
+
+LANGWATCH = genai.dialect(
+    "langwatch",
+    lambda raw: raw.scope_name == "langwatch" or "langwatch.span.type" in raw.attributes,
+    _langwatch,
+    reads="LangWatch: the GenAI conventions for model and tokens; kinds, inputs and outputs are read by their shapes.",
+)
