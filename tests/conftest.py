@@ -127,10 +127,10 @@ def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Starts monitors in processes of their own; ends what a test leaves running."""
     started: list[Running] = []
 
-    def serve(**config: object) -> Running:
+    def serve(*, anew: bool = False, **config: object) -> Running:
         folder = tmp_path / f"monitor-{len(started)}"
         folder.mkdir()
-        started.append(Running(folder, config))
+        started.append(Running(folder, config, anew=anew))
         return started[-1].start()
 
     yield serve

@@ -28,7 +28,10 @@ def free_port() -> int:
 
 
 class Running:
-    """``sidejudge serve`` on free ports with its state in a folder; ``start`` again resumes that state."""
+    """``sidejudge serve`` on free ports with its state in a folder; ``start`` again resumes that state.
+
+    ``anew``: not a fork, which counts what all forks share (140 MB) as memory of its own.
+    """
 
     def __init__(
         self,
@@ -38,9 +41,12 @@ class Running:
         environ: Mapping[str, str] | None = None,
         python: str = sys.executable,
         arguments: tuple[str, ...] = (),
+        anew: bool = False,
     ) -> None:
         self.folder, self.environ, self._python = folder, environ or {}, python
         self._arguments = arguments
+        # The linker and Python read their environment at the very start.
+        self._anew = anew or bool(self.environ) or python != sys.executable
         self.otlp = f"http://127.0.0.1:{(otlp := free_port())}"
         self.api = f"http://127.0.0.1:{(api := free_port())}"
         self.config = folder / "sidejudge.yaml"
@@ -62,7 +68,7 @@ class Running:
 
     def start(self) -> Running:
         arguments, log = ("serve", "--config", str(self.config), *self._arguments), self.folder / "log"
-        if self.environ or self._python != sys.executable:  # the linker and Python read it at the very start
+        if self._anew:
             with log.open("ab") as file:
                 self.process = subprocess.Popen(
                     [self._python, "-P", "-m", "sidejudge", *arguments],

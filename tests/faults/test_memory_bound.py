@@ -66,7 +66,7 @@ SHAPES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 def test_no_shape_of_requests_takes_more_memory_than_is_printed(serving):
-    monitor = serving(**ANY, scenarios=SCENARIOS)
+    monitor = serving(anew=True, **ANY, scenarios=SCENARIOS)
     bound = sum(part.max_bytes for part in memory_bound(load(monitor.config, {})))
     highest: dict[str, int] = {}
     for name, (kind, make) in SHAPES.items():
@@ -90,7 +90,7 @@ def test_large_messages_over_grpc_are_read_a_few_at_a_time(serving):
     grpc = pytest.importorskip("grpc", reason="the extra grpc")
     port = free_port()
     otlp = {"http": f"127.0.0.1:{free_port()}", "grpc": f"127.0.0.1:{port}"}
-    monitor = serving(**ANY, scenarios=SCENARIOS, sources={"otlp": otlp})
+    monitor = serving(anew=True, **ANY, scenarios=SCENARIOS, sources={"otlp": otlp})
     before, body = peak(monitor.process.pid), one_text(MOST - 1000)
     options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 
