@@ -75,7 +75,9 @@ class Parent:
 
     def _hear(self, pipe: Connection) -> None:
         fork = self._forks[pipe]
-        what, given = _received(pipe)
+        what, reports = _received(pipe)
+        for kind, given in reports:
+            self._report(kind, given)
         if what == "gone":
             self._lose(pipe, fork)
         elif what == "idle":
@@ -83,21 +85,19 @@ class Parent:
             pipe.send(fork.left)
         elif what == "start":
             fork.running = fork.left.pop(0)
-        elif what == "end":
-            fork.running = None
         else:
-            self._report(what, given)
+            fork.running = None
         if self._session.shouldfail:
             raise self._session.Failed(self._session.shouldfail)
         if self._session.shouldstop:
             raise self._session.Interrupted(self._session.shouldstop)
 
-    def _report(self, what: str, given: Any) -> None:
+    def _report(self, kind: str, given: Any) -> None:
         hook = self._session.config.hook
-        if what == "report":
+        if kind == "report":
             report = hook.pytest_report_from_serializable(config=self._session.config, data=given)
             hook.pytest_runtest_logreport(report=report)
-        elif what == "finish":
+        elif kind == "finish":
             hook.pytest_runtest_logfinish(**given)
         else:
             hook.pytest_warning_recorded.call_historic(kwargs=given)
@@ -120,11 +120,12 @@ class Parent:
         self._session.config.hook.pytest_runtest_logreport(report=report)
 
 
-def _received(pipe: Connection) -> tuple[str, Any]:
+def _received(pipe: Connection) -> tuple[str, list[tuple[str, Any]]]:
+    """What a fork is about to do, and what it reports of what it did."""
     try:
-        message: tuple[str, Any] = pipe.recv()
+        message: tuple[str, list[tuple[str, Any]]] = pipe.recv()
     except (EOFError, ConnectionResetError):
-        return "gone", None
+        return "gone", []
     return message
 
 
@@ -143,6 +144,7 @@ class Child:
     def __init__(self, session: pytest.Session, pipe: Connection) -> None:
         self._session = session
         self._pipe = pipe
+        self._reports: list[tuple[str, Any]] = []
 
     def live(self, temporary: os.PathLike[str]) -> None:
         """Never returns: what would follow is the parent's."""
@@ -181,24 +183,28 @@ class Child:
         while numbers := self._ask():
             items = [session.items[number] for number in numbers]
             for item, following in zip(items, [*items[1:], session], strict=True):  # the session: it lasts
-                self._pipe.send(("start", None))
+                self._send("start")
                 session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         session._setupstate.teardown_exact(None)
-        self._pipe.send(("end", None))
+        self._send("end")
 
     def _ask(self) -> list[int]:
-        self._pipe.send(("idle", None))
+        self._send("idle")
         numbers: list[int] = self._pipe.recv()
         return numbers
 
+    def _send(self, what: str) -> None:
+        """With all reports since the last message: one message a test."""
+        self._pipe.send((what, self._reports))
+        self._reports = []
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         config = self._session.config
-        self._pipe.send(("report", config.hook.pytest_report_to_serializable(config=config, report=report)))
+        self._reports.append(("report", config.hook.pytest_report_to_serializable(config=config, report=report)))
 
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        self._pipe.send(("finish", {"nodeid": nodeid, "location": location}))
+        self._reports.append(("finish", {"nodeid": nodeid, "location": location}))
 
     def pytest_warning_recorded(self, warning_message: object, when: str, nodeid: str, location: object) -> None:
-        self._pipe.send((
-            "warning", {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location},
-        ))  # fmt: skip
+        given = {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location}
+        self._reports.append(("warning", given))
