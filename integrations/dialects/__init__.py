@@ -1,4 +1,4 @@
-"""Dialects: one file per instrumentation family, from what it sends to the normal form.
+"""Dialects: how the spans of each instrumentation family become the normal form.
 
 Detection is per span, for one trace mixes several: the application's own spans, a framework's, an SDK's.
 """

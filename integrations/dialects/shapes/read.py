@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -26,6 +26,9 @@ from .values import Seen
 from .words import is_way, words
 
 Candidate: TypeAlias = tuple[NamedValue, Seen]
+Filled: TypeAlias = Literal[
+    "usage", "model", "requested_model", "cost_usd", "response_id", "system_prompt", "agent", "error", "documents",
+]  # fmt: skip
 BY_SHAPE: Final = "by shape"
 _READ: Final = frozenset(
     {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT, SpanKind.CHAIN, SpanKind.RETRIEVER, SpanKind.OTHER}
@@ -177,6 +180,12 @@ class _Reader:
     def _note(self, field: str, source: str) -> None:
         self._provenance[field] = f"{source} ({BY_SHAPE})"
 
+    def _fill(self, field: Filled, found: tuple[object, str] | None) -> None:
+        """Put what was found into a field, and note its source; a field that was found nowhere stays open."""
+        if found is not None:
+            self._fields[field] = found[0]  # type: ignore[typeddict-item]  # each reader finds what its field holds
+            self._note(field, found[1])
+
     def _of(self, *meanings: str) -> list[NamedValue]:
         return [source for source in self._sources if source.meaning in meanings]
 
@@ -296,13 +305,11 @@ class _Reader:
             self._fields["input"] = text if text is not None else None if self._kind is SpanKind.LLM else seen.value
             beside = values.instructions(seen.read)
             if self._span.system_prompt is None and (system := messages.system_text(seen.messages) or beside):
-                self._fields["system_prompt"] = system
-                self._note("system_prompt", source.name)
+                self._fill("system_prompt", (system, source.name))
         elif (parts := values.asked(seen.read)) is not None:
             self._fields["input"] = parts[0]
             if parts[1] and self._span.system_prompt is None:
-                self._fields["system_prompt"] = parts[1]
-                self._note("system_prompt", source.name)
+                self._fill("system_prompt", (parts[1], source.name))
         else:
             self._fields["input"] = unwrap.task(seen.value)
         self._note("input", source.name)
@@ -326,40 +333,42 @@ class _Reader:
     # ── a model call
 
     def _model_call(self) -> None:
-        span = self._span
-        if span.usage is None and (used := self._usage()) is not None:
-            self._fields["usage"] = used[0]
-            self._note("usage", used[1])
-        if span.model is None and (
-            model := self._text("model") or self._in_body("model", "model_version", "modelVersion", "model_name")
-        ):
-            self._fields["model"] = _PROVIDER.sub("", model[0])
-            self._note("model", model[1])
-        if span.requested_model is None and (model := self._text("requested_model")) and " " not in model[0]:
-            self._fields["requested_model"] = _PROVIDER.sub("", model[0])
-            self._note("requested_model", model[1])
-        if not {"model", "requested_model"} & self._fields.keys() and (span.model or span.requested_model) is None:
-            self._model_asked_for()
-        if span.cost_usd is None and (cost := self._cost_usd()):
-            self._fields["cost_usd"] = cost[0]
-            self._note("cost_usd", cost[1])
-        if span.response_id is None and (held := self._text("response_id")):
-            self._fields["response_id"] = held[0]
-            self._note("response_id", held[1])
-        if span.system_prompt is None and (system := self._system()):
-            self._fields["system_prompt"] = system[0]
-            self._note("system_prompt", system[1])
+        for field, find in self._of_a_call.items():
+            if getattr(self._span, field) is None:
+                self._fill(field, find())
 
-    def _model_asked_for(self) -> None:
+    @property
+    def _of_a_call(self) -> Mapping[Filled, Callable[[], tuple[object, str] | None]]:
+        """The fields of a model call and how each is found, in this order: one looks at those before it."""
+        return {
+            "usage": self._usage,
+            "model": self._model,
+            "requested_model": self._requested_model,
+            "cost_usd": self._cost_usd,
+            "response_id": lambda: self._text("response_id"),
+            "system_prompt": self._system,
+        }
+
+    def _model(self) -> tuple[str, str] | None:
+        return _without_provider(
+            self._text("model") or self._in_body("model", "model_version", "modelVersion", "model_name")
+        )
+
+    def _requested_model(self) -> tuple[str, str] | None:
+        named = self._text("requested_model")
+        if named is not None and " " not in named[0]:
+            return _without_provider(named)
+        return None if "model" in self._fields or self._span.model else _without_provider(self._model_asked_for())
+
+    def _model_asked_for(self) -> tuple[str, str] | None:
         """The model among a request's parameters."""
         beside = [(key, value) for key, value in self._raw.attributes.items() if key.endswith(".metadata")]
         for name, value in [*((each.name, each.value) for each in self._of("parameters", "input")), *beside]:
             held = unwrap.decoded(value)
             models = (held.get(key) for key in ("model", "modelId", "model_id")) if isinstance(held, dict) else ()
             if model := next((each for each in models if isinstance(each, str) and each), None):
-                self._fields["requested_model"] = _PROVIDER.sub("", model)
-                self._note("requested_model", name)
-                return
+                return model, name
+        return None
 
     def _cost_usd(self) -> tuple[float, str] | None:
         """What the call cost, where a name says that it is in US dollars; costs that differ give none."""
@@ -406,8 +415,7 @@ class _Reader:
         if self._span.agent is not None:
             return
         if named := self._text("agent"):
-            self._fields["agent"] = named[0]
-            self._note("agent", named[1])
+            self._fill("agent", named)
         elif self._kind is SpanKind.AGENT and self._span.kind is SpanKind.OTHER:
             span_name = self._span.name
             named = (
@@ -456,9 +464,7 @@ class _Reader:
             last, value = words(source.name)[-1], source.value
             failed = value is (last == "error") if isinstance(value, bool) else str(value).strip('"').lower() in _FAILED
             if source.attribute and failed and (last != "success" or value is False):
-                stated = self._text("error")
-                self._fields["error"] = stated[0] if stated else "error"
-                self._note("error", stated[1] if stated else source.name)
+                self._fill("error", self._text("error") or ("error", source.name))
                 return
 
     def _stated_error(self) -> str | None:
@@ -525,12 +531,10 @@ class _Reader:
             held = unwrap.decoded(source.value)
             lists = [each for each in held.values() if isinstance(each, list)] if isinstance(held, dict) else [held]
             held = _unnested(lists[0]) if len(lists) == 1 else held
-            if source.meaning == "documents" or values.is_documents(held):
-                texts = unwrap.documents(held)
-                if texts:
-                    self._fields["documents"] = texts
-                    self._note("documents", source.name)
-                    return
+            shown = source.meaning == "documents" or values.is_documents(held)
+            if shown and (texts := unwrap.documents(held)):
+                self._fill("documents", (texts, source.name))
+                return
 
     # ── what it did
 
@@ -696,6 +700,11 @@ def _workflow(there: Sequence[NamedValue]) -> AttributeValue:
     if not any(source.meaning == "kind" and kinds.stated(source.value) is SpanKind.CHAIN for source in there):
         return None
     return next((source.value for source in there if words(source.name)[-2:] == ("workflow", "name")), None)
+
+
+def _without_provider(named: tuple[str, str] | None) -> tuple[str, str] | None:
+    """The name of a model without what LiteLLM puts before it, and its source."""
+    return None if named is None else (_PROVIDER.sub("", named[0]), named[1])
 
 
 def _plain(source: NamedValue, among: frozenset[str]) -> bool:
