@@ -3,7 +3,7 @@
 A line is a case or an error that names its line, its field and a remedy; nothing is guessed or converted. A field that
 the format does not know is an error when it looks like a misspelt one (``expected_outcom``): what depends on it would
 silently be unavailable. Any other unknown field is left alone and listed among the remarks. Fields are also read under
-the names that other tools give them (``case_names.py``); a line without an id is called by its number.
+the names that deepeval, Ragas, MLflow and Langfuse's datasets give them; a line without an id is called by its number.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import orjson
@@ -24,14 +25,28 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
 from sidejudge.scoring.trace.span import Json, ToolCall
 
-from .case_names import OTHER_NAMES, in_our_names
-
 _NEAR = 0.82
 _TOOL_FIELDS = ("name", "arguments", "result", "error", "call_id", "handoff")
 _TURN_FIELDS = ("speaker", "text", "at")
 _HANDOFF = "after"
 _TOLERATED = frozenset(("dialects", "provenance", "spans", "remarks"))
 """Fields that ``inspect`` adds for people."""
+OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
+    "case_id": ("id",),
+    "model_output": ("actual_output", "response", "answer", "output", "outputs", "prediction"),
+    "input": ("user_input", "question", "query", "inputs"),
+    "expected_outcome": (
+        "expected_output", "expectedOutput", "ground_truth", "reference", "expected_response", "expected", "target",
+    ),
+    "context": ("retrieval_context", "retrieved_contexts", "contexts"),
+    "tools_used": ("tools_called",),
+    "metadata": ("additional_metadata",),
+    "cost_usd": ("token_cost",),
+})  # fmt: skip
+"""Our field → the names that are read for it, the first that is there. Our own name goes before all of them."""
+_FIELD_OF: Final = {other: field for field, others in OTHER_NAMES.items() for other in others}
+_CALL = {"input_parameters": "arguments", "output": "result"}
+"""deepeval's names within a tool call."""
 
 _Read: TypeAlias = Callable[[Json, str], object]
 
@@ -461,3 +476,41 @@ def case_schema() -> dict[str, object]:
         "properties": properties,
         "anyOf": [{"required": [name]} for name in ("model_output", *OTHER_NAMES["model_output"])],
     }
+
+
+def in_our_names(data: Mapping[str, Json]) -> dict[str, Json]:
+    """The fields under our names. What has its field already keeps its own name, and so is not read."""
+    expectations = data.get("expectations")
+    if isinstance(expectations, dict) and isinstance(expectations.get("expected_response"), str):
+        data = {**{key: value for key, value in data.items() if key != "expectations"}, **expectations}
+    if _FIELD_OF.keys().isdisjoint(data):
+        return dict(data)
+    chosen: dict[str, str] = {}
+    for field, others in OTHER_NAMES.items():
+        found = next((other for other in others if data.get(other) is not None), None)
+        if found is None and field == "model_output":
+            found = next((other for other in others if other in data and field not in data), None)  # no answer: null
+        if found is not None and data.get(field) is None:
+            chosen[found] = field
+    taken = set(chosen.values())
+    return {
+        chosen.get(name, name): _value(chosen.get(name), name, value)
+        for name, value in data.items()
+        if name in chosen or name not in taken
+    }
+
+
+def _value(field: str | None, name: str, value: Json) -> Json:
+    if field == "case_id" and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if field == "context" and isinstance(value, str):
+        return [value]
+    if name == "tools_called" and isinstance(value, list):
+        return [_call(call) for call in value]
+    return value
+
+
+def _call(call: Json) -> Json:
+    if not isinstance(call, dict):
+        return call
+    return {_CALL.get(key, key): value for key, value in call.items() if key not in {"description", "reasoning"}}

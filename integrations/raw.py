@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 """Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""
 
+
+MappedField: TypeAlias = Literal[
+    "input", "output", "system_prompt", "documents", "kind", "agent", "tool", "arguments", "result", "error", "model",
+    "requested_model", "input_tokens", "output_tokens", "session_id", "user_id", "tags",
+]  # fmt: skip
+"""The fields that an attribute may be mapped to by hand (``sources.attributes``).
+
+``arguments``, ``result``, ``error`` are a tool's; ``kind`` is what a span did (``llm``, ``tool``, ``agent``, …).
+"""
 
 EVALUATION: Final = "gen_ai.evaluation.result"
 """The event by which others report a verdict; it may be about a whole trace, and then names no span."""

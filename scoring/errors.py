@@ -34,9 +34,7 @@
     integrations.otel_events
         DisabledError
     integrations.otlp
-        UpstreamError  UndecodableError*  RecordingError*
-    integrations.packed_spans
-        PackedSpansError*
+        UpstreamError  UndecodableError*  RecordingError*  PackedSpansError*
     integrations.postgres
         DatabaseError
     integrations.provider

@@ -11,8 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.mapped_fields import MappedField
-from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.integrations.raw import AttributeValue, MappedField, RawSpan
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import messages, unwrap

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
 
-from sidejudge.integrations.consumed import Consumed
+from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.loop_guard import OWN_TAG
 
@@ -60,7 +60,7 @@ class Call:
     model: str
     start_ns: int
     end_ns: int
-    usage: Consumed
+    usage: ProviderUsage
     failure: str | None = None
     completion: Said | None = None
     prompt: tuple[str, int] | None = None
@@ -134,7 +134,7 @@ def _prompt(prompt: tuple[str, int] | None) -> dict[str, str | int]:
     return {"langfuse.observation.prompt.name": prompt[0], "langfuse.observation.prompt.version": prompt[1]}
 
 
-def _used(usage: Consumed) -> dict[str, int | float | str]:
+def _used(usage: ProviderUsage) -> dict[str, int | float | str]:
     """Tokens and dollars. Of a request without an answer neither is known: it may have been paid for all the same."""
     if not usage.input_tokens and not usage.output_tokens:
         return {}

@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
 
-from sidejudge.integrations.memory_queue import MemoryQueue
+from sidejudge.integrations.otel_events.memory_queue import MemoryQueue
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from sidejudge.integrations.consumed import Consumed
+from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.scoring.status.snapshots import CIRCUITS, JudgeSnapshot
 
 from . import families as f
@@ -37,7 +37,7 @@ class AttemptedRequest(Protocol):
     @property
     def duration_s(self) -> float: ...
     @property
-    def usage(self) -> Consumed: ...
+    def usage(self) -> ProviderUsage: ...
     @property
     def failure(self) -> str | None: ...
 

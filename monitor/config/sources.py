@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from sidejudge.integrations.addresses import Credentials
-from sidejudge.integrations.mapped_fields import MappedField
+from sidejudge.integrations.raw import MappedField
 
 from .langfuse import LangfuseSource
 from .section import GIVEN_AS_LIST, Section

@@ -23,8 +23,16 @@ from msgspec.structs import replace
 
 from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.decode import UndecodableError
-from sidejudge.integrations.otlp.wire.kept import by_span, decode_chunk, decode_kept, joined
-from sidejudge.integrations.packed_spans import PackedPart, Part, pack, unpack
+from sidejudge.integrations.otlp.wire.kept import (
+    PackedPart,
+    Part,
+    by_span,
+    decode_chunk,
+    decode_kept,
+    joined,
+    pack,
+    unpack,
+)
 from sidejudge.integrations.raw import AttributeValue, RawLogRecord, RawSpan
 from sidejudge.integrations.store.contents import WaitingContents
 from sidejudge.integrations.store.sqlite import Store, StoreError

@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.client import Langfuse, encoded
 from sidejudge.integrations.langfuse.datasets import NewDatasetItem, dataset_exists, item_id, make_dataset, put_item
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
-from sidejudge.integrations.packed_spans import PackedSpansError
+from sidejudge.integrations.otlp.wire.kept import PackedSpansError
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import FailureDatasetSection

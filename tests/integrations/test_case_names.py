@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from sidejudge.integrations.case_names import OTHER_NAMES
-from sidejudge.integrations.cases import CaseError, read_case, read_case_with_remarks
+from sidejudge.integrations.cases import OTHER_NAMES, CaseError, read_case, read_case_with_remarks
 from sidejudge.scoring.trace.span import ToolCall
 
 DEEPEVAL = {

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Receipt
-from sidejudge.integrations.otlp.wire.varint import varint
+from sidejudge.integrations.otlp.wire.schema import varint
 from sidejudge.scoring.errors import SidejudgeError
 
 CODES: Final = {400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 413: 8, 415: 12, 429: 8, 502: 14, 503: 14, 504: 14}

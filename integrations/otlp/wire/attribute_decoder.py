@@ -17,9 +17,8 @@ from typing import Any, Final, TypeVar
 
 from sidejudge.integrations.raw import AttributeValue
 
-from .schema import classes
+from .schema import classes, varint
 from .values import any_value
-from .varint import varint
 
 _SHORT: Final = 96
 """Bytes of a key-value up to which it is remembered; longer ones seldom repeat."""

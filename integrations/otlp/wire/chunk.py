@@ -16,11 +16,14 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from sidejudge.scoring.trace.loop_guard import OWN_SCOPE, is_own
 from sidejudge.scoring.trace.record import record
 
 from .kept import LOGS
 from .schema import classes
 from .tracestate import NEVER, hashed_randomness, randomness
+
+_OWN_SCOPE: Final = OWN_SCOPE.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,24 @@ class ChunkOrigin:
         if not trace_state:
             return trace_id[-7:] >= self.floor
         return randomness(trace_id, trace_state) >= self.threshold
+
+    def is_own(self, scope: bytes) -> bool:
+        """Whether the items of this resource and this scope (its bytes) are a monitor's own telemetry.
+
+        A monitor may receive its own: its exporter points at it, or a Collector sends everything everywhere. It is
+        neither kept nor sampled, because judging it would create further telemetry without end.
+        """
+        if _OWN_SCOPE in scope and _named(scope) == _OWN_SCOPE:
+            return is_own(service=self.service, scope=OWN_SCOPE)
+        return is_own(service=self.service)
+
+
+def _named(scope: bytes) -> bytes:
+    try:
+        name: bytes = classes("complete")["Scope"].FromString(scope).name
+    except DecodeError:
+        return b""
+    return name
 
 
 @record(frozen=True, slots=True, kw_only=False)

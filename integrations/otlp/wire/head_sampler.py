@@ -21,7 +21,6 @@ from google.protobuf.message import DecodeError
 from .bounds import WorkBudget
 from .chunk import ChunkOrigin
 from .layout import ROW, Bounds, Place, field, last, row, scopes
-from .own_telemetry import is_own_telemetry
 from .receipt import Admit, Split
 from .schema import classes
 
@@ -71,7 +70,7 @@ class HeadSampler:
             if origin is None or number != of:
                 origin, of = admit(resource), number
                 ids = dropped.setdefault(origin, set())
-            own = is_own_telemetry(origin, scope)
+            own = origin.is_own(scope)
             drawn: list[tuple[bytes, int, int]] = []
             others: list[Bounds] = []
             if own or (explicit and origin.threshold and not origin.hash_key):

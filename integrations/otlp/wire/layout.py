@@ -18,8 +18,7 @@ from google.protobuf.message import DecodeError
 from sidejudge.scoring.errors import SidejudgeError
 
 from .bounds import OverBudget, WorkBudget
-from .schema import classes
-from .varint import varint
+from .schema import classes, varint
 
 FIRST, ROW, LAST = b"\n\x12\x1a"
 """Tags of fields 1 to 3: the description of a resource or scope, its items, its schema URL. A length follows each."""

@@ -5,14 +5,16 @@ The outcome of a request's spans, and the message about it for the sender.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
+
+from google.protobuf.message import DecodeError
 
 from sidejudge.scoring.errors import SidejudgeError
 
 from .chunk import Chunk, ChunkOrigin
-from .own_telemetry import traces_of
+from .schema import classes
 
 Encoding: TypeAlias = Literal["protobuf", "json"]
 """The two encodings of an OTLP request."""
@@ -107,7 +109,7 @@ class Split:
         """Count a monitor's own spans."""
         self.spans += len(spans)
         self.own += len(spans)
-        self.own_traces.setdefault(origin, set()).update(traces_of(spans))
+        self.own_traces.setdefault(origin, set()).update(_traces_of(spans))
 
     @property
     def message(self) -> str:
@@ -121,6 +123,17 @@ class Split:
         if self.crowded:
             parts.append(f"{self.crowded} spans of too many traces under too large a resource; send smaller batches")
         return "; ".join(parts)
+
+
+def _traces_of(spans: Iterable[bytes]) -> set[bytes]:
+    """The ids of the traces of spans (their bytes), without those that cannot be read."""
+    found: set[bytes] = set()
+    for span in spans:
+        try:
+            found.add(classes("complete")["Ids"].FromString(span).trace_id)
+        except DecodeError:
+            continue
+    return {trace_id for trace_id in found if len(trace_id) == 16 and trace_id.strip(b"\0")}
 
 
 Admit: TypeAlias = Callable[[bytes], ChunkOrigin]

@@ -19,7 +19,6 @@ from .encode import encode_resource, encode_scope, encode_span
 from .head_sampler import Kept
 from .json_values import identifier, mapping, objects, text
 from .layout import MOST_PARTS, Place
-from .own_telemetry import is_own_telemetry
 from .receipt import Admit, Split, Undecodable
 from .request import COPIED, keep
 from .schema import classes
@@ -65,7 +64,7 @@ def _sample_all(request: dict[str, Json], admit: Admit, kept: Kept, result: Spli
             scope = encode_scope(mapping(scope_spans.get("scope")))
             place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
             spans = objects(scope_spans.get("spans"))
-            if is_own_telemetry(origin, scope):
+            if origin.is_own(scope):
                 result.pass_over([_ids_alone(span) for span in spans], origin)
                 continue
             held: dict[bytes, list[bytes]] = {}

@@ -26,7 +26,6 @@ from .decode_logs import read_json_record, read_record
 from .encode import encode_log_record, encode_resource, encode_scope
 from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual
-from .own_telemetry import is_own_telemetry
 from .receipt import Admit, Undecodable
 from .request_json import VALUE_BYTES, Parts, load
 from .schema import classes
@@ -130,7 +129,7 @@ def _split(body: bytes, admit: Admit, budget: WorkBudget | None) -> LogSplit:
         origin = admit(resource)
         records, at = row(body, start, end, _MOST, budget)
         last(body, at, end)
-        if is_own_telemetry(origin, scope):
+        if origin.is_own(scope):
             sampler.pass_over(len(records))
         else:
             _sample((body[start:end] for start, end in records), origin, sampler)
@@ -178,7 +177,7 @@ def split_logs_json(body: bytes, admit: Admit, budget: WorkBudget | None = None)
             origin = admit(encode_resource(mapping(resource_logs.get("resource"))))
             for scope_logs in parts.of(resource_logs.get("scopeLogs")):
                 records = list(objects(scope_logs.get("logRecords")))
-                if is_own_telemetry(origin, encode_scope(mapping(scope_logs.get("scope")))):
+                if origin.is_own(encode_scope(mapping(scope_logs.get("scope")))):
                     sampler.pass_over(len(records))
                     continue
                 for record in records:

@@ -120,3 +120,12 @@ def _fields(view: View, message: str) -> list[tuple[str, str, int, bool]]:
         if path not in _UNREAD or view in ("envelope", "complete"):
             fields.append((name, "bytes" if path in _AS_BYTES[view] else kind, int(number), field[0] == "*"))
     return fields
+
+
+def varint(number: int) -> bytes:
+    """Encode a whole number, not negative, as protobuf's varint."""
+    written = b""
+    while number > 0x7F:
+        written += bytes((number & 0x7F | 0x80,))
+        number >>= 7
+    return written + bytes((number,))

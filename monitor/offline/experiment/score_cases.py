@@ -18,8 +18,7 @@ from math import isnan
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, cast, overload, runtime_checkable
 
-from sidejudge.integrations.case_names import in_our_names
-from sidejudge.integrations.cases import CaseError, FieldError, case_of
+from sidejudge.integrations.cases import CaseError, FieldError, case_of, in_our_names
 from sidejudge.monitor.config import Config
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical

@@ -8,8 +8,7 @@ import sqlite3
 import pytest
 
 from sidejudge.integrations.otlp.wire.chunk import decoded_size
-from sidejudge.integrations.otlp.wire.kept import by_span
-from sidejudge.integrations.packed_spans import PackedPart, PackedSpansError, pack, unpack
+from sidejudge.integrations.otlp.wire.kept import PackedPart, PackedSpansError, by_span, pack, unpack
 from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
 from sidejudge.monitor.config import ConfigError
 from sidejudge.monitor.deliver.kept_contents import (
