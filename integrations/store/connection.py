@@ -1,10 +1,9 @@
-"""Connections to the store's file, and the version of its schema.
-
-The SQL of the store, read from the files beside this one.
-"""
+"""Connections to the store's file, its lock, and the version of its schema; the SQL is in the files beside this one."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from .errors import SearchTooLong, StoreCorrupt, changed, explain
+from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, explain
 
 VERSION: Final = 15
 """Version of the schema, kept in the file's ``user_version``."""
@@ -109,3 +108,53 @@ def bounded_read(path: Path) -> Iterator[sqlite3.Connection]:
                 raise
             narrower = "narrow it by time, service or rubric"
             raise SearchTooLong(f"the search took longer than {_LONGEST_S:g} s; {narrower}") from None
+
+
+class Lock:
+    """One monitor a store: two would each judge what the other took in.
+
+    Held from construction to ``release``, or until the process ends in whatever way: no stale lock stays behind.
+    """
+
+    def __init__(self, store: Path) -> None:
+        # A link to a store is that store.
+        self._store, self._path = store, Path(os.path.realpath(store) + ".lock")
+        self._file: int | None = self._acquire()
+
+    def _acquire(self) -> int:
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            cause = f"{self._path.name} cannot be made ({error.strerror})"
+            raise StoreUnavailable(f"store {self._store}: {cause}") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise StoreUnavailable(
+                f"store {self._store}: another monitor uses it\nstop that one, or set store.path to another file"
+            ) from None
+        return file
+
+    def check(self) -> None:
+        """Whether the lock is still what others look at. One whose file was removed is taken again.
+
+        Raises ``StoreUnavailable`` where another monitor took it meanwhile: of two, the later one goes on.
+        """
+        if self._file is None:
+            return
+        try:
+            if os.path.samestat(os.fstat(self._file), self._path.stat()):
+                return
+        except FileNotFoundError:
+            pass
+        taken = self._acquire()
+        os.close(self._file)
+        self._file = taken
+
+    def release(self) -> None:
+        """Let another monitor have the store; idempotent."""
+        # Closed twice, the number may by then be somebody else's file.
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from .archive import opened
+from .connection import Lock
 from .errors import StoreUnavailable
-from .lock import Lock
 from .notification_outbox import Entry, put_entries
 
 SAMPLE: Final = "drift\x1fprompt/"

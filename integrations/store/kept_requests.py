@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from .connection import connect, identity, reading
+from .connection import Lock, connect, identity, reading
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .health import StoreHealth, give_back
-from .lock import Lock
 from .writer import Writer
 
 _SCHEMA: Final = """

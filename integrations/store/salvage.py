@@ -27,9 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
-from .connection import VERSION, connect, migrate
+from .connection import VERSION, Lock, connect, migrate
 from .errors import BROKEN, StoreError, explain
-from .lock import Lock
 from .part import with_checksum
 
 _MAGIC: Final = b"SQLite format 3\x00"

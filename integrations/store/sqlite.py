@@ -24,21 +24,18 @@ from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
 from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
-from .connection import connect, identity, migrate, queries, reading
+from .connection import Lock, connect, identity, migrate, queries, reading
 from .contents import ContentsTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
-from .finishing import finish
 from .health import SLICE, Capacity, StoreHealth, give_back, purge_some
 from .judge_calls import JudgeCallTable
 from .late_references import LateReferenceTable
-from .lock import Lock
 from .lru import JudgeCacheTable, Lru
-from .memory import KeyValueTable
 from .notification_outbox import NotificationOutbox
 from .outbox import Outbox
-from .part import as_written, with_checksum
+from .part import KeyValueTable, as_written, with_checksum
 from .pulled import Pulled
-from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, id_bytes, json_text
+from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, finish, id_bytes, json_text
 from .untaken import Untaken, mark
 from .writer import Writer
 

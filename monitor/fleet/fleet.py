@@ -27,7 +27,7 @@ from sidejudge.integrations.postgres.errors import DatabaseAway, DatabaseError, 
 from sidejudge.integrations.postgres.leases import Lease, Leases
 from sidejudge.integrations.postgres.schema import SchemaVersion
 from sidejudge.integrations.postgres.shared import MonitorRow, claim_within
-from sidejudge.integrations.store.memory import KeyValueRoom
+from sidejudge.integrations.store.part import KeyValueRoom
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.scoring.status.snapshots import FleetSnapshot, FleetState
 

@@ -1,4 +1,4 @@
-"""Decode an export request into raw spans; lenient towards odd texts and values, strict towards damage."""
+"""Decode export requests into raw spans or log records; lenient towards odd texts and values, strict towards damage."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawLogRecord, RawSpan
 from sidejudge.scoring.errors import SidejudgeError
 
-from .attribute_decoder import decode_attributes
 from .schema import classes
-from .values import attributes, opaque_attributes, text
+from .values import any_value, attributes, decode_attributes, opaque_attributes, opaque_value, text
 
 NO_TRACE, NO_SPAN = bytes(16), bytes(8)
 """All-zero ids are invalid (OpenTelemetry trace API): a span under one belongs nowhere."""
@@ -88,25 +87,25 @@ _scope = lru_cache(maxsize=_MOST)(_read_scope)
 
 
 def _decode_whole(payload: bytes) -> Decoded:
-    """Second try: anything that protobuf can parse."""
+    """Second try: anything that protobuf can parse. Third, each value by itself (``_opaque``)."""
     request: Any = classes("whole")["Request"]()
     try:
         request.ParseFromString(payload)
     except DecodeError:
-        return _decode_deep(payload)
+        return _walk(_opaque(payload, "Request", "trace"), opaque_attributes)
     return _walk(request, attributes)
 
 
-def _decode_deep(payload: bytes) -> Decoded:
-    """Third try, each value by itself: one value nested beyond protobuf's limit must not cost the request."""
-    request: Any = classes("opaque")["Request"]()
+def _opaque(payload: bytes, message: str, what: str) -> Any:
+    """The request with values as bytes: one that is nested beyond protobuf's limit must not cost all of it."""
+    request: Any = classes("opaque")[message]()
     try:
         request.ParseFromString(payload)
     except DecodeError as error:
         raise UndecodableError(
-            f"not an OTLP trace request, or a damaged one ({len(payload)} bytes of protobuf)"
+            f"not an OTLP {what} request, or a damaged one ({len(payload)} bytes of protobuf)"
         ) from error
-    return _walk(request, opaque_attributes)
+    return request
 
 
 def _walk(request: Any, read: Read) -> Decoded:
@@ -154,3 +153,39 @@ def _span(span: Any, read: Read, resource: Mapping[str, AttributeValue], scope: 
 
 def _event(event: Any, read: Read) -> RawEvent:
     return RawEvent(name=text(event.name), time_ns=event.time, attributes=read(event.attributes))
+
+
+def decode_logs(payload: bytes) -> list[RawLogRecord]:
+    """Read a protobuf ``ExportLogsServiceRequest``. Raises ``UndecodableError`` when it is none."""
+    request: Any = classes("whole")["LogRequest"]()
+    try:
+        request.ParseFromString(payload)
+    except DecodeError:
+        return [read_record(record) for record in _records(_opaque(payload, "LogRequest", "logs"))]
+    return [
+        read_record(record, (attributes(record.attributes), any_value(record.body))) for record in _records(request)
+    ]
+
+
+def _records(request: Any) -> list[Any]:
+    return [r for resource in request.resource_logs for scope in resource.scope_logs for r in scope.log_records]
+
+
+def read_record(record: Any, read: tuple[dict[str, AttributeValue], AttributeValue] | None = None) -> RawLogRecord:
+    """A record with its attributes and body as they were ``read``; None: one of the ``opaque`` view, read here."""
+    found, body = read or (opaque_attributes(record.attributes), opaque_value(record.body))
+    trace_id, span_id = record.trace_id, record.span_id
+    return RawLogRecord(
+        trace_id=trace_id.hex() if len(trace_id) == 16 and trace_id != NO_TRACE else None,
+        span_id=span_id.hex() if len(span_id) == 8 and span_id != NO_SPAN else None,
+        time_ns=record.time or record.observed,
+        event=text(record.event_name) or event_named(found),
+        body=body,
+        attributes=found,
+    )
+
+
+def event_named(found: Mapping[str, AttributeValue]) -> str:
+    """Return the event's name from the attribute that held it before log records had a field for it."""
+    name = found.get("event.name")
+    return name if isinstance(name, str) else ""

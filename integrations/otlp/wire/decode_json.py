@@ -1,4 +1,4 @@
-"""Decode OTLP/JSON into raw spans: ids in hex, integers as texts or numbers, unknown fields ignored.
+"""Decode OTLP/JSON into raw spans and log records: ids in hex, integers as texts or numbers, unknown fields ignored.
 
 JSON in pieces: a body of many values parsed span by span, so that other threads have their turn in between.
 
@@ -8,6 +8,7 @@ is cut where its spans (or log records) begin and end, each piece is parsed by i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import secrets
@@ -16,11 +17,11 @@ from typing import Final
 
 import orjson
 
-from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawLogRecord, RawSpan
 from sidejudge.scoring.trace.span import Json
 
-from .decode import Decoded, UndecodableError
-from .json_values import attributes, enum, identifier, integer, mapping, objects, scrub, text
+from .decode import Decoded, UndecodableError, event_named
+from .json_values import any_value, attributes, enum, identifier, integer, mapping, objects, scrub, text
 
 UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError)
 """Errors of a value that cannot be read: a truth value as a time, base64 that is not ASCII, a text nested too far."""
@@ -183,3 +184,33 @@ def _joined(value: Json, mark: str, pieces: list[Json]) -> Json:
     if isinstance(number, int):
         return pieces[number]
     return {key: _joined(each, mark, pieces) for key, each in value.items()}
+
+
+def decode_logs_json(payload: bytes) -> list[RawLogRecord]:
+    """Read an ``ExportLogsServiceRequest`` in OTLP's JSON encoding; records that cannot be read are left out.
+
+    Raises ``UndecodableError`` when it is no such request.
+    """
+    request = load_object(payload)
+    if "resourceLogs" not in request and request:
+        raise UndecodableError("not an OTLP/JSON logs request: there is no resourceLogs")
+    found: list[RawLogRecord] = []
+    for resource in objects(request.get("resourceLogs")):
+        for scope in objects(resource.get("scopeLogs")):
+            for record in objects(scope.get("logRecords")):
+                with contextlib.suppress(*UNREADABLE):
+                    found.append(read_json_record(record))
+    return found
+
+
+def read_json_record(record: dict[str, Json]) -> RawLogRecord:
+    """A record in OTLP's JSON encoding; raises one of ``UNREADABLE`` for one that cannot be read."""
+    found = attributes(record.get("attributes"))
+    return RawLogRecord(
+        trace_id=identifier(record.get("traceId"), 16),
+        span_id=identifier(record.get("spanId"), 8),
+        time_ns=integer(record.get("timeUnixNano")) or integer(record.get("observedTimeUnixNano")),
+        event=text(record.get("eventName")) or event_named(found),
+        body=any_value(record.get("body")),
+        attributes=found,
+    )

@@ -21,8 +21,7 @@ from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .decode import UndecodableError, decode_spans
-from .decode_logs import decode_logs
+from .decode import UndecodableError, decode_logs, decode_spans
 from .schema import classes
 
 _REPEATED: Final = 16 * 2**10

@@ -18,9 +18,8 @@ from sidejudge.integrations.contents_in_logs import join
 from sidejudge.integrations.raw import RawLogRecord, RawSpan
 from sidejudge.scoring.errors import SidejudgeError
 
-from .decode import Decoded, UndecodableError, decode
-from .decode_json import decode_json, load_object
-from .decode_logs import decode_logs, decode_logs_json
+from .decode import Decoded, UndecodableError, decode, decode_logs
+from .decode_json import decode_json, decode_logs_json, load_object
 
 _GZIP = b"\x1f\x8b"
 

@@ -21,8 +21,8 @@ from sidejudge.scoring.trace.span import Json
 from . import bounds
 from .bounds import WorkBudget
 from .chunk import Chunk, ChunkOrigin
-from .decode_json import UNREADABLE
-from .decode_logs import read_json_record, read_record
+from .decode import read_record
+from .decode_json import UNREADABLE, read_json_record
 from .encode import encode_log_record, encode_resource, encode_scope
 from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual

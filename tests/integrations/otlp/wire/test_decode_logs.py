@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from sidejudge.integrations.otlp.wire.decode import UndecodableError
-from sidejudge.integrations.otlp.wire.decode_logs import decode_logs, decode_logs_json
+from sidejudge.integrations.otlp.wire.decode import UndecodableError, decode_logs
+from sidejudge.integrations.otlp.wire.decode_json import decode_logs_json
 
 
 def _request(depth: int = 1) -> bytes:

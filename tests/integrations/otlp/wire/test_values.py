@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 
-from sidejudge.integrations.otlp.wire.attribute_decoder import decode_attributes
 from sidejudge.integrations.otlp.wire.decode import UndecodableError, decode
 from sidejudge.integrations.otlp.wire.schema import classes
-from sidejudge.integrations.otlp.wire.values import attributes
+from sidejudge.integrations.otlp.wire.values import attributes, decode_attributes
 
 values = st.one_of(
     st.builds(AnyValue),
