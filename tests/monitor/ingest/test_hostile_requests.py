@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 
-from sidejudge.integrations.otlp.wire.varint import varint
+from sidejudge.integrations.otlp.wire.schema import varint
 from tests.otlp_requests import LOW, S, request, span, trace
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
