@@ -43,7 +43,7 @@ def why_not(error: BaseException) -> str:
 
 
 def port_of(url: str) -> int:
-    """The port of an address, or that of its scheme."""
+    """The port of an address; without one, the default port of its scheme."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 

@@ -43,7 +43,7 @@ def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawS
 
     So is a record without a name that shows contents by its shape. Records of other spans, plain log lines, and records
     that were delivered twice are left out. An evaluation
-    that names no span is that of the model call whose response it names, else of the trace's root.
+    that names no span belongs to the model call whose response it names, else to the trace's root.
     """
     spans = list(spans)
     by_span: dict[tuple[str, str], list[RawEvent]] = {}
@@ -77,7 +77,7 @@ def is_message(entries: Mapping[str, AttributeValue]) -> bool:
 
 
 def is_call(entries: Mapping[str, AttributeValue]) -> bool:
-    """Whether a map is a call of a tool: its name, and a map of what it is given; the definition of one is none."""
+    """Whether a map is a call of a tool: its name and its arguments. The definition of a tool is no call."""
     if "description" in entries or _CALLED.isdisjoint(entries):
         return False
     given = _GIVEN | {"arguments"} if not _TOOLS.isdisjoint(entries) else {"arguments"}
@@ -112,7 +112,7 @@ def _event(record: RawLogRecord) -> RawEvent:
 
 
 def _entries(record: RawLogRecord) -> dict[str, AttributeValue]:
-    """A body that is a map, as one or as JSON text, is what a span event has as attributes."""
+    """The attributes of a record and, if its body is a map or the JSON of one, the entries of the body."""
     body = record.body
     entries: object = decoded(body) if isinstance(body, str) else body
     if not isinstance(entries, dict):

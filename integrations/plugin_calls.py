@@ -24,7 +24,7 @@ _LIMIT: Final = 300
 
 
 class PluginObject:
-    """An object that ``factory(**arguments)`` makes at the first call, of which one method is called.
+    """One method of an object that ``factory(**arguments)`` makes at the first call.
 
     Args:
         name: What it is called in messages.

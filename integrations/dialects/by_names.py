@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _MOST, _MOST_NAMES, _LONGEST = 512, 256, 8192
-"""Sets of names that are remembered, and of one of them the names and their characters altogether."""
+"""Limits: sets of names that are remembered, names in one set, and characters of all its names."""
 
 Answer = TypeVar("Answer")
 

@@ -28,7 +28,7 @@ _REMEMBERED: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """How a field is read, and the keys that may hold it, the most trusted first; of usage, those of each count."""
+    """How a field is read, and the keys that may hold it, the most trusted first; usage has keys for each count."""
 
     read: Callable[..., object]
     keys: tuple[Keys, ...]
@@ -80,7 +80,7 @@ class Fields:
         return cast("SpanFields", found)  # each source reads what its field holds; no type states that
 
     def _among(self, names: Keys) -> tuple[tuple[str, Callable[..., object], tuple[str | Keys, ...]], ...]:
-        """The fields that attributes of these names may hold, with those of their keys that are there."""
+        """The fields that attributes of these names may hold, each with the keys that are present."""
         found = []
         for field, source in self._fields.items():
             keys = tuple(tuple(key for key in group if key in names) for group in source.keys)

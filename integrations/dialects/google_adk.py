@@ -25,7 +25,7 @@ SWITCH = (
 
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _RUN = re.compile(r"agent_run \[(.+)\]")
-"""What older versions call the run of an agent, of which they report nothing else."""
+"""The name that older versions give the run of an agent; they report nothing else about it."""
 _MERGED = "(merged tools)"
 """What ADK names, beside the spans of tools that ran side by side, the one in which it puts their results together."""
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"

@@ -32,7 +32,7 @@ _PRINTED = ("{'", "[{'", "['")
 """How most texts begin that Python printed, and none in JSON."""
 _WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 _REMEMBERED = range(100, 65_536)
-"""Lengths of texts of which it pays, and does not cost too much memory, to keep what was read of them for a while."""
+"""Lengths of texts whose decoded value is kept for a while: shorter ones are quick to read, longer ones take memory."""
 
 
 def loads(text: str, *, scalars: bool = False) -> Json:

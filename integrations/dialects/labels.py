@@ -68,7 +68,7 @@ _MAP = re.compile(r"(?:[\w-]+[.:])+metadata")
 _ANY_SESSION = re.compile(r"(?:.*[.:])?(?:(?:session|conversation)[._]?id|thread_?id)", re.IGNORECASE)
 _ANY_USER = re.compile(r"(?:.*[.:])?(?:end)?user[._]?id", re.IGNORECASE)
 _OF_SYSTEM = re.compile(r"(?:process|host|os|db|messaging|container|http|net|rpc|server|client|mcp)\.")
-"""Namespaces whose ids are not those of an application's users and sessions."""
+"""Namespaces whose ids do not identify an application's users and sessions."""
 _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
 _TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
 _CONTEXT = frozenset((*_SESSION, *_USER))
@@ -136,7 +136,7 @@ def _among(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _alike(keys: tuple[str, ...], field: TraceLabel) -> tuple[str, ...]:
-    """Keys of unknown clients that end as those of a session or of a user do."""
+    """Keys of unknown clients that end like the key of a session or of a user."""
     form = {"session_id": _ANY_SESSION, "user_id": _ANY_USER}.get(field)
     return () if form is None else tuple(key for key in keys if form.fullmatch(key) and not _OF_SYSTEM.match(key))
 

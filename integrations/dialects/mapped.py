@@ -1,7 +1,7 @@
 """Attributes that a person says the meaning of: ``sources.attributes`` of the configuration, from names to fields.
 
-What a person says goes before what a dialect reads and what shapes show. A name is that of an attribute, or of one of
-an event as it is reported where it was not understood: ``event acme.answer: body``.
+A mapping by hand takes precedence over what a dialect reads and what shapes show. A name is the name of an attribute,
+or names an attribute of an event as the report of unread contents does: ``event acme.answer: body``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _mapped: Mapping[str, MappedField] = {}
 
 
 def map_attributes(fields: Mapping[str, MappedField]) -> None:
-    """Put these names into force, in place of those before; the first name that a span has gives a field."""
+    """Replace the mapping. Of several names for one field, the first that a span has counts."""
     global _mapped  # noqa: PLW0603  # set when a process starts, and when its configuration is read again
     _mapped = dict(fields)
 

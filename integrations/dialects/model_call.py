@@ -153,7 +153,7 @@ def _first_token_s(raw: RawSpan, keys: tuple[str, ...]) -> tuple[float, str] | N
 
 
 def _definitions(key: str, value: AttributeValue) -> tuple[str, ...]:
-    """The definitions as texts, undecoded: who needs them reads each distinct text once."""
+    """The definitions as texts, not decoded: a later reader decodes each distinct text once."""
     if isinstance(value, list):
         texts = [item if isinstance(item, str) else _json(item) for item in value]
         return tuple(texts[:_MOST_TOOLS])

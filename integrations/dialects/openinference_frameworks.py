@@ -192,7 +192,7 @@ def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
 
 
 def _own_graph(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> None:
-    """An agent's name that is its caller's gives way to that of the graph."""
+    """Replace the agent's name by the name of the graph, where it is the caller's name."""
     metadata = unwrap.entries(reading.attributes.get("metadata"))
     if "langgraph_node" not in metadata:
         return

@@ -19,12 +19,12 @@ _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_ERROR = 2000
 _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "0"})
-"""What clients write as ``error.type`` of what did not fail."""
+"""Values of ``error.type`` that clients write where nothing failed."""
 _CONTROL_FLOW = re.compile(r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 """An exception as Python prints it: ``ValueError('no such order')``."""
 _VAGUE: Final = re.compile(r"(?:Base)?Exception|Error|[a-z_0-9]+")
-"""A kind that names no class: that of all exceptions, or a client's own category (``tool_error``)."""
+"""A kind that names no particular class: the base of all exceptions, or a client's own category (``tool_error``)."""
 _CLASSED: Final = re.compile(r"\w+(?:Error|Exception)\b(?=[:(])")
 _STACK: Final = re.compile(r"(?P<message>.+?)\n\n(?P<kind>\w*Error): (?P=message)\n\s+at\s.*", re.DOTALL)
 """What LangChain JS writes of an error: its message, then its stack, which opens with class and message."""

@@ -28,7 +28,7 @@ INSTALL = "pip install 'sidejudge[embeddings]'"
 
 
 class EmbeddingError(SidejudgeError):
-    """No vectors came of it. ``remedy`` is what to do about it, empty where it may pass by itself.
+    """No vectors could be made. ``remedy`` says what to do; it is empty where the failure may pass by itself.
 
     ``of_texts``: other texts may fare better, so those that were given together may be tried one by one.
     """

@@ -83,7 +83,7 @@ class History:
         return merged
 
     def erase(self, names_row: Callable[[Mapping[str, object]], bool]) -> int:
-        """Remove the rows of all traces of which an outcome or a verdict is named; how many rows.
+        """Remove the rows of every trace with a named outcome or verdict; return the number of rows.
 
         ``names_row`` gets the record of each row. Every file is read, those of other writers too.
         """

@@ -36,7 +36,7 @@ def read_body(text: str) -> tuple[Mapping[str, Json], tuple[BodyShape, ...]]:
 
 
 def _joined(body: Mapping[str, Json]) -> Mapping[str, Json]:
-    """A response whose message is one text; that of parts is theirs, thoughts and pictures left out."""
+    """A response whose message is one text. Parts are joined to one, without thoughts and pictures."""
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     message = first.get("message") if isinstance(first, dict) else None

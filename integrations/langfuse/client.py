@@ -243,7 +243,7 @@ def encoded(body: object) -> bytes:
 
 
 class Connections:
-    """Clients by address and key: Langfuse limits requests by project, so all who ask one project share a budget."""
+    """Clients by address and key: Langfuse limits requests by project, so all users of one project share a budget."""
 
     def __init__(self, projects: Iterable[Access]) -> None:
         self._projects = list(projects)

@@ -26,7 +26,7 @@ MOST_IDS: Final = 50
 
 
 async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, fields: str = "") -> list[Row]:
-    """The rows of those scores that are stored, the latest first. At most ``MOST_IDS``.
+    """The stored rows of these scores, the latest first. At most ``MOST_IDS`` ids.
 
     ``fields`` are groups of fields of ``v3/scores``, as ``details``, which has the metadata; ``v2/scores`` gives all.
 
@@ -59,7 +59,7 @@ _NOTHING: Final = (None, "", "null")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingScore:
-    """A score that is stored. ``at_ns`` is its timestamp, which is that of its first version, ns since the epoch.
+    """A stored score. ``at_ns`` is its timestamp, set by its first version, in ns since the epoch.
 
     ``revision`` counts from 1; a score that names none is taken for the first.
     """
@@ -70,7 +70,7 @@ class ExistingScore:
 
     @property
     def written_ms(self) -> int:
-        """The time of the writing that is shown, ms since the epoch: that of the score where it is a first one."""
+        """When the shown version was written, in ms since the epoch; for a first version, the score's own time."""
         stated = instant_ns(_mapping(self.row.get("metadata")).get(WRITTEN))
         return (self.at_ns if stated is None else stated) // 10**6
 

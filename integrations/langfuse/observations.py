@@ -93,7 +93,7 @@ async def of_trace(langfuse: Langfuse, trace_id: str, *, window: Window | None =
 
 
 async def traces_of_session(langfuse: Langfuse, session_id: str, *, window: Window) -> set[str]:
-    """Ids of the traces of which a row that started within the window bears this session."""
+    """Ids of the traces with a row of this session that started within the window."""
     query = {"sessionId": session_id, **_between(window)}
     return {str(row.get("traceId")) async for page in _read(langfuse, query, "core", MOST_ROWS) for row in page}
 

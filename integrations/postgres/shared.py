@@ -31,7 +31,7 @@ class WindowRow(NamedTuple):
 
 
 class HandedState(NamedTuple):
-    """What the holder of a lease left. ``token`` is that of its writer."""
+    """State that the holder of a lease left. ``token`` is the writer's."""
 
     body: bytes
     token: int

@@ -43,7 +43,7 @@ def read_details(path: Path, trace_id: str) -> TraceDocument | None:
 
 
 def trace_document(trace_id: str, row: Sequence[Any], verdicts: Iterable[tuple[str]]) -> TraceDocument:
-    """The row of a trace and those of its verdicts as one object."""
+    """The row of a trace and the rows of its verdicts as one object."""
     details, reason, completion, revision, service, closed_ns = row
     known: TraceDocument = json.loads(_of_object(details))
     return {

@@ -51,7 +51,7 @@ class Erased:
 
 
 def held_traces(path: Path) -> Iterator[HeldTrace]:
-    """Every trace of which the store holds anything. Raises ``StoreUnavailable``."""
+    """Every trace that the store holds anything of. Raises ``StoreUnavailable``."""
     with opened(path, "rw", _PATIENCE_S) as connection:
         ids = [row[0] for row in connection.execute("SELECT trace_id FROM traces UNION SELECT trace_id FROM chunks")]
         for trace_id in ids:
@@ -69,7 +69,7 @@ def held_traces(path: Path) -> Iterator[HeldTrace]:
 
 
 def _sampled(connection: sqlite3.Connection, known: frozenset[bytes]) -> Iterator[HeldTrace]:
-    """Traces of which nothing is left but a prompt in the sample that watches the judge."""
+    """Traces with nothing left but a prompt in the sample for the drift watch."""
     for (text,) in connection.execute("SELECT value FROM kept WHERE name LIKE ?", (f"{SAMPLE}%",)):
         stated = json.loads(text)
         trace_id = bytes.fromhex(stated.get("trace_id", ""))

@@ -184,7 +184,7 @@ class KeptRequests:
         await self._writer.do(lambda connection: connection.execute(update, changed) and None)
 
     def first(self, lane: int, now_ns: int, after: int = 0) -> KeptRequest | None:
-        """The oldest request of a lane that may be sent now, of those behind number ``after``."""
+        """The oldest request of a lane that may be sent now and whose number is above ``after``."""
         with self._looking() as connection:
             row = connection.execute(_FIRST, (lane, now_ns, after)).fetchone()
         if row is None:

@@ -50,7 +50,7 @@ class LateReferenceTable(Part):
         return [DueRevision(trace_id=t, wanted=wanted, since_ns=since, attempts=n) for t, wanted, since, n in rows]
 
     def of(self, trace_id: bytes) -> PendingRevisions | None:
-        """How far a trace has come; None for one of which nothing is owed."""
+        """How far a trace has come; None where no re-evaluation is due."""
         rows = self._read("belated_of", (trace_id,))
         if not rows:
             return None

@@ -73,7 +73,7 @@ class PendingScore:
 
     @property
     def withdrawn(self) -> bool:
-        """Whether it is to be overwritten, and then deleted; its body is what stands there."""
+        """Whether it is to be overwritten, and then deleted; its body is the score as it stands there."""
         return self.body is not None and self.body.endswith(_WITHDRAWN)
 
 

@@ -1,6 +1,6 @@
 """Part: some of the store's tables with methods of their own, behind its one writer and its reading connection.
 
-Texts by name that are read at a start have checksums: one of which a byte changed is left out, not read as another.
+Texts by name that are read at a start have checksums: a text with a changed byte is left out.
 """
 
 from __future__ import annotations

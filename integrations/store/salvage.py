@@ -89,7 +89,7 @@ def _committed(log: Path, page: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _write_head(file: BinaryIO, empty: bytes, page: int) -> bool:
-    """Put the first page of an empty store in place of that of a file, and the pages that it points to at the end."""
+    """Replace a file's first page by an empty store's, and append the pages that it points to."""
     pages = -(-file.seek(0, os.SEEK_END) // page)
     (last_root,) = struct.unpack_from(">I", empty, 52)
     misfits = 0
@@ -301,7 +301,7 @@ def _salvaged(path: Path) -> Salvaged:
 
 @contextmanager
 def _listing_tables(path: Path, empty: Path) -> Iterator[Path]:
-    """The file itself, or, where its list of tables cannot be read, a copy that has that of an empty store."""
+    """The file itself; where its list of tables cannot be read, a copy with the list of an empty store."""
     with suppress(sqlite3.DatabaseError), closing(_reading(path)) as connection:
         if len(connection.execute("SELECT sql FROM sqlite_schema").fetchall()):
             yield path

@@ -207,7 +207,7 @@ class Store:
         return self._read("completions", (limit,))
 
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
-        """The payloads of a trace in order of arrival, those of earlier revisions included."""
+        """The payloads of a trace in order of arrival, earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (id_bytes(trace_id),))]
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
@@ -264,7 +264,7 @@ class Store:
         return bool(self._read("holds_judged", (id_bytes(trace_id),)))
 
     def ended_and_purged(self, limit: int) -> list[bytes]:
-        """Traces that ended and of which no chunk is held any more: at most ``limit``, latest first."""
+        """Traces that ended and have no chunk left: at most ``limit``, latest first."""
         return [trace_id for (trace_id,) in self._read("ended_and_purged", (limit,))]
 
     def recover(self, trace_ids: Iterable[bytes] | None = None) -> Iterator[StoredChunk]:
@@ -293,7 +293,7 @@ class Store:
             connection.close()
 
     def open_traces(self) -> set[bytes]:
-        """Ids of the traces of which something waits to be evaluated."""
+        """Ids of the traces with chunks that wait to be evaluated."""
         return {chunk.trace_id for chunk in self.recover() if not chunk.done}
 
     def details(self, trace_id: bytes | str) -> TraceDocument | None:
@@ -382,7 +382,7 @@ class Store:
             return None if known is None else json.loads(known)
 
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
-        """Remember what was found out, in place of what was known before."""
+        """Keep a finding under a name; it replaces the earlier one."""
         await self._writer.do(
             lambda connection: connection.execute(self._sql["fact_put"], with_checksum(name, json_text(value))) and None
         )

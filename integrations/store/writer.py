@@ -73,7 +73,7 @@ class Writer:
         return job.result
 
     async def do_each(self, works: Sequence[Work]) -> list[StoreError | None]:
-        """Run several, each of which is committed or refused on its own; why each was refused, None where it was not.
+        """Run several, each committed or refused on its own. Returns why each was refused, None where it was committed.
 
         They cost one visit, and as a rule one transaction. Raises ``StoreUnavailable`` where the store is closed.
         """

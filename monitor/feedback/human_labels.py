@@ -214,7 +214,7 @@ class HumanLabels:
         self._read_ns, self._project = None, project
 
     async def _sweep(self, server: LangfuseServer, from_ns: int, until_ns: int) -> None:
-        """Read one day of what is older again."""
+        """Read one earlier day again."""
         if until_ns <= from_ns:
             return
         start_ns = self._swept_ns if from_ns <= self._swept_ns < until_ns else from_ns

@@ -29,7 +29,7 @@ LET_GO: Final = 0.1
 _LATEST: Final = 200
 _ENOUGH: Final = 100
 _NO_EVIDENCE: Final = ("pressure", "shutdown", "torn")
-"""Completions of traces that were closed before their spans had the time to come, and of those that a resize tore."""
+"""Completions that prove nothing: traces that were closed before their spans could come, or that a resize tore."""
 _BEHIND: Final = "behind several monitors, route by trace id (Collector: loadbalancing exporter, routing_key: traceID)"
 _REMEDIES: Final = {
     AnomalyKind.SPLIT_TRACES: (

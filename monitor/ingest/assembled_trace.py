@@ -46,7 +46,7 @@ class Closing:
 class AssembledTrace:
     """A trace that is open, or was closed within the late window.
 
-    ``ids`` are those of its spans, and ``missing`` those of parents that have not come.
+    ``ids`` are its spans' ids, ``missing`` the ids of parents that have not come.
     """
 
     origin: ChunkOrigin

@@ -44,7 +44,7 @@ from .trace_limits import TraceSize
 
 _SECOND: Final = 1_000_000_000
 LATE_TRACES: Final = 4
-"""Closed traces, and spans of them, that are remembered at most, as a multiple of those that may be open."""
+"""How many closed traces, and spans of them, are remembered, as a multiple of those that may be open."""
 
 
 class Arrival(StrEnum):
@@ -59,7 +59,7 @@ class Arrival(StrEnum):
     DUPLICATE = "duplicate"
     """All its spans are known: a client that got no answer sends again."""
     HELD = "held"
-    """Log records of a trace of which no span has come: they wait in the store, and are no trace by themselves."""
+    """Log records of a trace without a span so far: they wait in the store, and are no trace by themselves."""
     TOO_LATE = "too_late"
     """Its trace was closed longer ago than the late window."""
     TOO_LARGE = "too_large"

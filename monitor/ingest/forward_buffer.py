@@ -133,7 +133,7 @@ class ForwardBuffer:
         return self._store.oldest_ns if self._store is not None else None
 
     def snapshot(self) -> Buffered:
-        """What is kept, and what became of what was."""
+        """How much is kept, and how requests that were kept have ended."""
         store, oldest_ns = self._store, self.oldest_ns()
         return Buffered(
             works=store is not None, max_bytes=self._max_bytes,

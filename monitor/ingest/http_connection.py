@@ -93,7 +93,7 @@ class _ByAddress(Generic[_T]):
         return True
 
     def crowd(self) -> tuple[str, Iterable[_T]]:
-        """The address that has the most, and those of it."""
+        """The address with the most connections, and these connections."""
         return max(self._of.items(), key=lambda item: len(item[1]))
 
 

@@ -12,10 +12,10 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from sidejudge.integrations.otlp.wire.bounds import OverBudget, WorkBudget
 from sidejudge.integrations.otlp.wire.chunk import decoded_size
@@ -24,7 +24,7 @@ from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passa
 from sidejudge.integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from sidejudge.integrations.otlp.wire.request_json import split_json
 from sidejudge.integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
-from sidejudge.integrations.store.sqlite import StoredChunk, StoreError
+from sidejudge.integrations.store.sqlite import Store, StoredChunk, StoreError
 
 from .assembler import PASSED_OVER, Arrival, Assembler
 from .load_shedding import AdaptiveRate, LoadShedding
@@ -57,25 +57,6 @@ _RESOURCE_BYTES: Final = 4 << 20
 """Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
 _ENTRY_BYTES: Final = 200
 """What remembering one costs beside its own bytes."""
-
-
-class UntakenTraces(Protocol):
-    """The traces that upstream has not taken."""
-
-    async def took(self, trace_ids: Iterable[bytes]) -> None: ...
-
-
-class ChunkStore(Protocol):
-    """The part of a store that the intake uses."""
-
-    @property
-    def untaken(self) -> UntakenTraces: ...
-
-    async def append(self, chunks: Sequence[Chunk], received_ns: int, *, untaken: bool = False) -> None: ...
-    async def hold(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
-    def recover(self) -> Iterable[StoredChunk]: ...
-    def ended_and_purged(self, limit: int) -> Sequence[bytes]: ...
-    def completions(self, limit: int) -> Sequence[tuple[str | None, str]]: ...
 
 
 _Found = TypeVar("_Found", Split, LogSplit)
@@ -124,7 +105,7 @@ class Intake:
         self,
         *,
         sampler: Sampler,
-        store: ChunkStore,
+        store: Store,
         assembler: Assembler,
         outcomes: TraceOutcomes,
         limits: TraceLimits | None = None,
@@ -137,7 +118,7 @@ class Intake:
     ) -> None:
         self._sampler = sampler
         self.trust = sampler.trust
-        """What is believed of what traces state about how they were drawn."""
+        """Which of the traces' own sampling statements are believed."""
         self._states = sampler.trust.trusted is not None
         self._of_spans: dict[Encoding, _Splitter[Split]] = {
             "protobuf": partial(split, states=self._states),
@@ -213,7 +194,7 @@ class Intake:
         return Receipt()
 
     async def consume_logs(self, body: bytes, encoding: Encoding = "protobuf", _: Passage | None = None) -> Receipt:
-        """Take a decompressed request for log records, of which events of drawn traces are kept; raises likewise."""
+        """Take a decompressed request for log records and keep the events of drawn traces; raises likewise."""
         found = await self._split(body, encoding, _LOGS[encoding])
         if found.chunks:
             await self._keep(found.chunks)
@@ -304,7 +285,7 @@ class Intake:
             self._wake()
 
     def _fit(self, chunk: Chunk, fresh: list[tuple[Chunk, Fitted]], held: list[Fitted]) -> None:
-        """Decide what is kept of a chunk: as much as fits of what is drawn, into one of the lists."""
+        """Put the part of a chunk that is drawn and that fits into one of the lists."""
         arrival = self._assembler.classify(chunk)
         if arrival in PASSED_OVER:
             self._pass_over(chunk, arrival)

@@ -44,8 +44,8 @@ chosen id is drawn with the probability that is recorded, like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from sidejudge.integrations.otlp.wire.tracestate import (
     NEVER,
@@ -55,18 +55,17 @@ from sidejudge.integrations.otlp.wire.tracestate import (
     randomness,
     threshold,
 )
+from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.verdict.verdict import Selection
 
-from .upstream_trust import TrustedUpstream, UpstreamTrust
+from .upstream_trust import UpstreamTrust
 
 __all__ = [
     "NEVER",
     "Decision",
     "Sampler",
-    "SamplingPolicy",
-    "SamplingRule",
     "incoming_threshold",
     "probability",
     "random_bits",
@@ -84,44 +83,6 @@ def random_bits(trace_id: bytes, hash_key: bytes, trace_states: Iterable[str] = 
         return int.from_bytes(hashed_randomness(trace_id, hash_key), "big")
     stated = [randomness(trace_id, state) for state in trace_states if state]
     return min(stated) if stated else randomness(trace_id)
-
-
-class SamplingCondition(Protocol):
-    """Which traces a rule is for; ``needs_content`` when more than their resource must be read to decide."""
-
-    @property
-    def needs_content(self) -> bool: ...
-    def matches(self, case: Case) -> bool: ...
-
-
-class SamplingRule(Protocol):
-    """A sampling rule of the configuration: what ``match`` selects is kept at ``rate``."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def match(self) -> SamplingCondition: ...
-    @property
-    def rate(self) -> float: ...
-
-
-class SamplingPolicy(Protocol):
-    """The sampling part of the configuration: a base rate, rules, and what decides."""
-
-    @property
-    def rate(self) -> float | None:
-        """The base rate; None where it follows the traffic, unless something needs a fixed one."""
-
-    @property
-    def fixed_rate(self) -> float: ...
-    @property
-    def hash_key(self) -> bytes:
-        """The key of the hash of a trace id that decides; empty: the id itself does."""
-
-    @property
-    def rules(self) -> Sequence[SamplingRule]: ...
-    @property
-    def trust_upstream(self) -> TrustedUpstream | None: ...
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -159,11 +120,11 @@ class Decision:
 class Sampler:
     """Decides by the ``sampling`` section of the configuration."""
 
-    def __init__(self, config: SamplingPolicy, *, whatever: bool = False) -> None:
+    def __init__(self, config: SamplingSection, *, whatever: bool = False) -> None:
         """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
         self.hash_key: Final = config.hash_key
         self.trust: Final = UpstreamTrust(config.trust_upstream, independent=bool(self.hash_key))
-        """What is believed of what traces state about how they were drawn."""
+        """Which of the traces' own sampling statements are believed."""
         self._whatever = whatever
         self.adaptive: Final = config.rate is None and not config.rules and not whatever
         """Whether the base rate follows the traffic (``load_shedding.py``): then every trace passes here.
@@ -181,7 +142,7 @@ class Sampler:
         """The first pass, for a trace of whose spans nothing is known: whether any rule could keep it."""
         return random_bits(trace_id, self.hash_key) >= self.admission
 
-    def may_keep(self, trace_id: bytes, may_match: Callable[[SamplingRule], bool]) -> bool:
+    def may_keep(self, trace_id: bytes, may_match: Callable[[SamplingRuleSection], bool]) -> bool:
         """Between the passes: whether the second may keep it. ``may_match`` returns whether a rule may still match."""
         if self._whatever:
             return True

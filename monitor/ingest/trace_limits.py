@@ -16,7 +16,7 @@ from sidejudge.integrations.otlp.wire.layout import Place, last, pack, row, scop
 from sidejudge.integrations.otlp.wire.request import Chunk
 
 _HELD: Final = 50_000
-"""Traces of which only log records have come, and whose size is remembered."""
+"""Limit of traces with log records alone whose size is remembered."""
 
 
 class TraceSize(NamedTuple):

@@ -22,9 +22,10 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from sidejudge.integrations.otlp.wire.tracestate import NEVER, incoming_threshold, probability, randomness, threshold
+from sidejudge.monitor.config.sampling import TrustedUpstreamSection
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
@@ -55,15 +56,6 @@ _BINS: Final = 16
 _GENERATION: Final = 50_000
 
 
-class TrustedUpstream(Protocol):
-    """Whom the configuration believes: ``floor`` in (0, 1], ``max_share`` in (0, 1)."""
-
-    @property
-    def floor(self) -> float: ...
-    @property
-    def max_share(self) -> float: ...
-
-
 @dataclass(slots=True)
 class _Service:
     """What the latest traces of a service claimed, each fading. Weights are in traces that claim nothing."""
@@ -79,7 +71,7 @@ class _Service:
 class UpstreamTrust:
     """Decides on the claims of traces. ``trusted`` None: nobody is believed. Used by one thread at a time."""
 
-    def __init__(self, trusted: TrustedUpstream | None, *, independent: bool) -> None:
+    def __init__(self, trusted: TrustedUpstreamSection | None, *, independent: bool) -> None:
         """``independent``: what is drawn here is independent of what is drawn upstream, so probabilities multiply."""
         self.trusted, self._independent = trusted, independent
         self.disbelieved: Counter[Disbelief] = Counter()

@@ -43,7 +43,7 @@ _UNDECIDED: Final = (None, "no operation")
 """What a dialect notes of a kind that it did not decide."""
 _PLAIN_IN: Final = frozenset({"input", "inputs", "prompt", "question", "user"})
 _PLAIN_OUT: Final = frozenset({"output", "outputs", "completion", "answer", "bot", "assistant"})
-"""Words that are enough on a span of which nothing else is known; a ``response`` may be that of any server."""
+"""Words that are enough on an otherwise unknown span. ``response`` is not among them: any server has one."""
 _OF_TOOLS: Final = frozenset({"arguments", "args", "result", "observation"})
 _OF_A_CALL: Final = frozenset({"tool", "call", "function", "action", "invocation"})
 _NODES: Final = ("workflow", "nodes")
@@ -65,7 +65,7 @@ _CERTAIN_KINDS: Final = frozenset(
 _RUNNING: Final = frozenset({
     "invoke", "run", "call", "execute", "start", "ask", "use", "agent", "tool", "function", "step", "task", "node",
 })  # fmt: skip
-"""What a span's name says beside the name of what it ran."""
+"""Words of a span's name beside the name of the agent or tool that it ran."""
 _RUNS: Final = frozenset({"agent", "run", "invoke", "execute", "start", "session"})
 _LONGEST_NAME: Final = 200
 _NAME: Final = re.compile(r"[^./:\\()]+")
@@ -237,7 +237,7 @@ class _Reader:
                 self._outs.append((source, seen))
 
     def _sort_chat(self, source: NamedValue, seen: Seen) -> None:
-        """A chat that ends with the model's turn is what came in up to the last other turn, and then what came out."""
+        """Split a chat that ends with the model's turns: those turns came out, everything before them came in."""
         stated = seen.messages
         answered = len(stated)
         while answered and stated[answered - 1].role == "assistant":

@@ -45,7 +45,7 @@ _ANOTHERS: Final = frozenset({"role", "choices", "candidates", "object", "descri
 
 
 class NamedValue(Struct, frozen=True, kw_only=True):
-    """One value, what its name says that it is, and how directly. ``name`` is what provenance calls it.
+    """One value, the meaning of its name, and how directly the name states it. Provenance shows ``name``.
 
     ``attribute``: it is one of the span's own, and not of an event.
     """
@@ -170,7 +170,7 @@ def turns(raw: RawSpan) -> tuple[Message, ...]:
 
 
 def named_turns(raw: RawSpan) -> list[RawEvent]:
-    """Events named after who speaks. In those of a tool's span its message may be what it was given, or returned."""
+    """Events named after the speaker. On a tool's span, such a message may be its arguments or its result."""
     return [
         replace(event, name=f"gen_ai.{named}") for event in raw.events if (named := _speaker(event.name)) is not None
     ]

@@ -25,7 +25,7 @@ from sidejudge.integrations.otlp.server.response import Header
 from sidejudge.scoring.errors import SidejudgeError
 
 _HEAD: Final = 100_000
-"""Bytes of the head of a response, and of what comes between or after the parts of its body, at most."""
+"""Limit in bytes: the head of a response, and whatever comes between or after the parts of its body."""
 _AHEAD: Final = 1 << 18
 """Bytes of a response that are held until they are read; reading from upstream pauses beyond."""
 

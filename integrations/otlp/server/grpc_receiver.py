@@ -34,7 +34,7 @@ _SERVICES: Final[dict[Signal, str]] = {
     "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
 }
 _STREAMS: Final = 16
-"""Requests that one connection may have under way. Of those that are not read 64 KiB are in memory at most."""
+"""Requests that one connection may have under way. Each unread one holds at most 64 KiB of memory."""
 MESSAGES: Final = 4
 """Messages that are read at a time, each of the largest size at most."""
 _HEADROOM: Final = 1024

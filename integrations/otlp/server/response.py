@@ -87,7 +87,7 @@ def shutting_down() -> Refusal:
 def success(receipt: Receipt, signal: Signal, encoding: Encoding) -> bytes:
     """Encode the export response: empty, unless something was rejected or there is a warning.
 
-    In protobuf the three signals' responses are the same: field 1, of which field 1 is the number and 2 the message.
+    In protobuf the responses to the three signals are alike: field 1 is a message with the number (1) and the text (2).
     """
     if encoding == "json":
         partial_success = {_REJECTED[signal]: str(receipt.rejected), "errorMessage": receipt.message}

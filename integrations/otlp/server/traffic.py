@@ -1,4 +1,4 @@
-"""Counts of what has come in and what has gone on, for the API and the metrics."""
+"""Counts of received and forwarded requests, for the API and the metrics."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def drawn_at(resource: bytes, keys: HandoverKeys, *, hash_key: bytes) -> Handove
 
 
 def _randomness(hash_key: bytes) -> str:
-    """What a mark names the randomness by: nothing for that of the trace id; a secret key by a digest of it."""
+    """How a mark names the randomness: nothing stands for the trace id's own; a secret key is named by its digest."""
     if hash_key in (b"", PUBLIC_HASH_KEY):
         return _HASHED if hash_key else ""
     return f"{_HASHED}:{blake2b(b'name', key=hash_key, digest_size=4).hexdigest()}"

@@ -114,7 +114,7 @@ def _first_line(file: BinaryIO) -> bytes:
 
 
 def _requests(first: bytes, file: BinaryIO) -> Iterator[Recording]:
-    """The requests of a file of which this was read."""
+    """The requests of a file whose first line was read."""
     if not first.lstrip().startswith(b"{"):
         yield _protobuf(first + file.read())
         return

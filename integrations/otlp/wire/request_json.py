@@ -26,7 +26,7 @@ from .schema import classes
 _PER_OCCURRENCE: Final = {b"{": 380, b"[": 92, b",": 60}
 """Bytes of memory of a parsed object, list and value, by what stands for it: two bytes become ninety."""
 _AT_ONCE_BYTES: Final = 2 << 20
-"""Memory of what is parsed in one step: some 10 ms. What takes more is parsed in pieces."""
+"""Memory that one step of parsing may take, some 10 ms of work. A larger body is parsed in pieces."""
 _COUNTED: Final = 1 << 20
 """Bytes that are looked through in one step."""
 _SPAN_STEPS: Final = 8

@@ -1,4 +1,4 @@
-"""Split an export request for log records into chunks of those that belong to traces that are kept.
+"""Split an export request for log records into chunks, one for each trace that is kept.
 
 Several instrumentations record prompts and answers in log records: events that name their trace and span. These are
 drawn by the same threshold on the trace id as spans are (explicit randomness is unknown here: a log record carries no

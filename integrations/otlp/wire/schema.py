@@ -99,7 +99,7 @@ def classes(view: View) -> Mapping[str, Any]:
 
 @cache
 def children(view: View) -> Mapping[str, Mapping[int, str]]:
-    """By message, the fields of which each occurrence takes memory of its own: messages, and repeated bytes."""
+    """By message, the fields that take memory for each occurrence: messages, and repeated bytes."""
     found: dict[str, dict[int, str]] = {_OPAQUE: {}}
     for message in _MESSAGES:
         found[message] = {

@@ -24,7 +24,7 @@ from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.monitor.ingest.intake import Undecodable
+from sidejudge.monitor.ingest.intake import Intake, Undecodable
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.errors import SidejudgeError
 
@@ -44,7 +44,7 @@ class Share(Protocol):
     """This monitor's share of the traces, where several read one Langfuse."""
 
     from_ns: int
-    """Up to where this monitor need not list again, ns since the epoch; it is handed to who comes after."""
+    """The time up to which this monitor need not list again, ns since the epoch; its successor gets it."""
 
     @property
     def shards(self) -> frozenset[int]: ...
@@ -106,12 +106,6 @@ AT_ONCE: Final = 4
 """Traces that are read at the same time."""
 
 
-class TraceConsumer(Protocol):
-    """What this needs of an intake."""
-
-    async def consume(self, body: bytes) -> object: ...
-
-
 class TraceFetcher:
     """Reads traces out of ``pending``. ``rows``, ``traces`` and ``errors`` count since the start."""
 
@@ -120,7 +114,7 @@ class TraceFetcher:
         *,
         langfuse: Langfuse,
         pending: Pending,
-        intake: TraceConsumer,
+        intake: Intake,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
         patience: Backoff,

@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import Sampler, SamplingRule
+from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic, is_own
 
@@ -64,7 +64,7 @@ class ListedTrace:
 
     @classmethod
     def of(cls, trace_id: str, now_ns: int, taken: frozenset[bytes] = frozenset()) -> ListedTrace:
-        """A trace of which nothing has been looked at yet."""
+        """A trace without any row seen so far."""
         return cls(trace_id=trace_id, changed_ns=now_ns, start_ns=1 << 63, last_ns=0, taken=taken)
 
     def add(self, rows: Iterable[Row], now_ns: int) -> None:
@@ -178,11 +178,8 @@ def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> En
     """The same when all of its listing is there, so that rules on content can be matched."""
     if excluded(sighting):
         return EndReason.EXCLUDED
-
-    def matches(rule: SamplingRule) -> bool:
-        return not isinstance(rule.match, MatchSection) or may_match(rule.match, sighting)
-
-    return None if sampler.may_keep(trace_id, matches) else EndReason.SAMPLED_OUT
+    kept = sampler.may_keep(trace_id, lambda rule: may_match(rule.match, sighting))
+    return None if kept else EndReason.SAMPLED_OUT
 
 
 def may_match(match: MatchSection, sighting: ListedTrace) -> bool:

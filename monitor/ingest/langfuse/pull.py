@@ -11,7 +11,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse import legacy, observations
@@ -30,10 +30,9 @@ from sidejudge.monitor.ingest.intake import Intake, Overloaded
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
-from sidejudge.scoring.trace.span import JsonRecord
 
 from .deletions import DeletedTraces, Erase
-from .fetch import Share, TraceConsumer, TraceFetcher, introduced
+from .fetch import Share, TraceFetcher, introduced
 from .listed_trace import trace_of
 from .pending import Pending
 
@@ -57,14 +56,6 @@ _FULL_SHARE: Final = 10
 _TOO_MUCH: Final = "more traces wait for judging than are read ahead"
 
 
-class PullObserver(Protocol):
-    """What this needs of a store besides the traces."""
-
-    def fact(self, name: str) -> JsonRecord | None: ...
-    def details(self, trace_id: bytes, /) -> object: ...
-    async def keep_fact(self, name: str, value: dict[str, object]) -> None: ...
-
-
 class Pull:
     """One Langfuse, read in polls. ``busy`` returns whether too much waits for judging already.
 
@@ -79,8 +70,8 @@ class Pull:
         *,
         langfuse: Langfuse,
         pulled: Pulled,
-        facts: PullObserver,
-        intake: TraceConsumer,
+        facts: Store,
+        intake: Intake,
         outcomes: TraceOutcomes,
         sampler: Sampler,
         busy: Callable[[], bool],
