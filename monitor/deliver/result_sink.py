@@ -1,7 +1,7 @@
 """A sink of whole results: the outcome and the verdicts of one are one entry, in order with requests to erase.
 
-A request to erase is what a person wants erased from what such a sink keeps; the monitor does it, for it alone writes
-there.
+A request to erase names the rows that a person wants removed from such a sink. The monitor removes them, because it
+alone writes there.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher, StoredQueue
-from sidejudge.monitor.deliver.task import DeliveryCounters
+from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.status.snapshots import ExportSnapshot
@@ -33,8 +34,13 @@ class SinkParts:
     fleet: Fleet | None = None
 
 
-class Sink(ABC):
-    """Where results go. ``scores`` and ``entries`` are committed in the transaction that ends the trace."""
+class Sink:
+    """Where results go. ``scores`` and ``entries`` are committed in the transaction that ends the trace.
+
+    ``deliveries`` are the tasks that deliver what was committed.
+    """
+
+    deliveries: Sequence[DeliveryTask] = ()
 
     def scores(self, _result: TraceResult) -> Sequence[ScoreRow] | None:
         """Every score that the result is to have; None for a sink that keeps no scores."""
@@ -44,7 +50,7 @@ class Sink(ABC):
         """The entries of the result to be delivered."""
         return ()
 
-    def committed(self, result: TraceResult) -> None:  # noqa: B027  # a sink may have nothing to do then
+    def committed(self, result: TraceResult) -> None:
         """Receive a result that is on disk, in the event loop."""
 
     def undelivered(self) -> int:
@@ -52,24 +58,25 @@ class Sink(ABC):
         return sum(snapshot.waiting for snapshot in self.snapshots())
 
     @property
-    @abstractmethod
     def working(self) -> bool:
         """Whether it still delivers; where it does not, the process is not live."""
+        return all(task.working for task in self.deliveries)
 
-    @abstractmethod
     async def start(self) -> None:
         """Begin to deliver; raise ``SinkError`` where it never can."""
+        for task in self.deliveries:
+            await task.start()
 
-    @abstractmethod
     async def stop(self) -> None:
         """Deliver for a moment what can be delivered, and end."""
+        await asyncio.gather(*(task.close() for task in self.deliveries))
 
-    @abstractmethod
     def snapshots(self) -> Sequence[ExportSnapshot]:
         """How far deliveries have come."""
+        return [task.snapshot() for task in self.deliveries]
 
 
-class VerdictSink(Sink):
+class VerdictSink(Sink, ABC):
     """A sink that is the destination of its own dispatcher. ``name`` is its name in the outbox, metrics and logs."""
 
     batch = 256
@@ -80,6 +87,7 @@ class VerdictSink(Sink):
         self.name = name
         queue = StoredQueue(parts.store.notifications, name) if queue is None else queue
         self._dispatcher = Dispatcher(self, queue, clock_ns=parts.clock_ns, counters=parts.counters, terms=terms)
+        self.deliveries = (self._dispatcher,)
 
     @abstractmethod
     async def deliver(self, entries: Sequence[PendingNotice], /) -> Mapping[int, str]:
@@ -106,16 +114,3 @@ class VerdictSink(Sink):
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
         """All of them."""
         return entries
-
-    @property
-    def working(self) -> bool:
-        return self._dispatcher.working
-
-    async def start(self) -> None:
-        await self._dispatcher.start()
-
-    async def stop(self) -> None:
-        await self._dispatcher.close()
-
-    def snapshots(self) -> Sequence[ExportSnapshot]:
-        return [self._dispatcher.snapshot()]

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.scoring.status.snapshots import ExportState
+from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState
 
 log = logging.getLogger("sidejudge.deliver")
 
@@ -75,6 +75,10 @@ class DeliveryTask(ABC):
     @abstractmethod
     async def flush(self) -> None:
         """Deliver what waits, once, before the process ends; stop at the first failure."""
+
+    @abstractmethod
+    def snapshot(self) -> ExportSnapshot:
+        """How far it has come."""
 
     @property
     def working(self) -> bool:

@@ -82,7 +82,7 @@ REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIV
 
 
 Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[str]]]
-"""Asked just before scores are sent: ids of those that are not to be sent, because a later version is stored there."""
+"""Called just before scores are sent. Returns the ids of scores with a later version there: they are not sent."""
 
 
 class ScoreDelivery(DeliveryTask):
@@ -230,7 +230,7 @@ class ScoreDelivery(DeliveryTask):
         return [row for row in rows if row.id not in settled]
 
     async def _later_ones(self, rows: Iterable[PendingScore]) -> frozenset[str]:
-        """Ids of scores of which a higher revision is shown; where nothing can be read, nothing is kept back."""
+        """Ids of scores that are shown in a higher revision. Where nothing can be read, nothing is held back."""
         late_ns = self._clock_ns() - LATE_NS if self._shows_the_last else 0
         asked = [row for row in rows if not row.withdrawn and (not row.first or row.at_ns < late_ns)]
         try:
@@ -410,7 +410,7 @@ class ScoreDelivery(DeliveryTask):
             await self._outbox.missed([row], now_ns + LOOK_HOURLY_NS, _NOT_THERE, then="sent")
 
     async def _ask_for_traces(self, server: LangfuseServer | None) -> None:
-        """Look whether traces are there of which we do not know that upstream took them; an answer may be lost."""
+        """Ask Langfuse for traces that upstream is not known to have taken: its answer may have been lost."""
         if self._untaken is None or server is None:
             return
         now_ns = self._clock_ns()

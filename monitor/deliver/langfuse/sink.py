@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from sidejudge.integrations.langfuse.client import Langfuse
@@ -16,7 +16,6 @@ from sidejudge.monitor.deliver.langfuse.delivery import Overtaken, ScoreDelivery
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
 from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.evaluate.result import TraceResult
-from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
 TRACE_LINK: Final = "trace_link"
@@ -88,6 +87,7 @@ class LangfuseScores(Sink):
             overtaken=overtaken,
             untaken=store.untaken,
         )
+        self.deliveries = (self._delivery,)
         known = self._store.fact(TRACE_LINK)
         self._prefix: str | None = known["prefix"] if known and known["base_url"] == config.base_url else None
         self._base_url = config.base_url
@@ -104,9 +104,6 @@ class LangfuseScores(Sink):
         """The address of a trace's page; None until the project is known."""
         return None if self._prefix is None else self._prefix + trace_id
 
-    def snapshots(self) -> Sequence[ExportSnapshot]:
-        return [self._delivery.snapshot()]
-
     def undelivered(self) -> int:
         counts = self._store.outbox.counts()
         return counts.waiting - counts.held
@@ -121,23 +118,12 @@ class LangfuseScores(Sink):
         """What answers there; None until something has, and while nothing does."""
         return self._delivery.server
 
-    @property
-    def working(self) -> bool:
-        return self._delivery.working
-
-    async def start(self) -> None:
-        await self._delivery.start()
-
     async def look_early(self) -> bool:
         """Look now, rather than after a minute, whether Langfuse has stored what it took; whether it has of any.
 
         Raises ``LangfuseError``.
         """
         return await self._delivery.look_early()
-
-    async def stop(self) -> None:
-        """Send for a moment what can be sent; what is left waits in the store."""
-        await self._delivery.close()
 
     async def _remember(self, server: LangfuseServer) -> None:
         self._prefix = trace_url(self._web_url, server.project_id, "")

@@ -80,7 +80,7 @@ class OtelEvents(Sink):
         )  # fmt: skip
         self._endpoint = config.endpoint
         self._queues: list[MemoryQueue[Any]] = []
-        self._dispatchers: list[Dispatcher[MemoryItem[Any]]] = []
+        dispatchers: list[Dispatcher[MemoryItem[Any]]] = []
         queues: tuple[MemoryQueue[Any], ...] = (made.spans, made.events)
         for signal, queue in zip((TRACES, LOGS), queues, strict=True):
             if signal.name not in config.signals:
@@ -91,21 +91,18 @@ class OtelEvents(Sink):
             queue.on_put = dispatcher.wake
             queue.on_dropped = lambda: self._lost(OTEL_EVENTS, NO_ROOM, 1)
             self._queues.append(queue)
-            self._dispatchers.append(dispatcher)
+            dispatchers.append(dispatcher)
+        self.deliveries = tuple(dispatchers)
 
     def committed(self, result: TraceResult) -> None:
         """Record what came of a trace."""
         self.recorder.ended(result)
 
-    async def start(self) -> None:
-        for dispatcher in self._dispatchers:
-            await dispatcher.start()
-
     async def stop(self) -> None:
         """Send for a moment what can be sent; what is left is lost, for it lives in memory alone."""
         self.recorder.close()
         waiting = sum(queue.status().waiting for queue in self._queues)
-        await asyncio.gather(*(dispatcher.close() for dispatcher in self._dispatchers))
+        await super().stop()
         lost = sum(queue.status().waiting for queue in self._queues)
         if lost:
             self._lost(OTEL_EVENTS, NOT_DELIVERED, lost)
@@ -118,7 +115,7 @@ class OtelEvents(Sink):
 
     def snapshots(self) -> Sequence[ExportSnapshot]:
         """How far both signals have come: the state of the worse of the two, the sums of both."""
-        each = [dispatcher.snapshot() for dispatcher in self._dispatchers]
+        each = super().snapshots()
         worst = min(each, key=lambda one: _WORST_FIRST.index(one.state))
         return [
             ExportSnapshot(
