@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.verdict.verdict import State
 
 from .client import Langfuse
 from .errors import LangfuseError
 from .pages import Row, by_number
-from .scores import Declared
+from .scores import Declared, ScoreOfLangfuse
 
 _MAX_DESCRIPTION: Final = 500
 _FORMER_STATES: Final = frozenset(state.value for state in State)

@@ -18,8 +18,7 @@ from typing import Final
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.observations import instant_ns
 from sidejudge.integrations.langfuse.pages import Row, by_cursor, by_number
-from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.integrations.langfuse.scores import METRICS, WITHDRAWN, WRITTEN
+from sidejudge.integrations.langfuse.scores import METRICS, WITHDRAWN, WRITTEN, ScoreOfLangfuse
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""

@@ -16,9 +16,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypedDict
 
-from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 from sidejudge.scoring.lexical.shown_text import label, seen
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import Bands
@@ -47,6 +46,23 @@ STEP: Final = "_step"
 MAX_COMMENT: Final = 1000
 """Characters of a comment: a reason may quote a trace."""
 _YES_OR_NO: Final = "pass or fail"
+
+
+class ScoreOfLangfuse(TypedDict, total=False):
+    """A score of a trace, of an observation in it, or of a session, as Langfuse takes it."""
+
+    id: str
+    traceId: str
+    sessionId: str
+    observationId: str
+    name: str
+    value: float | str
+    dataType: DataType
+    comment: str | None
+    environment: str | None
+    metadata: dict[str, object]
+    timestamp: str
+    configId: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

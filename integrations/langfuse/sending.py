@@ -21,11 +21,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
-from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse, encoded
 from .errors import LangfuseError, LangfuseErrorKind
-from .scores import timestamp
+from .scores import ScoreOfLangfuse, timestamp
 
 BATCH: Final = 15
 """Scores in an array: as many as the SDK sends."""

@@ -34,8 +34,7 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, REVISION, ExistingScore, existing_scores
 from sidejudge.integrations.langfuse.observations import trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
-from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, timestamp, withdrawn
+from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, ScoreOfLangfuse, timestamp, withdrawn
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore
 from sidejudge.integrations.store.untaken import Untaken

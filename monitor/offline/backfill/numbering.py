@@ -14,8 +14,14 @@ from typing import Final
 
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
-from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of, withdrawn
+from sidejudge.integrations.langfuse.scores import (
+    ScoreOfLangfuse,
+    ScoreSelection,
+    declared,
+    score_id,
+    scores_of,
+    withdrawn,
+)
 from sidejudge.integrations.store.outbox import PendingScore, ScoreRow
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name
