@@ -33,7 +33,7 @@ _LEAST_IN_STRATUM = 20
 MOST = 200
 """Comparisons at a time; each is promised less the more there are."""
 _KEPT_S: Final = 600.0
-"""How long a reading stands, as that of a trend. One is kept: it may hold 100,000 verdicts."""
+"""How long a reading stands, as for a trend. One is kept: it may hold 100,000 verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from sidejudge.scoring.verdict.documents import VerdictDocument
 
 MOST = 3
 _LOOKED_AT = 200
-"""The number of latest failures of which the worst are shown."""
+"""How many of the latest failures the worst are chosen from."""
 _REASON = 300
 _WORDS = 120
 _CAUSES_IN = 1_000

@@ -47,7 +47,7 @@ class ArchivedTrends:
         self._out = False
 
     def whole(self, stored: Sequence[Stretch], *, until_ns: int, step_ns: int, steps: int) -> Sequence[Stretch]:
-        """The store's stretches, and in place of those that its retention has cut the history's. It may block long.
+        """The store's stretches; the history's for times that the store no longer keeps. It may block long.
 
         While the history cannot be read, the store's are all there is; the first time that is logged.
         """

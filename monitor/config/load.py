@@ -75,7 +75,7 @@ def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfuseProm
     Args:
         path: The file; None for the defaults.
         environ: The environment, which wins over the file.
-        prompts: Those of the reading before, whose texts hold where Langfuse cannot be asked now.
+        prompts: The prompts of the previous reading. Their texts stay where Langfuse cannot be asked now.
 
     Raises:
         ConfigError: With every problem at once.

@@ -91,7 +91,7 @@ def _behind_another(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _other_scale(config: Config) -> Iterator[tuple[str, str]]:
-    """Thresholds that are not those of the model of embeddings."""
+    """Thresholds that were fitted to another model of embeddings."""
     section = config.evaluators.embedding
     if section is not None and section.thresholds is None and not section.model.endswith(_SCALE_OF_THE_SEED):
         cause = f"the thresholds of 0.80 are those of {_SCALE_OF_THE_SEED}, and {section.model} has a scale of its own"
@@ -116,7 +116,7 @@ def _never_measured(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _closed_lists(config: Config) -> Iterator[tuple[str, str]]:
-    """Scenarios whose list of what should be called closes, as the name does not say, what may be called."""
+    """Scenarios that fail a run for any tool or agent beyond their list, which the list's name does not tell."""
     for name, scenario in config.scenarios.items():
         if "closed" in scenario:
             continue

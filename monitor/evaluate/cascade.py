@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What a judge made of the rubric: ``results`` are those of the cascade's metrics."""
+    """A judge's outcome of the rubric, with its results for the cascade's metrics."""
 
     judge: str
     outcome: Outcome
@@ -51,7 +51,7 @@ class _Settled:
 
 @dataclass(slots=True, kw_only=True)
 class Climb:
-    """One rubric of one case on its way through the judges. ``judges`` are those of each metric, the cheapest first."""
+    """A rubric of a case on its way through the judges. ``judges`` names each metric's judges, the cheapest first."""
 
     rubric: Rubric
     judges: Mapping[str, tuple[str, ...]]

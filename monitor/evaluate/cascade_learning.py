@@ -96,7 +96,7 @@ class CascadeLearning:
 
 
 def cheapest(seen: Iterable[_Seen], allowed: float) -> tuple[float, float] | None:
-    """Margin and certainty that leave at most this share wrong, of those the pair that asks least; None for none."""
+    """The thresholds (margin, certainty) that ask least while at most ``allowed`` stays wrong; None where none do."""
     listed = list(seen)
     if sum(each.drawn for each in listed) < LEAST_DRAWN:
         return None

@@ -48,7 +48,7 @@ MOST_CALLS: Final = 200
 BEGINNING: Final = 200
 """Characters of a trace's input, and of its output, that stay in its details (seed 004)."""
 FIGURES: Final = "figures"
-"""Key of what a run took, in the details of its result."""
+"""The key in a result's details under which a run's time, tokens and cost stand."""
 TOOLS: Final = "tool_calls"
 """Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
 
@@ -395,7 +395,7 @@ def _prompt(case: Case) -> str | None:
 
 
 def _slices(case: Case, wanted: Sequence[str], known: Mapping[str, str | None]) -> dict[str, str]:
-    """The values of the dimensions that are wanted, as far as the trace states them. They are cut: work is bounded."""
+    """The values that the trace states for the wanted dimensions, cut to a label's length: work is bounded."""
     found = ((by, known[by] if by in known else _metadata(case, by.removeprefix("metadata."))) for by in wanted)
     return {by: label(value) for by, value in found if value}
 

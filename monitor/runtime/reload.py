@@ -55,7 +55,7 @@ class Reloadable(Protocol):
     @property
     def rubrics(self) -> MutableMapping[str, Rubric]: ...
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
-        """Put a configuration into force, of which these rubrics are new or have another version."""
+        """Put a configuration into force. ``changed`` are the rubrics that are new or have another version."""
         ...
 
     def reloaded(self, *, successful: bool) -> None:

@@ -62,7 +62,7 @@ class TraceLog:
 
 
 def _judge_failure(result: TraceResult) -> str | None:
-    """The first metric that a judge was asked about in vain, and why, as far as that quotes nothing."""
+    """The first metric that a judge failed to answer for, and why, without quoted contents."""
     for verdict in result.changed:
         for score in verdict.scores:
             if isinstance(score.result, Failed):

@@ -90,7 +90,7 @@ class Agreements:
             known.metrics[metric].pop((subject, by), None)
 
     def __call__(self) -> list[Agreement]:
-        """Cohen's kappa of every rubric's passes of which it can be known, in the order of their first pairs."""
+        """Cohen's kappa of the passes of each rubric that has enough pairs, in the order of their first pairs."""
         reported = []
         for found in self.report():
             kappa = found.figures["kappa"]
@@ -108,7 +108,7 @@ class Agreements:
         ]
 
     def rubrics(self) -> list[str]:
-        """The rubrics of which there are pairs."""
+        """The rubrics that have pairs."""
         return list(self._rubrics)
 
     def to_json(self, rubric: str) -> dict[str, object]:

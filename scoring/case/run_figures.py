@@ -21,7 +21,7 @@ UNITS: Final[Mapping[str, str]] = {"latency": "seconds", "cost": "US dollars", "
 NO_MODEL: Final = "unknown"
 """The model of a span that names none."""
 MOST_MODELS: Final = 20
-"""Models of one trace that are kept apart; what further ones took is that of no model."""
+"""Models of one trace that are counted apart; what further ones took counts under ``NO_MODEL``."""
 
 Usage: TypeAlias = tuple[int, int, float]
 """Tokens of input and of output, and US dollars."""

@@ -44,7 +44,7 @@ def luhn(number: str) -> bool:
 
 
 def iban(text: str) -> bool:
-    """Whether the check digits are those of the rest (ISO 13616, ISO 7064 MOD 97-10).
+    """Whether the check digits fit the other characters (ISO 13616, ISO 7064 MOD 97-10).
 
     >>> iban("DE89370400440532013000"), iban("DE89370400440532013001")
     (True, False)
@@ -60,7 +60,7 @@ def _card(found: str) -> bool:
 
 
 def _places(pattern: str, holds: Callable[[str], bool]) -> Places:
-    """Where the pattern's last group stands, as far as what stands there holds."""
+    """The places of the pattern's last group whose text ``holds``."""
     return lambda text: (
         match.span(match.re.groups) for match in linear(pattern).finditer(text) if holds(match.group(match.re.groups))
     )

@@ -73,7 +73,7 @@ def _begun(case: Case, span: Span, measure: Measure) -> Begun:
 
 
 def _asking(steps: Steps, step: Case) -> Steps:
-    """The same steps; their questions carry the step's own texts, for the case's parts are those of the whole trace."""
+    """The same steps; their questions carry the texts of the one span, for the case holds those of the whole trace."""
     replies: Sequence[Reply] | None = None
     while True:
         try:
@@ -130,7 +130,7 @@ def case_of(case: Case, span: Span) -> Case:
 
 
 def _joined(results: Mapping[str, Result], matching: int, match: SpanMatch) -> Result:
-    """One value of those of the spans; without nine tenths of them there is none."""
+    """The spans' values made one; none where fewer than nine tenths of the spans have one."""
     applicable = {span_id: each for span_id, each in results.items() if not isinstance(each, NotApplicable)}
     if not applicable:
         return next(iter(results.values()))

@@ -77,7 +77,7 @@ _CALLED = (
     "mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "señor", "señora", "sr", "sra", "uncle", "aunt", "cousin",
     "brother", "sister", "onkel", "tante", "tío", "tía",
 )  # fmt: skip
-"""Words after which a name is that of a person."""
+"""Words that a person's name follows."""
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "herr", "frau", "señor", "señora", "sr", "sra", "श्री", "श्रीमती"))
 
 
@@ -293,7 +293,7 @@ def without_doubtful_names(claim: Claim, text: str) -> Claim:
 
 
 def _reference_statements(case: Case) -> list[tuple[str, Statement]]:
-    """What the reference states, as far as it is short enough to be compared."""
+    """What the reference states; nothing where it is too long to be compared."""
     facts = islice(stated(case.expected_content), MAX_FACTS)
     return [(fact.text, read_statement(fact.text)) for fact in facts if _short(fact.text)]
 

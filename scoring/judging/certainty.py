@@ -100,7 +100,7 @@ def _past(text: str, at: int) -> int:
 
 
 def _probability(tokens: Tokens, begin: int, end: int) -> float:
-    """That of all tokens which touch a place together."""
+    """The joint probability of all tokens that touch the place from ``begin`` to ``end``."""
     at, logarithms = 0, []
     for token, logarithm in tokens:
         if at < end and at + len(token) > begin:

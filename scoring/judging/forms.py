@@ -57,7 +57,7 @@ _UNDECIDED = one_of(CANNOT_TELL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredForm(Form):
-    """A form whose only texts are those of the step that is asked about."""
+    """A form that shows the texts of one step, and no other."""
 
     def texts(self, question: Question) -> dict[str, str]:
         return dict(question.texts) if isinstance(question, AskDeclared) else {}

@@ -41,7 +41,7 @@ class Outline:
 
 
 def run_parts(case: Case, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of these parts that an outline can stand for, where the case has them and steps to outline."""
+    """The named parts that an outline can replace; none where the case has no steps to outline."""
     given = tuple(name for name in names if name in RUN and part(case, name) is not None)
     too_many = case.trace is not None and len(case.trace.spans) > MOST_STEPS
     return given if given and not too_many and case.once(trajectory).steps else ()

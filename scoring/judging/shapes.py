@@ -127,7 +127,7 @@ def _in_prose(text: str) -> Iterator[Json]:
 
 
 def _open(value: Json, found: ShapedItems, *, within: bool = False) -> None:
-    """Add the objects of a value: those of a list under ``answers``, of a list, of a map by id, or the value itself."""
+    """Add the objects that a value holds: in a list, also under ``answers``, in a map by id, or the value itself."""
     match value:
         case {"answers": list(items)}:
             found.items += [each for each in items if isinstance(each, dict)]
@@ -234,7 +234,7 @@ def mended(value: object, schema: Mapping[str, Json], shapes: Counter[Shape]) ->
 
 
 def _of_variants(value: object, variants: Sequence[Mapping[str, Json]], shapes: Counter[Shape]) -> object:
-    """The value in the one of several schemas that it is of, or that it can be mended to."""
+    """The value in the first of several schemas that it fits, or that it can be mended to fit."""
     for variant in variants:
         tried: Counter[Shape] = Counter()
         found = mended(value, variant, tried)

@@ -1,4 +1,4 @@
-"""Contract: lines that good runs keep to, of which those fail a run that runs without a part in the choice confirm.
+"""Contract: lines that good runs keep to. A line may fail a run if good runs that did not choose it confirm it.
 
 The good runs of a group are divided. From the one part lines are proposed, and held against each fifth of it as they
 come out of the others; what is left is put in an order. The other part judges: as many of the first lines decide as it
@@ -26,7 +26,7 @@ from .lines import ENOUGH_RUNS, Line, propose
 from .observed_run import ObservedRun, divide, task_of
 
 FOLDS: Final = 5
-"""Parts of which each is held out once; few runs are held out one by one."""
+"""Parts into which runs are divided, each held out once; few runs are held out one by one."""
 MIN_RUNS: Final = 5
 """Good runs below which nothing is learned; below ``lines.ENOUGH_RUNS`` only what all of them did is."""
 _MARGIN: Final = 0.25
@@ -248,10 +248,10 @@ def _by_task(runs: Iterable[ObservedRun], words: Sequence[str]) -> _ByTask:
 
 
 def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_Placed]:
-    """The lines in which most confidence is put first, and of equal ones those that notice bad runs.
+    """The lines, the most trusted first; of equally trusted ones those first that notice more bad runs.
 
     Limits of amounts come last: one good run far out breaks them, and no line after the first that does not pass fails.
-    Judges of which the names of calls are known, and no arguments, confirm nothing of arguments.
+    Judging runs that show the names of calls and no arguments confirm no line about arguments.
     """
     named = any(run.names_only for own in judges.values() for run in own)
     return sorted(

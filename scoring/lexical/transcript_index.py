@@ -31,7 +31,7 @@ _MAX_PLACES = 2000
 _NEGATION_REACH = 3
 """Words before a matched word among which a negation turns it round, and after it, a disavowal."""
 _TALKED_OF = 1 / 3
-"""Share of what a denial names that must be known to the transcript, or be an act known to the lexicon."""
+"""Share of a denial's words that must stand in the transcript, or name an act of the lexicon."""
 BUDGET = 1_000_000
 """Work that all reasons of one case may cost, in places visited (about a microsecond each).
 
@@ -326,7 +326,7 @@ class TranscriptIndex:
         return claim.content.difference(*named.values()) | figures | acts
 
     def _by(self, role: str | None, places: Iterable[int]) -> list[int]:
-        """Those of the places at which this party, or one unknown, speaks."""
+        """The places at which this party, or an unknown one, speaks."""
         return [at for at in places if role is None or self._moments[at].role in (None, role)]
 
     def _places_of(self, word: str, claim: Claim) -> list[int]:
@@ -347,7 +347,7 @@ class TranscriptIndex:
         return frozenset(act for act in claim.acts if self._by(claim.role, self._acts[act]))
 
     def _is_by(self, claim: Claim, places: Iterable[int], matched: frozenset[str]) -> bool:
-        """Whether the party that the claim speaks of spoke any of what matched, where speakers are known."""
+        """Whether the claim's speaker said any of the matching words; yes where speakers are unknown."""
         if claim.role is None or claim.role not in self._roles:
             return True
         theirs = set(self._by(claim.role, places))

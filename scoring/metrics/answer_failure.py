@@ -38,7 +38,7 @@ _OF_A_PROGRAM: Final = re.compile(
     r"|fehler|zeitüberschreitung|erreur|erro\b|ошибк|错误|失败|超时|出错|エラー|失敗|오류|실패",
     re.IGNORECASE,
 )
-"""Words of which an error message holds one. Without them "Order 7 was not found." is what a customer is to know."""
+"""An error message holds one of these words. Without any, "Order 7 was not found." is what a customer is to know."""
 _VERB: Final = (
     r"(?:(?:directly|possibly|actually|just|ever|to|be\s+able\s+to)\s+)*(?:assist|help|comply|provide|answer|do\s+(?:that|this|so|it)"
     r"|fulfil+|complete|create|generate|continue|discuss|share|support|process|perform|access|engage|write|produce"

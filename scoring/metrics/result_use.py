@@ -37,7 +37,7 @@ _COMMON = STOPWORDS | VAGUE | RUBRIC_WORDS | _PLAIN
 
 
 def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
-    """Names of the tools whose result the output bears out nothing of, and of those where it is not known.
+    """Names of tools whose result the output does not draw on, and of tools where that is not known.
 
     A result is used when the output has one of its numbers, or one of its words (names among them), that is no common
     word and stands neither in the case's input nor in the call's own arguments. Short words and single digits count

@@ -103,7 +103,7 @@ def _may_mean_nothing(case: Case) -> bool:
 
 
 def _goes_on_elsewhere(case: Case) -> bool:
-    """Whether the trace is that of single model calls, the last of which calls a tool."""
+    """Whether the trace holds single model calls alone and the last one calls a tool."""
     last = last_model_call(case)
     requested = last is not None and any(message.tool_calls for message in last.output_messages)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)

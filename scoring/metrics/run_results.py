@@ -45,7 +45,7 @@ def _results_used(case: Case) -> Result:
 
 
 def _unused(case: Case, steps: RunSteps) -> tuple[list[tuple[str | None, str]], int]:
-    """The results of which nothing occurs in what follows, and how many were checked. From the end backwards."""
+    """The results that nothing later draws on, and how many results were checked. From the end backwards."""
     later = LaterWords(case.input)
     later.add(case.model_output)
     spoken = sorted(steps.models, key=lambda span: span.end_ns)

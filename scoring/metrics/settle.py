@@ -53,7 +53,7 @@ def bounded(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Unavailable | Failed:
-    """A result without a value, and what those of its questions that were answered prove of it.
+    """A result without a value, with what its answered questions prove about the value.
 
     Args:
         gap: Why there is no value.
@@ -100,7 +100,7 @@ def carried(scored: Iterable[Scored]) -> tuple[Judgement, ...]:
 
 
 def methods_of(replies: Iterable[Reply]) -> tuple[Method, ...]:
-    """How these replies were come by, as far as there are answers."""
+    """The methods by which the answered replies were found."""
     return tuple(reply.method for reply in replies if isinstance(reply, Answer))
 
 

@@ -196,7 +196,7 @@ def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
 
 
 def named_first(before: str, found: Sequence[str], replies: Sequence[Reply], values: Sequence[bool] = ()) -> Reason:
-    """The first of what was found, and why it was refused, after words of ours."""
+    """Our words, then the first finding and why it was refused."""
     first = quoted(str(shown(found)[0]))
     return Reason("{before}{first} ({why})", before=own(before), first=first, why=why(replies, values))
 

@@ -105,7 +105,7 @@ class TrajectoryStep:
 
     @property
     def quotable(self) -> Iterator[str]:
-        """Every text in which a quotation of this step may stand, those of earlier steps that it had before it too."""
+        """Every text that may hold a quotation of this step: its own, and those of earlier steps that it was given."""
         yield from (written(piece.value) for piece in self.pieces)
         if self.span.error is not None:
             yield self.span.error

@@ -32,7 +32,7 @@ class TranslatedSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """The reference's sentences, and the model's texts: the full one, and those of known sentences as they stand."""
+    """The reference's sentences, and the model's texts: the full text, and each known sentence as it stands."""
 
     sentences: tuple[TranslatedSentence, ...]
     matched: Matched

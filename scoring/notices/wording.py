@@ -52,7 +52,7 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
 
 
 def headline(event: AlertEvent, *, again: bool = False) -> str:
-    """What happened, and to whom, on one line."""
+    """What happened, and to which service, on one line."""
     what = _OVER.get(event.transition) or f"{'Still ' if again else ''}{event.severity.value}".capitalize()
     named = [plain(value, 80) for name, value in event.labels if name in {"service", "environment", "rubric"}]
     if _is_counted(event) and event.value is not None:
@@ -68,7 +68,7 @@ def _is_counted(event: AlertEvent) -> bool:
 
 
 def _since_when(event: AlertEvent) -> str:
-    """Of what time the event's figure is, when it began, and what was before that."""
+    """The time that the figure covers, since when it holds, and the figure before."""
     known, began_ns, from_ns = event.explained, event.changed_ns, event.measured_ns
     within = "" if from_ns is None else f" within {lasting(event.at_ns - from_ns).removeprefix('less than ')}"
     if began_ns is None:  # what failed since the alert itself began is not what broke

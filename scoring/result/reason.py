@@ -26,7 +26,7 @@ GAP: Final = "…"
 REASON_PARTS: Final = "reason_parts"
 """The field beside ``reason`` in the JSON form of a verdict and of a score: the reason without contents."""
 _MOST_DIGITS: Final = 10**9
-"""A number from here on may be one that somebody wrote, such as that of a card."""
+"""A number of this size or more may be somebody's, such as the number of a card."""
 _NOT_OF_A_NAME: Final = re.compile(r"[^\w ….:/()\[\]<>#+=,-]+")
 _LONG_NUMBER: Final = re.compile(r"\d{9,}|(?:\d{3,}[ -]){2,}\d{3,}")
 

@@ -11,7 +11,7 @@ from sidejudge.scoring.result.reason import REASON_PARTS, outline
 from sidejudge.scoring.rubrics import RUBRICS
 
 _FIGURE = 10**9
-"""A number from here on may be one that somebody wrote, such as that of a card."""
+"""A number of this size or more may be somebody's, such as the number of a card."""
 _NAMING = frozenset(
     (rubric.id, metric.id) for rubric in RUBRICS.values() for metric in rubric.metrics if metric.details_name_parts
 )

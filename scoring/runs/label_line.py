@@ -87,7 +87,7 @@ def _stated(field: str, value: object, metric: str) -> Said:
 
 
 def our_value(line: VerdictLine, given: LabelLine) -> Said | None:
-    """What a verdict found of what a label is about, in the label's terms; None where it has no value."""
+    """The verdict's own value for the label's subject, in the label's terms; None where it has no value."""
     if given.metric == PASS:
         return None if line.passed is None else float(line.passed)
     score = line.scores.get(given.metric)

@@ -34,7 +34,7 @@ class TestSet:
         return index
 
     def filter(self, **criteria: Json) -> list[Mapping[str, Json]]:
-        """The tests of which every field named equals the value given; a field that is absent equals null.
+        """The tests in which every named field equals the given value; a field that is absent equals null.
 
         Equality is Python's, as in the seed: ``1`` equals ``1.0`` and true. Without criteria: all tests.
         """

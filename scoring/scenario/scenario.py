@@ -66,7 +66,7 @@ FIELDS = (
 SIGNS: Final = tuple(
     name for name in FIELDS if name not in ("name", "description", "result_use", "expected_answer_criteria", "signs")
 )
-"""Keys of what most runs keep to, and what fails none."""
+"""Keys of signs: what most runs do. A run without one does not fail."""
 _OPERATORS = ("equals", "matches", "schema")
 MAX_VALUES: Final = 5_000
 """Values in a scenario: names, numbers, texts, lists and objects."""

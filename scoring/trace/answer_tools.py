@@ -16,7 +16,7 @@ ANSWER_TOOLS: Final = frozenset({
 """Tools by which an agent gives its answer, as ``plain`` names them: who calls one of these has tried no tool."""
 _PLAIN_NAME: Final = re.compile(r"\W+")
 NAMESPACE: Final = re.compile(r"\W+|__")
-"""What stands between the name of a plugin or a server and that of its tool."""
+"""What separates the name of a plugin or server from the name of its tool."""
 
 
 def plain(name: str) -> str:

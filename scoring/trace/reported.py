@@ -12,7 +12,7 @@ MOST_REPORTED: Final = 200
 """Reported scores of one run that are read; what comes later is left out."""
 LONGEST_NAME: Final = 100
 WRONG_VALUES: Final = ("a text", "no number", "not a finite number", "an error of the evaluator")
-"""What a stated value may be that is none, in our words. Other words in ``invalid`` are of whoever wrote the case."""
+"""Our names for stated values that are no numbers. Other words in ``invalid`` are of whoever wrote the case."""
 LONGEST_TEXT: Final = 1000
 """Characters of an explanation."""
 

@@ -31,12 +31,12 @@ def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:
 
 
 def reporting_usage(trace: Trace) -> Sequence[Span]:
-    """The spans whose tokens make up those of the trace, each counted once."""
+    """The spans whose tokens add up to the trace's, each counted once."""
     return _lowest(trace, [span for span in trace.spans if span.usage is not None], _tokens)
 
 
 def reporting_cost(trace: Trace) -> Sequence[Span]:
-    """The spans whose US dollars make up those of the trace, each counted once."""
+    """The spans whose US dollars add up to the trace's, each counted once."""
     return _lowest(trace, [span for span in trace.spans if span.cost_usd is not None], _dollars)
 
 

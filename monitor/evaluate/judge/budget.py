@@ -152,7 +152,7 @@ class JudgeBudget:
         return self._demand[priority].cases_per_s(now) * (self._mean_usd(priority) or 0.0)
 
     def allowance(self, now: float) -> float:
-        """Dollars a second that may be spent now: the least of what is left over the time left; inf without a limit."""
+        """Dollars a second that may be spent now: what is left by the time left, at its least; inf without a limit."""
         left = [
             (limit - self.spent(length, now) - self._reserved, over_s) for length, limit, over_s in self._in_force(now)
         ]

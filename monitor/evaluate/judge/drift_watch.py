@@ -40,7 +40,7 @@ _ENOUGH: Final = 0.5
 
 
 _REMEMBERED: Final = 0.9
-"""Share of what was learned of a quiet judge that stays after each round: some ten rounds count."""
+"""Each round keeps this share of what was learned before about a quiet judge: some ten rounds count."""
 _Pair: TypeAlias = tuple[Mapping[str, Answered], Mapping[str, Answered]]
 """Measures of one prompt, before and now."""
 

@@ -65,7 +65,7 @@ class Found:
 
 
 class ReferenceMemory(Protocol):
-    """What it asks of the store: when closed, key, trace and what was found, the oldest first; and that of a trace."""
+    """What lookups need of the store: (closed, key, trace, found), the oldest first; (key, found) of one trace."""
 
     def referred(self, since_ns: int) -> Iterable[tuple[int, bytes, bytes, bytes | None]]: ...
     def referred_of(self, trace_id: bytes) -> Sequence[tuple[bytes, bytes | None]]: ...
