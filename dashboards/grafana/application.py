@@ -9,7 +9,7 @@ from sidejudge.dashboards.rules.limited import kept
 from sidejudge.dashboards.rules.promql import fleet
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import Board, DashboardRow, Panel, Query, series
+from .board import Board, DashboardRow, Panel, Query, panel, series
 from .firing import version_change
 from .words import DRILL, WHERE, per_minute, per_second, ratio_steps, site_variables
 
@@ -69,34 +69,36 @@ def application(declared: Declaration) -> Board:
                         "percentunit", Query(expr=f"{v.PASS_RATIO}{{{WHERE}}}", legend=_VERSIONED),
                         maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,), empty=_NO_VERSION,
                     ),
-                    Panel(
-                        title="Each version against the rest", kind="timeseries", unit="percentunit",
-                        empty=f"{_NO_VERSION} Or all verdicts of the last {r.DAY} are of one version.",
-                        description=f"The version's pass ratio less that of all other traffic of its service, over the "
+                    panel(
+                        "timeseries", "Each version against the rest",
+                        f"The version's pass ratio less that of all other traffic of its service, over the "
                         f"last {r.DAY}, with bounds that hold with 95 % at one look. While all of it is below 0 the "
                         "version is worse. Bounds that hold at any look: sidejudge compare --by release.",
-                        queries=tuple(
+                        "percentunit",
+                        *(
                             Query(expr=f"{record}{{{WHERE}}}", legend=f"{name}{_VERSIONED}")
                             for record, name in ((v.DIFFERENCE, ""), (v.LOWER, "at least · "), (v.UPPER, "at most · "))
                         ),
+                        empty=f"{_NO_VERSION} Or all verdicts of the last {r.DAY} are of one version.",
                     ),
                 ),
             ),
             DashboardRow(
                 title="Limits",
                 panels=(
-                    Panel(
-                        title="Metrics with limits", kind="timeseries", unit="short",
-                        empty=_NO_LIMIT,
-                        description="Percentiles and means under limits (alerts.metrics), in their own units, in the "
+                    panel(
+                        "timeseries", "Metrics with limits",
+                        "Percentiles and means under limits (alerts.metrics), in their own units, in the "
                         "process where they are highest, with bounds that hold with 95 % at any look.",
-                        queries=tuple(
+                        "short",
+                        *(
                             Query(expr=fleet(family, where=WHERE, operation="max"), legend=f"{name}{_LIMITED}")
                             for family, name in (
                                 (f.LIMITED_VALUE, ""), (f.LIMITED_LOWER, "at least · "),
                                 (f.LIMITED_UPPER, "at most · "),
                             )
                         ),
+                        empty=_NO_LIMIT,
                     ),
                     series(
                         "Kept share",

@@ -7,8 +7,8 @@ The data source is a variable, never ``__inputs``: those are filled in by the im
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from .firing import firing
 
@@ -33,33 +33,70 @@ class Query:
     heatmap: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One panel; ``mapped`` puts numbers into words."""
+class Look(TypedDict, total=False):
+    """How a panel looks; what is left out is as Grafana has it. ``mapped`` puts numbers into words."""
 
+    width: int
+    height: int
+    steps: Steps
+    minimum: float
+    maximum: float
+    decimals: int
+    mapped: Mapping[int, tuple[str, str]]
+    links: tuple[tuple[str, str], ...]
+    stacked: bool
+    dashed: bool
+    """Whether the steps are drawn."""
+    columns: Mapping[str, str]
+    """Columns of a table: label or query letter to the column's name, in order."""
+    empty: str
+    """Why there may be nothing to show."""
+    units: Mapping[str, str]
+    """Units of the columns of a table, where they are not that of the panel."""
+    ranked: str
+    """The column of a table whose numbers ``mapped`` puts into words; the highest comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel."""
+
+    kind: Kind
     title: str
     description: str
-    kind: Kind
     unit: str
     queries: tuple[Query, ...]
-    width: int = 12
-    height: int = HEIGHT
-    steps: Steps = ((None, BLUE),)
-    minimum: float | None = None
-    maximum: float | None = None
-    decimals: int | None = None
-    mapped: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    links: tuple[tuple[str, str], ...] = ()
-    stacked: bool = False
-    dashed: bool = False
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Columns of a table: label or query letter to the column's name, in order."""
-    empty: str = ""
-    """Why there may be nothing to show."""
-    units: Mapping[str, str] = field(default_factory=dict)
-    """Units of the columns of a table, where they are not ``unit``."""
-    ranked: str = ""
-    """The column of a table whose numbers ``mapped`` puts into words; the highest comes first."""
+    look: Look
+
+    @property
+    def width(self) -> int:
+        """Of the 24 columns of a board."""
+        return self.look.get("width", WIDTH // 2)
+
+    @property
+    def height(self) -> int:
+        """In rows of the board's grid."""
+        return self.look.get("height", HEIGHT)
+
+
+def panel(kind: Kind, title: str, description: str, unit: str, *queries: Query, **look: Unpack[Look]) -> Panel:
+    """A panel of any kind."""
+    return Panel(kind, title, description, unit, queries, look)
+
+
+def stat(title: str, description: str, *queries: Query, unit: str = "short", **look: Unpack[Look]) -> Panel:
+    """One number, or one for each query."""
+    return Panel("stat", title, description, unit, queries, {"width": 6, "height": 4, **look})
+
+
+def series(title: str, description: str, unit: str, *queries: Query, **look: Unpack[Look]) -> Panel:
+    """Lines over time, from 0 up."""
+    return Panel("timeseries", title, description, unit, queries, {"minimum": 0, **look})
+
+
+def table(title: str, description: str, *queries: Query, **look: Unpack[Look]) -> Panel:
+    """The latest values as rows; ``columns`` are labels, or letters of queries, and their headings."""
+    return Panel("table", title, description, "short", queries, {"width": WIDTH, "height": 6, **look})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,31 +168,27 @@ def _placed(rows: Sequence[DashboardRow]) -> list[Json]:
 
 
 def _panel(panel: Panel) -> Json:
+    look = panel.look
+    mapped, ranked = _mappings(look), look.get("ranked")
     defaults: Json = {
         "unit": panel.unit,
         "color": {"mode": "palette-classic" if panel.kind == "timeseries" else "thresholds"},
         "thresholds": {
             "mode": "absolute",
-            "steps": [{"value": value, "color": colour} for value, colour in panel.steps],
+            "steps": [{"value": value, "color": colour} for value, colour in look.get("steps", ((None, BLUE),))],
         },
-        "mappings": _mappings(panel) if not panel.ranked else [],
-        "links": [{"title": title, "url": url, "targetBlank": True} for title, url in panel.links],
-        "custom": _custom(panel),
+        "mappings": [] if ranked else mapped,
+        "links": [{"title": title, "url": url, "targetBlank": True} for title, url in look.get("links", ())],
+        "custom": _custom(panel.kind, look),
     }
-    if panel.empty:
-        defaults["noValue"] = panel.empty
-    for key, value in (("min", panel.minimum), ("max", panel.maximum), ("decimals", panel.decimals)):
-        if value is not None:
-            defaults[key] = value
-    overrides = [
-        {"matcher": {"id": "byName", "options": column}, "properties": [{"id": "unit", "value": unit}]}
-        for column, unit in panel.units.items()
-    ]
+    named = {"noValue": look.get("empty") or None, "min": look.get("minimum"), "max": look.get("maximum")}
+    named["decimals"] = look.get("decimals")
+    defaults |= {key: value for key, value in named.items() if value is not None}
+    overrides = [_override(column, "unit", unit) for column, unit in look.get("units", {}).items()]
     options = _OPTIONS[panel.kind]
-    if panel.ranked:
-        mapped = {"id": "mappings", "value": _mappings(panel)}
-        overrides.append({"matcher": {"id": "byName", "options": panel.ranked}, "properties": [mapped]})
-        options = {**options, "sortBy": [{"displayName": panel.ranked, "desc": True}]}
+    if ranked:
+        overrides.append(_override(ranked, "mappings", mapped))
+        options = {**options, "sortBy": [{"displayName": ranked, "desc": True}]}
     return {
         "type": panel.kind, "title": panel.title, "description": panel.description, "datasource": SOURCE,
         "fieldConfig": {"defaults": defaults, "overrides": overrides},
@@ -165,25 +198,29 @@ def _panel(panel: Panel) -> Json:
     }  # fmt: skip
 
 
-def _mappings(panel: Panel) -> list[Json]:
-    return [{"type": "value", "options": _words(panel.mapped)}] if panel.mapped else []
+def _override(column: str, name: str, value: object) -> Json:
+    return {"matcher": {"id": "byName", "options": column}, "properties": [{"id": name, "value": value}]}
 
 
-def _words(mapped: Mapping[int, tuple[str, str]]) -> Json:
-    return {str(k): {"text": text, "color": c, "index": n} for n, (k, (text, c)) in enumerate(mapped.items())}
+def _mappings(look: Look) -> list[Json]:
+    """Words and colours in place of numbers."""
+    mapped = look.get("mapped", {}).items()
+    words = {str(number): {"text": text, "color": c, "index": n} for n, (number, (text, c)) in enumerate(mapped)}
+    return [{"type": "value", "options": words}] if words else []
 
 
-def _custom(panel: Panel) -> Json:
-    if panel.kind == "timeseries":
+def _custom(kind: Kind, look: Look) -> Json:
+    stacked = look.get("stacked", False)
+    if kind == "timeseries":
         return {
-            "lineWidth": 2, "fillOpacity": 20 if panel.stacked else 0, "showPoints": "never", "spanNulls": False,
-            "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
-            "thresholdsStyle": {"mode": "dashed" if panel.dashed else "off"},
+            "lineWidth": 2, "fillOpacity": 20 if stacked else 0, "showPoints": "never", "spanNulls": False,
+            "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+            "thresholdsStyle": {"mode": "dashed" if look.get("dashed") else "off"},
         }  # fmt: skip
-    if panel.kind == "state-timeline":
+    if kind == "state-timeline":
         return {"fillOpacity": 80, "lineWidth": 0}
-    if panel.kind == "table":
-        return {"cellOptions": {"type": "color-text" if panel.mapped else "auto"}, "align": "auto"}
+    if kind == "table":
+        return {"cellOptions": {"type": "color-text" if look.get("mapped") else "auto"}, "align": "auto"}
     return {}
 
 
@@ -224,8 +261,9 @@ def _target(query: Query, letter: str, kind: Kind) -> Json:
 
 def _columns(panel: Panel) -> list[Json]:
     """Several queries as one table: joined by their labels, with the columns that are named, in that order."""
-    many = len(panel.queries) > 1
-    names = {(f"Value #{k}" if many else "Value") if len(k) == 1 else k: v for k, v in panel.columns.items()}
+    only = "Value" if len(panel.queries) == 1 else "Value #{}"
+    columns = panel.look.get("columns", {})
+    names = {only.format(key) if len(key) == 1 else key: title for key, title in columns.items()}
     keep = {"id": "filterFieldsByName", "options": {"include": {"names": list(names)}}}
     order = {"indexByName": {name: n for n, name in enumerate(names)}, "renameByName": names, "excludeByName": {}}
     return [{"id": "merge", "options": {}}, keep, {"id": "organize", "options": order}]
@@ -270,68 +308,3 @@ def _annotation(name: str, colour: str, expr: str, *, title: str, text: str, tag
         "expr": expr, "step": "60s", "titleFormat": title, "textFormat": text, "tagKeys": tags,
         "useValueForTime": False,
     }  # fmt: skip
-
-
-def stat(
-    title: str,
-    description: str,
-    *queries: Query,
-    unit: str = "short",
-    width: int = 6,
-    height: int = 4,
-    decimals: int | None = None,
-    steps: Steps = ((None, BLUE),),
-    mapped: Mapping[int, tuple[str, str]] | None = None,
-    links: tuple[tuple[str, str], ...] = (),
-) -> Panel:
-    """One number, or one for each query."""
-    return Panel(
-        title=title, description=description, kind="stat", unit=unit, queries=queries, width=width, height=height,
-        decimals=decimals, steps=steps, mapped=mapped or {}, links=links,
-    )  # fmt: skip
-
-
-def series(
-    title: str,
-    description: str,
-    unit: str,
-    *queries: Query,
-    width: int = 12,
-    height: int = HEIGHT,
-    steps: Steps = ((None, BLUE),),
-    maximum: float | None = None,
-    stacked: bool = False,
-    dashed: bool = False,
-    links: tuple[tuple[str, str], ...] = (),
-    empty: str = "",
-) -> Panel:
-    """Lines over time, from 0 up; ``dashed`` draws the steps."""
-    return Panel(
-        title=title, description=description, kind="timeseries", unit=unit, queries=queries, width=width, height=height,
-        minimum=0, maximum=maximum, steps=steps, stacked=stacked, dashed=dashed, links=links, empty=empty,
-    )  # fmt: skip
-
-
-def table(
-    title: str,
-    description: str,
-    *queries: Query,
-    columns: Mapping[str, str],
-    units: Mapping[str, str] | None = None,
-    width: int = 24,
-    height: int = 6,
-    decimals: int | None = None,
-    links: tuple[tuple[str, str], ...] = (),
-    empty: str = "",
-    ranked: str = "",
-    mapped: Mapping[int, tuple[str, str]] | None = None,
-) -> Panel:
-    """The latest values as rows; ``columns`` are labels, or letters of queries, and their headings.
-
-    The rows with the highest numbers in the column ``ranked`` come first; ``mapped`` puts these numbers into words.
-    """
-    return Panel(
-        title=title, description=description, kind="table", unit="short", queries=queries, columns=columns,
-        units=units or {}, width=width, height=height, decimals=decimals, links=links, empty=empty, ranked=ranked,
-        mapped=mapped or {},
-    )  # fmt: skip

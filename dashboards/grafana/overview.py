@@ -6,7 +6,7 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.rules import recordings as r
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps, series, stat, table
+from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps, panel, series, stat, table
 from .firing import RANKS, version_change, with_rank, with_runbook
 from .words import (
     ALERTING,
@@ -115,10 +115,10 @@ def _over_time(declared: Declaration) -> tuple[Panel, ...]:
     window, place = r.window_of(declared), ("service", "environment", "rubric")
     incomplete = per_minute(f.VERDICTS_INCOMPLETE, SERVICE, "service", "rubric", "reason")
     return (
-        Panel(
-            title="Status", kind="state-timeline", unit="short", width=24, height=7, mapped=STATUS_WORDS,
-            description=f"Worse {lasting(declared)}, as in process; better at once, where alerts last on.",
-            queries=(Query(expr=_STATUS, legend=_NAMED),),
+        panel(
+            "state-timeline", "Status",
+            f"Worse {lasting(declared)}, as in process; better at once, where alerts last on.",
+            "short", Query(expr=_STATUS, legend=_NAMED), width=24, height=7, mapped=STATUS_WORDS,
             steps=((None, GREY), (0, GREEN), (1, YELLOW), (2, RED)),
         ),
         series(

@@ -14,7 +14,7 @@ from sidejudge.dashboards.rules import shares as s
 from sidejudge.integrations.prometheus.families import Family
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, series, stat
+from .board import GREEN, GREY, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, panel, series, stat
 from .firing import version_change
 from .words import (
     LANGFUSE,
@@ -63,15 +63,13 @@ def agreement(declared: Declaration) -> DashboardRow:
                 _least(f.LABELS_CORRECTIONS, "corrected", of=_RUBRIC),
                 _least(f.LABELS_CORRECTED_PASSES, "had passed", of=_RUBRIC), decimals=0, width=8, height=5,
             ),
-            Panel(
-                title="Kappa with its bounds, and AC1", kind="timeseries", unit="short", minimum=-1, maximum=1,
-                decimals=2, dashed=True, steps=((None, RED), (limit, GREEN)),
-                description="Two-sided 95 %. The alert goes by the upper bound. AC1 stays steady where nearly "
-                "everything passes.",
-                queries=(
-                    _least(f.AGREEMENT_KAPPA_UPPER, "upper bound"), _least(f.AGREEMENT_KAPPA, "kappa"),
-                    _least(f.AGREEMENT_KAPPA_LOWER, "lower bound"), _least(f.AGREEMENT_AC1, "AC1"),
-                ),
+            series(
+                "Kappa with its bounds, and AC1",
+                "Two-sided 95 %. The alert goes by the upper bound. AC1 stays steady where nearly everything passes.",
+                "short",
+                _least(f.AGREEMENT_KAPPA_UPPER, "upper bound"), _least(f.AGREEMENT_KAPPA, "kappa"),
+                _least(f.AGREEMENT_KAPPA_LOWER, "lower bound"), _least(f.AGREEMENT_AC1, "AC1"),
+                minimum=-1, maximum=1, decimals=2, dashed=True, steps=((None, RED), (limit, GREEN)),
             ),
             series(
                 "Pass ratio as people would have found it",
@@ -98,14 +96,11 @@ def agreement(declared: Declaration) -> DashboardRow:
                 Query(expr=f"min({people.TRUE_NEGATIVE}{{{_RUBRIC}}})", legend="failures found"),
                 maximum=1,
             ),
-            Panel(
-                title="Agreement by metric", kind="bargauge", unit="percentunit", minimum=0, maximum=1,
-                description="Share of labels with which the value agrees, by metric; pass is the verdict itself.",
-                queries=(
-                    Query(
-                        expr=f"min by (metric) ({f.AGREEMENT_RAW.name}{{{_RUBRIC}}})", legend="{{metric}}"
-                    ),
-                ),
+            panel(
+                "bargauge", "Agreement by metric",
+                "Share of labels with which the value agrees, by metric; pass is the verdict itself.", "percentunit",
+                Query(expr=f"min by (metric) ({f.AGREEMENT_RAW.name}{{{_RUBRIC}}})", legend="{{metric}}"),
+                minimum=0, maximum=1,
             ),
         ),
     )  # fmt: skip
@@ -202,11 +197,10 @@ def _bounds(window: str) -> tuple[Panel, ...]:
 
 def _faults(window: str) -> tuple[Panel, ...]:
     return (
-        Panel(
-            title="Means of metrics", kind="bargauge", unit="percentunit", minimum=0, maximum=1, decimals=1,
-            description="Mean score of each metric as a share of its scale; of all services unless metrics.detail is "
-            "full.",
-            queries=(Query(expr=_mean_scores(), legend="{{metric}}"),),
+        panel(
+            "bargauge", "Means of metrics",
+            "Mean score of each metric as a share of its scale; of all services unless metrics.detail is full.",
+            "percentunit", Query(expr=_mean_scores(), legend="{{metric}}"), minimum=0, maximum=1, decimals=1,
         ),
         series(
             "Share that each metric blocks",
@@ -256,10 +250,10 @@ def _scores() -> tuple[Panel, ...]:
     every = per_second(f.METRIC_SCORE, _SCORED, "metric", part="_count")
     by_tenth = per_second(f.METRIC_SCORE, _SCORED, "le", part="_bucket")
     return (
-        Panel(
-            title="Where scores lie", kind="heatmap", unit="short", width=24, height=9,
-            description="Scores of all metrics as shares of their scales. Drift shows as a band that moves.",
-            queries=(Query(expr=by_tenth, legend="{{le}}", heatmap=True),),
+        panel(
+            "heatmap", "Where scores lie",
+            "Scores of all metrics as shares of their scales. Drift shows as a band that moves.",
+            "short", Query(expr=by_tenth, legend="{{le}}", heatmap=True), width=24, height=9,
         ),
         series(
             "Low scores by metric", "Share of each metric's scores in the lower half of its scale.", "percentunit",
