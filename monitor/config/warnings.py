@@ -116,7 +116,7 @@ def _never_measured(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _closed_lists(config: Config) -> Iterator[tuple[str, str]]:
-    """Scenarios that fail a run for any tool or agent beyond their list, which the list's name does not tell."""
+    """Scenarios that fail a run for any tool or agent beyond their list, though the list's name promises less."""
     for name, scenario in config.scenarios.items():
         if "closed" in scenario:
             continue
