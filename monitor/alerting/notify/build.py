@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import Alertmanager
-from sidejudge.integrations.notify.cards import CardChat, google_chat_body, teams_body
+from sidejudge.integrations.notify.chats import Chat, google_chat_body, slack_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
 from sidejudge.integrations.notify.opsgenie import Opsgenie
 from sidejudge.integrations.notify.pagerduty import PagerDuty
-from sidejudge.integrations.notify.slack import Slack
 from sidejudge.integrations.notify.webhook import Webhook
 from sidejudge.integrations.post import Poster
 from sidejudge.integrations.store.sqlite import Store, StoreError
@@ -100,11 +99,11 @@ def _sender(name: str, given: Receiver, wording: Wording, clock_ns: Callable[[],
     """What sends to a receiver that is not an Alertmanager."""
     match given:
         case SlackReceiver():
-            return Slack(Poster(given.url.get_secret_value()), wording)
+            return Chat(Poster(given.url.get_secret_value()), wording, slack_body)
         case TeamsReceiver():
-            return CardChat(Poster(given.url.get_secret_value()), wording, teams_body)
+            return Chat(Poster(given.url.get_secret_value()), wording, teams_body)
         case GoogleChatReceiver():
-            return CardChat(Poster(given.url.get_secret_value()), wording, google_chat_body)
+            return Chat(Poster(given.url.get_secret_value()), wording, google_chat_body)
         case PagerDutyReceiver():
             return PagerDuty(Poster(given.url), given.routing_key.get_secret_value(), wording)
         case OpsgenieReceiver():

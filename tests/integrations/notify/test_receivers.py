@@ -10,7 +10,7 @@ import pytest
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
-from sidejudge.integrations.notify.cards import CardChat, google_chat_body, teams_body
+from sidejudge.integrations.notify.chats import Chat, google_chat_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
 from sidejudge.integrations.notify.opsgenie import Opsgenie
 from sidejudge.integrations.notify.pagerduty import PagerDuty
@@ -79,7 +79,7 @@ async def test_an_alert_of_opsgenie_is_made_and_closed_by_its_alias():
 
 
 async def test_a_card_of_teams_holds_no_markup_but_its_links():
-    got = await sent(lambda url: CardChat(Poster(url), LINKED, teams_body), notice(examples=(HOSTILE,)))
+    got = await sent(lambda url: Chat(Poster(url), LINKED, teams_body), notice(examples=(HOSTILE,)))
     card = got[0].json["attachments"][0]["content"]
     assert {block["type"] for block in card["body"]} == {"RichTextBlock"}, "its text runs know no Markdown"
     assert NASTY in json.dumps(card["body"])
@@ -90,7 +90,7 @@ async def test_a_card_of_teams_holds_no_markup_but_its_links():
 
 
 async def test_a_card_of_google_chat_escapes_what_is_not_ours():
-    got = await sent(lambda url: CardChat(Poster(url), LINKED, google_chat_body), notice(examples=(HOSTILE,)))
+    got = await sent(lambda url: Chat(Poster(url), LINKED, google_chat_body), notice(examples=(HOSTILE,)))
     text = json.dumps(got[0].json["cardsV2"][0]["card"]["sections"])
     assert "&lt;b&gt;" in text
     assert "<b>" not in text

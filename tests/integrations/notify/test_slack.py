@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.notify.slack import Slack, slack_body
+from sidejudge.integrations.notify.chats import Chat, slack_body
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.alerting.notify.build import MOST_IN_A_MESSAGE
 from sidejudge.scoring.alerts.condition import Severity
@@ -39,7 +39,7 @@ def texts(stated):
 
 async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
     with receiving() as fake:
-        await Slack(Poster(fake.url), LINKED).send(alert())
+        await Chat(Poster(fake.url), LINKED, slack_body).send(alert())
     stated = fake.got[0].json
     assert stated["text"] == f"🔴 {TITLE}"
     assert [block["type"] for block in stated["blocks"]] == ["header", "section", "section", "section"]

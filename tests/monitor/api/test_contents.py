@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
-from sidejudge.integrations.notify.slack import slack_body
+from sidejudge.integrations.notify.chats import slack_body
 from sidejudge.integrations.notify.webhook import webhook_body
 from sidejudge.monitor.alerting.examples import illustrated
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
