@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -88,6 +89,12 @@ class MetricValues:
             made = self._counters[family]
             series = self._counter_series[named] = made.labels(*self._shown(family, labels)) if labels else made
         return series
+
+    def zeros(self, *series: tuple[Family, *tuple[Iterable[str], ...]]) -> None:
+        """Let counters begin at 0: of each family every series with these values of its labels."""
+        for family, *values in series:
+            for labels in product(*values):
+                self.counter(family, *labels)
 
     def follow(self, totals: Iterable[Series]) -> None:
         """Bring counters up to totals that somebody else counts since the start."""

@@ -27,7 +27,6 @@ from .exposition import COARSE, LEFT_OUT, Detail, added_up, expose
 from .judge_metrics import EmbeddingMetrics, JudgeMetrics, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
-from .source_metrics import fleet_gauges, late_reference_gauges, pull_gauges
 from .version_metrics import VersionMetrics
 from .window_metrics import LimitMetrics, agreement_gauges, alert_gauges, limit_gauges, window_gauges
 
@@ -69,7 +68,7 @@ class Exporter:
         self._services: set[str] = set()
         self._pairs: set[tuple[str, str]] = set()
         self._judged: set[tuple[str, str, str, bool]] = set()
-        self._selections = SELECTIONS if self._full or known.forced else SELECTIONS[:1]
+        self._selections: tuple[str, ...] = SELECTIONS if self._full or known.forced else SELECTIONS[:1]
         self._watched: Callable[[], Snapshot] = Snapshot
         counted = [
             family
@@ -90,7 +89,6 @@ class Exporter:
         self.application = ApplicationMetrics(self._counted, self._versions, bounded=self.bounded, label_cap=label_cap)
         self.limits = LimitMetrics(self._counted, known.limits, self.bounded)
         self._zeros()
-        self._zeros_of_alerts()
         shown = [family for family in f.FAMILIES if self._full or family not in LEFT_OUT]
         self._families = Families(shown, self._counted, infos, self._gather)
         registry.register(self._families)
@@ -232,52 +230,32 @@ class Exporter:
 
     def _zeros(self) -> None:
         """Series that exist before any event."""
+        known, zeros = self._known, self._counted.zeros
         for rubric in self._rubrics.values():
-            for criterion in rubric.criteria:
-                if criterion.blocker or criterion.prerequisite:
-                    self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
-        self._zeros_of_receiving()
-        for destination, reasons in self._destinations.items():
-            self._zeros_of_destination(destination, reasons)
-        for scenario, kinds in self._violations.items():
-            for kind in kinds:
-                self._counter(f.WORKFLOW_VIOLATIONS, self._label("scenario", scenario), self._label("kind", kind))
-
-    def _zeros_of_destination(self, destination: str, reasons: Iterable[str]) -> None:
-        self._counter(f.EXPORTS, destination)
-        for reason in reasons:
-            self._counter(f.EXPORTS_FAILED, destination, reason)
-
-    def _zeros_of_receiving(self) -> None:
-        series = [
+            zeros((f.BLOCKERS, [rubric.id], _blocking(rubric)))
+        zeros(
             (f.SPANS_REJECTED, self._rejected), (f.REQUESTS_REFUSED, map(str, REFUSED)), (f.SPANS_IGNORED, IGNORED),
             (f.LOG_RECORDS_IGNORED, IGNORED_LOGS), (f.FORWARD_FAILED, self._failures),
-            (f.FORWARD_UNJUDGED, self._unjudged), (f.PULL_ERRORS, self._known.pull_failures),
-            (f.BELATED_FAILED, self._known.revision_failures),
-            (f.BELATED, ("revised", "unchanged") if self._known.revision_failures else ()),
-        ]  # fmt: skip
+            (f.FORWARD_UNJUDGED, self._unjudged), (f.PULL_ERRORS, known.pull_failures),
+            (f.BELATED_FAILED, known.revision_failures),
+            (f.BELATED, ("revised", "unchanged") if known.revision_failures else ()),
+        )  # fmt: skip
         if self._failures:
-            series += [(f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES)]
-            if self._known.forward_ends:
-                series += [
-                    (f.FORWARD_KEPT, SIGNALS), (f.FORWARD_KEPT_ENDED, self._known.forward_ends),
-                    (f.FORWARD_UNKEPT, self._known.forward_unkept),
-                ]  # fmt: skip
-            self._counter(f.FORWARD_WITHHELD)
-        for family, labels in series:
-            for label in labels:
-                self._counter(family, label)
-
-    def _zeros_of_alerts(self) -> None:
-        for condition in self._known.conditions:
-            for turn in AlertTransition:
-                self._counter(f.ALERT_EVENTS, condition.id, turn.value)
+            zeros((f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES), (f.FORWARD_WITHHELD,))
+            if known.forward_ends:
+                zeros(
+                    (f.FORWARD_KEPT, SIGNALS), (f.FORWARD_KEPT_ENDED, known.forward_ends),
+                    (f.FORWARD_UNKEPT, known.forward_unkept),
+                )  # fmt: skip
+        for destination, reasons in self._destinations.items():
+            zeros((f.EXPORTS, [destination]), (f.EXPORTS_FAILED, [destination], reasons))
+        for scenario, kinds in self._violations.items():
+            named = [self._label("kind", kind) for kind in kinds]
+            zeros((f.WORKFLOW_VIOLATIONS, [self._label("scenario", scenario)], named))
+        zeros((f.ALERT_EVENTS, [each.id for each in known.conditions], [turn.value for turn in AlertTransition]))
 
     def _zeros_of_service(self, service: str) -> None:
-        for reason in self._ended:
-            self._counter(f.TRACES, service, reason)
-        for selection in self._selections:
-            self._counter(f.TRACES_KEPT, service, selection)
+        self._counted.zeros((f.TRACES, [service], self._ended), (f.TRACES_KEPT, [service], self._selections))
         if self._full:
             for rubric in self._rubrics_of(service):
                 self._zeros_of_incomplete(service, rubric)
@@ -286,8 +264,8 @@ class Exporter:
         if self._full:
             self._counter(f.VERDICTS_REVISED, service, rubric)
         # In the standard detail what an alert on the judge goes by; of others the first ones of a service are not seen.
-        for reason in INCOMPLETE if self._full else ("error",) if self._asks(rubric) else ():
-            self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
+        reasons = INCOMPLETE if self._full else ("error",) if self._asks(rubric) else ()
+        self._counted.zeros((f.VERDICTS_INCOMPLETE, [service], [rubric], reasons))
 
     def _asks(self, rubric: str) -> bool:
         """Whether a metric of it may ask a judge or a model of embeddings."""
@@ -316,20 +294,16 @@ class Exporter:
                 self._zeros_of_place(service, environment, rubric)
 
     def _zeros_of_place(self, service: str, environment: str, rubric: str) -> None:
-        who = (service, environment, rubric)
-        declared = self._rubrics.get(rubric)
-        for criterion in declared.criteria if declared is not None else ():
-            if criterion.blocker or criterion.prerequisite:
-                self._counter(f.VERDICTS_BLOCKED, *who, criterion.metric.id)
-                self._counter(f.VERDICT_BLOCKED_WEIGHT, *who, criterion.metric.id)
-        if declared is not None and declared.checks_scenario:
-            self._counter(f.VERDICTS_VIOLATING, *who)
-            self._counter(f.VERDICT_VIOLATING_WEIGHT, *who)
-        for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):
-            self._counter(family, *who)
-        for selection in self._selections:
-            self._counter(f.VERDICTS, *who, selection)
-            self._counter(f.VERDICTS_FAILED, *who, selection)
+        zeros, who, declared = self._counted.zeros, ([service], [environment], [rubric]), self._rubrics.get(rubric)
+        if declared is not None:
+            blocking = _blocking(declared)
+            zeros((f.VERDICTS_BLOCKED, *who, blocking), (f.VERDICT_BLOCKED_WEIGHT, *who, blocking))
+            if declared.checks_scenario:
+                zeros((f.VERDICTS_VIOLATING, *who), (f.VERDICT_VIOLATING_WEIGHT, *who))
+        zeros(
+            (f.VERDICT_WEIGHT, *who), (f.VERDICT_FAILED_WEIGHT, *who), (f.VERDICT_WEIGHT_SQUARED, *who),
+            (f.VERDICTS, *who, self._selections), (f.VERDICTS_FAILED, *who, self._selections),
+        )  # fmt: skip
 
     def _gather(self, seen: Snapshot | None = None) -> Callable[[], Sampled]:
         seen = self._watched() if seen is None else seen
@@ -347,18 +321,14 @@ class Exporter:
         judge = gauges(seen.judge) if seen.judge is not None else ()
         alerts = alert_gauges(self._known.conditions, seen.alerts)
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
-        pull = pull_gauges(seen.pull) if seen.pull is not None else ()
-        late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
         failures = failure_gauges(seen.failures, self._label)
         windows = chain.from_iterable(
             window_gauges(who, service_status, full=self._full) for who, service_status in placed
         )
         limited = limit_gauges(seen.metrics, self._known.limits, self._place)
-        fleet = fleet_gauges(seen.fleet) if seen.fleet is not None else ()
-        queues = self._queues(seen)
         parts = (
-            own, queues, anomalies, self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows,
-            limited,
+            own, self._queues(seen), anomalies, self._thresholds(), judge, alerts, people, _sources(seen), failures,
+            windows, limited,
         )  # fmt: skip
         for family, values, value in chain(*parts):
             sampled[family].append((values, value))
@@ -413,6 +383,24 @@ class Exporter:
 
     def _label(self, label: str, value: str) -> str:
         return self._caps[label].bound(value, "unknown")
+
+
+def _sources(seen: Snapshot) -> Iterator[Series]:
+    """Where traces are read, who else is in the fleet, and references that came late."""
+    if (pull := seen.pull) is not None:
+        yield from known((), (f.PULL_LAG, pull.lag_s), (f.PULL_LAST_SUCCESS, pull.read_s))
+    if (fleet := seen.fleet) is not None:
+        yield from known(
+            (), (f.FLEET_MONITORS, fleet.monitors), (f.FLEET_LEASES, len(fleet.leases)),
+            (f.FLEET_LAST_SUCCESS, fleet.read_s), (f.FLEET_CLOCK_OFFSET, fleet.clock_offset_s),
+        )  # fmt: skip
+    if seen.late_references is not None:
+        yield f.BELATED_GIVEN_UP, (), seen.late_references.given_up
+
+
+def _blocking(rubric: Rubric) -> list[str]:
+    """The metrics that can fail a verdict by themselves."""
+    return [each.metric.id for each in rubric.criteria if each.blocker or each.prerequisite]
 
 
 def _why_incomplete(verdict: Verdict) -> str:

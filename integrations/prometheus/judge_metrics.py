@@ -13,8 +13,6 @@ from . import families as f
 from .collect import MetricValues, Series, known
 from .labels import LabelCap
 
-_DIRECTIONS = ("input", "output")
-_OUTCOMES = ("answered", "unanswered")
 _REFUSED = "content refused"
 """A kind of ``ProviderErrorKind``, which another adapter declares."""
 
@@ -48,19 +46,14 @@ class JudgeMetrics:
     def __init__(self, counted: MetricValues, known: KnownJudge, *, label_cap: int) -> None:
         self._counted = counted
         self._reasons = LabelCap("reason", label_cap, known.failures)
-        for model in known.models:
-            for family in (f.JUDGE_REQUESTS, f.JUDGE_COST, f.JUDGE_FILTERED, f.JUDGE_ESTIMATED):
-                self._counted.counter(family, model)
-            for outcome in _OUTCOMES:
-                self._counted.counter(f.JUDGE_REPAIRS, model, outcome)
-            for direction in _DIRECTIONS:
-                self._counted.counter(f.JUDGE_TOKENS, model, direction)
-            for failure in known.failures:
-                self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, failure)
-            for shape in known.shapes:
-                self._counted.counter(f.JUDGE_SHAPES, model, shape)
-            for flag in known.flags:
-                self._counted.counter(f.JUDGE_FLAGS, model, flag)
+        models = tuple(known.models)
+        counted.zeros(
+            (f.JUDGE_REQUESTS, models), (f.JUDGE_COST, models), (f.JUDGE_FILTERED, models),
+            (f.JUDGE_ESTIMATED, models), (f.JUDGE_REPAIRS, models, ("answered", "unanswered")),
+            (f.JUDGE_TOKENS, models, ("input", "output")), (f.JUDGE_REQUESTS_FAILED, models, known.failures),
+            (f.JUDGE_SHAPES, models, known.shapes), (f.JUDGE_FLAGS, models, known.flags),
+        )  # fmt: skip
+        for model in models:
             counted.histogram(f.JUDGE_DURATION, model)
 
     def judging(self, case: object) -> None:

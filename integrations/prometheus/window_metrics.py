@@ -33,17 +33,15 @@ class LimitMetrics:
         self, counted: MetricValues, limits: Sequence[MetricLimit],
         bounded: Callable[[str | None, str | None], tuple[str, str]],
     ) -> None:  # fmt: skip
-        self._counter, self._limits, self._bounded = counted.counter, limits, bounded
+        self._counter, self._zeros, self._limits, self._bounded = counted.counter, counted.zeros, limits, bounded
 
     def zeros(self, service: str, environment: str) -> None:
         """Let the counters of a place that is new begin at 0."""
         for limit in self._limits:
             if limit.concerns(service):
-                who = (service, environment, limit.rubric, limit.name)
-                self._counter(f.LIMITED_WEIGHT, *who)
-                self._counter(f.LIMITED_WEIGHT_SQUARED, *who)
-                for level, _ in limit.levels:
-                    self._counter(f.LIMITED_KEPT_WEIGHT, *who, level)
+                who = [service], [environment], [limit.rubric], [limit.name]
+                kept = f.LIMITED_KEPT_WEIGHT, *who, [level for level, _ in limit.levels]
+                self._zeros((f.LIMITED_WEIGHT, *who), (f.LIMITED_WEIGHT_SQUARED, *who), kept)
 
     def values(
         self, service: str | None, environment: str | None, rubric: str, values: Mapping[str, float], weight: float

@@ -16,7 +16,6 @@ from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
-from sidejudge.integrations.prometheus.source_metrics import fleet_totals, late_reference_totals, pull_totals
 from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.late_references import PendingRevisions
 from sidejudge.integrations.store.sqlite import Store
@@ -76,7 +75,15 @@ from .report import (
 from .reported_route import ReportedAgreement
 from .service_page import ServiceChoice
 from .shared_result import SharedMetrics
-from .totals import claim_totals, forwarding_totals, intake_totals, receiving_totals
+from .totals import (
+    claim_totals,
+    fleet_totals,
+    forwarding_totals,
+    intake_totals,
+    late_reference_totals,
+    pull_totals,
+    receiving_totals,
+)
 from .trace_details import TraceDetails
 
 _GROUPS = 10

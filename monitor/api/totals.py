@@ -13,6 +13,7 @@ from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.prometheus.collect import Series
 from sidejudge.monitor.ingest.intake import IntakeCounts
 from sidejudge.monitor.ingest.upstream_trust import WHY, UpstreamTrust
+from sidejudge.scoring.status.snapshots import FleetSnapshot, LateReferenceSnapshot, PullSnapshot
 
 REJECTED: Final = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
@@ -66,3 +67,25 @@ def forwarding_totals(forwarding: Forwarding) -> Iterator[Series]:
         ):  # fmt: skip
             for label, total in counts.items():
                 yield family, (label,), total
+
+
+def pull_totals(snapshot: PullSnapshot) -> Iterator[Series]:
+    """What was read, and how readings ended early."""
+    yield f.PULL_ROWS, (), snapshot.rows
+    yield f.PULL_TRACES, (), snapshot.taken
+    for reason, total in snapshot.errors:
+        yield f.PULL_ERRORS, (reason,), total
+
+
+def late_reference_totals(snapshot: LateReferenceSnapshot) -> Iterator[Series]:
+    """What came of judging again."""
+    yield f.BELATED, ("revised",), snapshot.revised
+    yield f.BELATED, ("unchanged",), snapshot.unchanged
+    for reason, total in snapshot.failures:
+        yield f.BELATED_FAILED, (reason,), total
+
+
+def fleet_totals(snapshot: FleetSnapshot) -> Iterator[Series]:
+    """Rounds, by how they ended."""
+    for how, total in snapshot.rounds:
+        yield f.FLEET_ROUNDS, (how,), total

@@ -15,7 +15,7 @@ from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
 from sidejudge.integrations.prometheus.known_labels import KnownLabels
-from sidejudge.integrations.prometheus.source_metrics import late_reference_totals, pull_totals
+from sidejudge.monitor.api.totals import late_reference_totals, pull_totals
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import AlertFinding

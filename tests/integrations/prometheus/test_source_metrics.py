@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.known_labels import KnownLabels
-from sidejudge.integrations.prometheus.source_metrics import late_reference_totals, pull_totals
+from sidejudge.monitor.api.totals import late_reference_totals, pull_totals
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, PullSnapshot
 
 STANDING = PullSnapshot(state="ok", pending=3, lag_s=2.5, read_s=17.0, rows=10, taken=2, errors=(("timeout", 1),))
