@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from sidejudge.integrations.provider.errors import ProviderUsage
@@ -11,20 +10,10 @@ from sidejudge.scoring.status.snapshots import CIRCUITS, JudgeSnapshot
 
 from . import families as f
 from .collect import MetricValues, Series, known
-from .labels import LabelCap
+from .labels import KnownJudge, LabelCap
 
 _REFUSED = "content refused"
 """A kind of ``ProviderErrorKind``, which another adapter declares."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownJudge:
-    """Label values known before any event: the models, why requests may fail, flags and shapes of answers."""
-
-    models: Iterable[str]
-    failures: Iterable[str]
-    flags: Iterable[str]
-    shapes: Iterable[str]
 
 
 class AttemptedRequest(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
+from sidejudge.integrations.prometheus.labels import KnownJudge
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import JudgeSection

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sidejudge.integrations.otlp.proxy.forward import UNJUDGED
 from sidejudge.integrations.otlp.proxy.upstream import REASONS
-from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.labels import KnownLabels
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.api.totals import REJECTED
 from sidejudge.monitor.config import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from sidejudge.integrations.prometheus.exporter import Exporter
-from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.labels import KnownLabels
 
 
 def counted(cap: int = 50) -> tuple[CollectorRegistry, Exporter]:

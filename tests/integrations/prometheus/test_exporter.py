@@ -13,8 +13,7 @@ from sidejudge.integrations.prometheus import families as f
 from sidejudge.integrations.prometheus.collect import QueueSize, Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.families import FAMILIES
-from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
-from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.labels import KnownJudge, KnownLabels
 from sidejudge.monitor.api.totals import late_reference_totals, pull_totals
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.board import Posted

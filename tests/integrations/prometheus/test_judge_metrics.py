@@ -9,8 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
-from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
-from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.labels import KnownJudge, KnownLabels
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 MODEL = "openai/m-2025-01-01"

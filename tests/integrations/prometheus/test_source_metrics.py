@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
-from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.labels import KnownLabels
 from sidejudge.monitor.api.totals import late_reference_totals, pull_totals
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, PullSnapshot
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.prometheus.exporter import Exporter
-from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.labels import KnownLabels
 from sidejudge.monitor.cli.doctor_checks import examine
 from sidejudge.monitor.config import resolve
 from sidejudge.monitor.config.extras import Extra, installed, missing
