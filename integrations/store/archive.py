@@ -71,11 +71,8 @@ def _fact(connection: sqlite3.Connection, name: str) -> JsonRecord | None:
 def finished(row: Sequence[Any]) -> TraceDocument:
     """A row of ``recent_traces`` as one object."""
     trace_id, closed_ns, revision, service, reason, completion, details, verdicts = row
-    story: TraceDocument = json.loads(_of_object(details))
-    return {
-        **story, "trace_id": trace_id.hex(), "service": service, "reason": reason,
-        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": json.loads(verdicts),
-    }  # fmt: skip
+    found = trace_document(trace_id.hex(), (details, reason, completion, revision, service, closed_ns), ())
+    return {**found, "verdicts": json.loads(verdicts)}
 
 
 def _of_object(text: str) -> str:

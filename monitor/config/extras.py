@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from sidejudge.integrations.embed.encoder import EmbeddingError
+from sidejudge.integrations.embed.local import MUSE as MUSE_MODEL
 from sidejudge.integrations.embed.local import look
-from sidejudge.integrations.embed.muse import NAME as MUSE_MODEL
 
 from . import Config
 from .evaluators import EmbeddingSection
