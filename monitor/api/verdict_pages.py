@@ -13,8 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from sidejudge.dashboards.pages.plain_pages import problem_page
-from sidejudge.dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
+from sidejudge.dashboards.pages.plain_pages import VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.scoring.trace.instant import written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.dashboards.pages import workflow_diff as differences
+from sidejudge.dashboards.pages import failing_metrics as differences
 from tests.dashboards.pages.rendered import macro
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sidejudge.dashboards.pages.scenario_text import scenario_text
 from sidejudge.dashboards.pages.span_tree import MOST, signs_of, span_tree
+from sidejudge.dashboards.pages.trace_page import scenario_text
 from sidejudge.monitor.config import load
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.integrations.otel_events.memory_queue import MemoryQueue
+from sidejudge.integrations.otel_events.providers import MemoryQueue
 from sidejudge.scoring.status.snapshots import QueueStatus
 
 
