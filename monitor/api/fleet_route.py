@@ -65,9 +65,8 @@ class FleetStatusBody(ResponseBody):
 
     @classmethod
     def of(cls, report: FleetReport, window_s: float) -> FleetStatusBody:
-        return cls(
-            name=report.name, alone=None if report.alone is None else shown(report.alone), leader=report.leader,
-            at=instant(report.at_ns), other_settings=report.other_settings,
+        return cls.read(
+            report, alone=None if report.alone is None else shown(report.alone), at=instant(report.at_ns),
             services=_worst(report.services, window_s), own=_worst(report.own, window_s),
             monitors=list(map(FleetMonitorBody.read, report.monitors)),
         )  # fmt: skip

@@ -56,9 +56,8 @@ class ReportedAgreementBody(ResponseBody):
         table, kappa = found.table, cohen_kappa(found.table)
         (both_fail, only_ours), (only_reported, both_pass) = table.counts
         pair = wilson_pair(table.agreeing, table.n)
-        return cls(
-            service=found.service, environment=found.environment, reported=found.reported, rubric=found.rubric,
-            n=table.n, both_pass=both_pass, both_fail=both_fail, only_reported_passes=only_reported,
+        return cls.read(
+            found, n=table.n, both_pass=both_pass, both_fail=both_fail, only_reported_passes=only_reported,
             only_ours_passes=only_ours, agreement=table.agreeing / table.n if table.n else None,
             lower=pair.lower if pair else None, upper=pair.upper if pair else None,
             kappa=kappa.value if isinstance(kappa, Kappa) else None,

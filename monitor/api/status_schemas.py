@@ -61,13 +61,11 @@ class AlertBody(ResponseBody):
     @classmethod
     def of(cls, posted: Posted) -> AlertBody:
         condition, alert, found = posted.condition, posted.alert, posted.alert.finding
-        return cls(
-            fingerprint=fingerprint(alert.condition, alert.labels), condition=condition.id,
+        return cls.read(
+            found, fingerprint=fingerprint(alert.condition, alert.labels), condition=condition.id,
             severity=condition.severity, stage=alert.stage, muted=posted.muted, title=condition.title,
-            said=found.stated, labels=dict(alert.labels), unit=condition.unit, value=found.value, lower=found.lower,
-            upper=found.upper, n=found.n, limit=found.limit,
-            since=moment(alert.since_ns), fired_at=instant(alert.fired_ns),
-            last_breached_at=moment(alert.breached_ns),
+            said=found.stated, labels=dict(alert.labels), unit=condition.unit, since=moment(alert.since_ns),
+            fired_at=instant(alert.fired_ns), last_breached_at=moment(alert.breached_ns),
             changed_at=instant(found.changed_ns), measured_from=instant(found.measured_ns), runbook=condition.runbook,
         )  # fmt: skip
 

@@ -26,13 +26,7 @@ _SAID: Final = {
     SilenceCause.INCOMPLETE: "its verdicts are incomplete: none passed or failed",
     SilenceCause.UNKNOWN: "why is not known",
 }
-PAGES: Final = {
-    SilenceCause.NO_SPANS: "how-to/missing-trace",
-    SilenceCause.NONE_SAMPLED: "how-to/sampling",
-    SilenceCause.NONE_JUDGED: "how-to/missing-trace",
-    SilenceCause.INCOMPLETE: "how-to/missing-trace",
-    SilenceCause.UNKNOWN: "how-to/missing-trace",
-}
+PAGES: Final = dict.fromkeys(SilenceCause, "how-to/missing-trace") | {SilenceCause.NONE_SAMPLED: "how-to/sampling"}
 """The page of the documentation that goes on from each cause."""
 
 

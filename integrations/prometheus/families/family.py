@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -56,44 +57,24 @@ LABELS: Mapping[Label, str] = MappingProxyType(
 """What each label means. None ever holds an id, a user, a prompt or other free text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Family:
     """One metric family. ``name`` is as it is scraped (with ``_total``); ``note`` is for the reference page only."""
 
     name: str
+    help: str
+    _: KW_ONLY
     kind: Kind
     labels: tuple[Label, ...] = ()
-    help: str
     buckets: tuple[float, ...] = ()
     note: str = ""
 
 
+counter = partial(Family, kind="counter")
+gauge = partial(Family, kind="gauge")
+histogram = partial(Family, kind="histogram")
+info = partial(Family, kind="info")
+"""A family whose labels are what it says; its value is always 1."""
+
 WHO: tuple[Label, ...] = ("service", "environment", "rubric")
 PROCESS = "This process's window; do not average over processes, sum the verdict counters instead."
-
-
-def counter(name: str, help: str, *, labels: tuple[Label, ...] = (), note: str = "") -> Family:  # noqa: A002  # Prometheus calls it so
-    """A family of counters."""
-    return Family(name=name, kind="counter", labels=labels, help=help, note=note)
-
-
-def gauge(name: str, help: str, *, labels: tuple[Label, ...] = (), note: str = "") -> Family:  # noqa: A002  # as above
-    """A family of gauges."""
-    return Family(name=name, kind="gauge", labels=labels, help=help, note=note)
-
-
-def info(name: str, help: str, *, labels: tuple[Label, ...]) -> Family:  # noqa: A002  # as above
-    """A family whose labels are what it says; its value is always 1."""
-    return Family(name=name, kind="info", labels=labels, help=help)
-
-
-def histogram(
-    name: str,
-    help: str,  # noqa: A002  # as above
-    *,
-    labels: tuple[Label, ...] = (),
-    buckets: tuple[float, ...],
-    note: str = "",
-) -> Family:
-    """A family of histograms."""
-    return Family(name=name, kind="histogram", labels=labels, help=help, buckets=buckets, note=note)
