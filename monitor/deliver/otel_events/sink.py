@@ -9,7 +9,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from sidejudge.integrations.otel_events.providers import MemoryItem
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.config.sinks import OtelEventsSink
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher
@@ -18,7 +17,7 @@ from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState
 
 if TYPE_CHECKING:
-    from sidejudge.integrations.otel_events.providers import MemoryQueue
+    from sidejudge.integrations.otel_events.providers import MemoryItem, MemoryQueue
     from sidejudge.integrations.otel_events.request import Signal
     from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 

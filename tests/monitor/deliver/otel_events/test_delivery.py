@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
+import inspect
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -13,6 +16,7 @@ from sidejudge.integrations.otel_events.providers import telemetry
 from sidejudge.integrations.otel_events.request import TRACES
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.deliver.dispatcher import Dispatcher
+from sidejudge.monitor.deliver.otel_events import sink
 from sidejudge.monitor.deliver.otel_events.sink import BATCH, EXPIRES_NS, TERMS, SignalDestination
 from tests.fakes.collector import spans
 from tests.fakes.receiver import Act, receiving
@@ -217,3 +221,10 @@ async def test_a_fault_of_our_own_costs_a_batch_and_not_the_task(fake):
     await until(lambda: bench.state == "ok")
     await bench.stop()
     assert bench.names() == ["s0"]
+
+
+def test_the_module_of_the_sink_imports_nothing_of_an_sdk_that_is_an_extra():
+    imported = [each for each in ast.parse(inspect.getsource(sink)).body if isinstance(each, ast.ImportFrom)]
+    assert not [
+        each.module for each in imported if re.match(r"opentelemetry|.*\.integrations\.otel_events", each.module)
+    ]
