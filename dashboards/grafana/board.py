@@ -33,7 +33,7 @@ class Query:
     heatmap: bool = False
 
 
-class Look(TypedDict, total=False):
+class PanelLook(TypedDict, total=False):
     """How a panel looks; what is left out is as Grafana has it. ``mapped`` puts numbers into words."""
 
     width: int
@@ -66,7 +66,7 @@ class Panel:
     description: str
     unit: str
     queries: tuple[Query, ...]
-    look: Look
+    look: PanelLook
 
     @property
     def width(self) -> int:
@@ -79,22 +79,22 @@ class Panel:
         return self.look.get("height", HEIGHT)
 
 
-def panel(kind: Kind, title: str, description: str, unit: str, *queries: Query, **look: Unpack[Look]) -> Panel:
+def panel(kind: Kind, title: str, description: str, unit: str, *queries: Query, **look: Unpack[PanelLook]) -> Panel:
     """A panel of any kind."""
     return Panel(kind, title, description, unit, queries, look)
 
 
-def stat(title: str, description: str, *queries: Query, unit: str = "short", **look: Unpack[Look]) -> Panel:
+def stat(title: str, description: str, *queries: Query, unit: str = "short", **look: Unpack[PanelLook]) -> Panel:
     """One number, or one for each query."""
     return Panel("stat", title, description, unit, queries, {"width": 6, "height": 4, **look})
 
 
-def series(title: str, description: str, unit: str, *queries: Query, **look: Unpack[Look]) -> Panel:
+def series(title: str, description: str, unit: str, *queries: Query, **look: Unpack[PanelLook]) -> Panel:
     """Lines over time, from 0 up."""
     return Panel("timeseries", title, description, unit, queries, {"minimum": 0, **look})
 
 
-def table(title: str, description: str, *queries: Query, **look: Unpack[Look]) -> Panel:
+def table(title: str, description: str, *queries: Query, **look: Unpack[PanelLook]) -> Panel:
     """The latest values as rows; ``columns`` are labels, or letters of queries, and their headings."""
     return Panel("table", title, description, "short", queries, {"width": WIDTH, "height": 6, **look})
 
@@ -202,14 +202,14 @@ def _override(column: str, name: str, value: object) -> Json:
     return {"matcher": {"id": "byName", "options": column}, "properties": [{"id": name, "value": value}]}
 
 
-def _mappings(look: Look) -> list[Json]:
+def _mappings(look: PanelLook) -> list[Json]:
     """Words and colours in place of numbers."""
     mapped = look.get("mapped", {}).items()
     words = {str(number): {"text": text, "color": c, "index": n} for n, (number, (text, c)) in enumerate(mapped)}
     return [{"type": "value", "options": words}] if words else []
 
 
-def _custom(kind: Kind, look: Look) -> Json:
+def _custom(kind: Kind, look: PanelLook) -> Json:
     stacked = look.get("stacked", False)
     if kind == "timeseries":
         return {
