@@ -113,3 +113,21 @@ def test_a_composite_on_another_scale_is_the_same_share_of_it():
     found, percent = dict.fromkeys(IDS, Scored(value=1.0)), replace(RUBRIC, scale=100.0, pass_mark=70.0)
     outcome = OutcomeMemo().outcome(percent, {**found, "a": Scored(value=0.5)}, {})
     assert (outcome.composite, outcome.composite_norm) == (70.0, 0.7)
+
+
+def test_the_reason_names_the_first_unmet_prerequisite_and_each_one_that_decides():
+    *others, guard = RUBRIC.criteria
+    two = replace(RUBRIC, criteria=(*others, replace(guard, blocker=None, prerequisite=True)))
+    outcome = OutcomeMemo().outcome(two, dict.fromkeys(IDS, SHARED[1]), {})
+    assert (outcome.blockers, str(outcome.results["b"].reason)) == (("gate", "guard"), "gate is 0")
+    outcome = OutcomeMemo().outcome(RUBRIC, {**dict.fromkeys(IDS, SHARED[0]), "guard": SHARED[1]}, {})
+    assert str(outcome.reason) == "guard: blocker", "a hit without words of its own is named by its rating"
+
+
+def test_what_weighs_nothing_and_checks_nothing_is_named_only_where_nothing_else_is_missing():
+    beside = Criterion(metric=replace(RUBRIC.criteria[0].metric, id="beside"))
+    rubric = replace(RUBRIC, criteria=(*RUBRIC.criteria, beside), passes=lambda *_: None)
+    found = {**dict.fromkeys(IDS, SHARED[0]), "beside": SHARED[2]}
+    assert str(OutcomeMemo().outcome(rubric, found, {}).reason) == "beside unavailable: nothing there"
+    reason = str(OutcomeMemo().outcome(rubric, {**found, "b": Unavailable("no judge")}, {}).reason)
+    assert reason == "b unavailable: no judge"
