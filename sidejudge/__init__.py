@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
     from sidejudge.monitor.config.load import load_config
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.experiment.score_cases import score
-    from sidejudge.monitor.offline.experiment.verdicts import Verdicts
+    from sidejudge.monitor.offline.experiment.score_cases import Verdicts, score
     from sidejudge.scoring.case.case import Case
     from sidejudge.scoring.declared.ask import ask
     from sidejudge.scoring.errors import SidejudgeError
@@ -67,8 +66,7 @@ _MODULES = {
     "scoring.case.case": ("Case",),
     "scoring.declared.ask": ("ask",),
     "scoring.errors": ("SidejudgeError",),
-    "monitor.offline.experiment.score_cases": ("score",),
-    "monitor.offline.experiment.verdicts": ("Verdicts",),
+    "monitor.offline.experiment.score_cases": ("Verdicts", "score"),
     "scoring.metrics.metric": ("Metric",),
     "scoring.questions.question": ("Answer", "NoAnswer"),
     "scoring.result.bands": ("Bands", "Blocker"),

@@ -16,11 +16,11 @@ from .errors import CALL, DATA, CommandError
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "serve": ("sidejudge.monitor.cli.serve:serve", "Run the monitor."),
-        "demo": ("sidejudge.monitor.cli.demo:demo", "Run the monitor with sample traffic."),
+        "demo": ("sidejudge.monitor.cli.serve:demo", "Run the monitor with sample traffic."),
         "init": ("sidejudge.monitor.cli.init:init", "Write a first configuration, from questions or from traces."),
         "check": ("sidejudge.monitor.cli.check:check", "Validate a configuration, and show what is in force."),
         "doctor": (
-            "sidejudge.monitor.cli.doctor:doctor",
+            "sidejudge.monitor.cli.check:doctor",
             "Examine this machine, this installation and what is reachable.",
         ),
     },
@@ -38,7 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Write rubrics and contracts": {
         "rubrics": ("sidejudge.monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
-        "metrics": ("sidejudge.monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
+        "metrics": ("sidejudge.monitor.cli.rubrics:metrics", "List every metric with its weight, bands and source."),
         "try": (
             "sidejudge.monitor.cli.try_rubric:try_rubric",
             "Judge one recorded trace by one rubric, showing each step.",
@@ -51,7 +51,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "plan": ("sidejudge.monitor.cli.plan:plan", "Show what alerts will do at your traffic."),
         "simulate": ("sidejudge.monitor.cli.simulate:simulate", "Show which alerts the past would have raised."),
         "schema": (
-            "sidejudge.monitor.cli.schema:schema",
+            "sidejudge.monitor.cli.help:schema",
             "Print a JSON Schema: configuration, case, scenario, verdict.",
         ),
     },
@@ -72,7 +72,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Operate": {
         "export": ("sidejudge.monitor.cli.export:export", "Write rules and dashboards; send scores again."),
-        "forget": ("sidejudge.monitor.cli.forget:forget", "Erase what is held of traces, a user or a session."),
+        "forget": ("sidejudge.monitor.cli.store:forget", "Erase what is held of traces, a user or a session."),
         "langfuse": (
             "sidejudge.monitor.cli.langfuse:langfuse",
             "Delete scores in Langfuse that are not asked for any more.",
@@ -83,7 +83,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Help": {
         "help": ("sidejudge.monitor.cli.help:help_", "Explain a command, a key or a page; search the documentation."),
         "completion": (
-            "sidejudge.monitor.cli.completion:completion",
+            "sidejudge.monitor.cli.help:completion",
             "Print the completion script of bash, zsh or fish.",
         ),
     },

@@ -13,8 +13,7 @@ import click
 
 from .engine import ADDRESS, ENGINE, EngineChoice, engine_of
 from .errors import DATA, CommandError, ending
-from .instants import window_of
-from .matching import match_of
+from .options import match_of, window_of
 from .settings import runnable
 
 if TYPE_CHECKING:

@@ -125,7 +125,7 @@ def _fit(prompts: tuple[Path, Path] | None, cases: Path | None, named: tuple[str
 
 def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine: Engine) -> bool:
     """Have labels and verdicts compared; whether every line was one."""
-    from sidejudge.monitor.offline.score.label_source import read_labels
+    from sidejudge.monitor.offline.score.verdict_source import read_labels
 
     total = None if verdicts is None else _READINGS * verdicts.stat().st_size
     with progress(total, "bytes") as shown:

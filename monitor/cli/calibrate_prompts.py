@@ -39,7 +39,7 @@ def calibrate_prompts(
 
     Of a configuration in place of verdicts the verdicts are made, of ``cases`` by the rubrics of the labels.
     """
-    from sidejudge.monitor.offline.score.label_source import read_labels
+    from sidejudge.monitor.offline.score.verdict_source import read_labels
     from sidejudge.scoring.calibration.paired_judges import JudgedCases, compare, grouped
 
     taken = _Labels()

@@ -1,20 +1,27 @@
-"""``sidejudge check``: is this configuration valid, and what will a monitor do with it?"""
+"""``sidejudge check``: is this configuration valid, and what will a monitor do with it?
+
+``sidejudge doctor``: are this machine and this installation fit for it?
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from .errors import DATA, CommandError, warn
+from .progress import waiting
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config, Loaded
 
+    from .doctor_checks import CheckResult
 
+Row: TypeAlias = tuple[str, str, str, str]
 PROBED = ("", "what", "found", "remedy")
 PROBED_KEYS = ("grade", "what", "found", "remedy")
 _REMEMBERED = 500
@@ -58,15 +65,27 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
         return 0
     rows = _probed(resolved)
     click.echo("\n" + table(PROBED, rows) if rows else "\nnothing outside is named")
-    return DATA if any(row[0] == "fail" for row in rows) else 0
+    return _exit_code(rows)
 
 
-def _probed(resolved: Loaded) -> list[tuple[str, str, str, str]]:
+def _probed(resolved: Loaded) -> list[Row]:
     from .doctor_checks import reached
     from .progress import waiting
 
     with waiting("asking"):
-        return [(each.grade, each.subject, each.found, each.remedy) for each in reached(resolved)]
+        return _rows(reached(resolved))
+
+
+def _rows(findings: Iterable[CheckResult]) -> list[Row]:
+    return [(each.grade, each.subject, each.found, each.remedy) for each in findings]
+
+
+def _records(rows: Iterable[Row]) -> list[dict[str, str]]:
+    return [dict(zip(PROBED_KEYS, row, strict=True)) for row in rows]
+
+
+def _exit_code(rows: Iterable[Row]) -> int:
+    return DATA if any(grade == "fail" for grade, *_ in rows) else 0
 
 
 def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
@@ -164,6 +183,32 @@ def _show_json(resolved: Loaded, *, probe: bool) -> int:
         ],
         "judging": _judging(resolved.config),
         "fingerprint": resolved.config.fingerprint,
-        **({"probed": [dict(zip(PROBED_KEYS, row, strict=True)) for row in rows]} if probe else {}),
+        **({"probed": _records(rows)} if probe else {}),
     })  # fmt: skip
-    return DATA if any(row[0] == "fail" for row in rows) else 0
+    return _exit_code(rows)
+
+
+@click.command()
+@config_option
+@click.option("--notify", is_flag=True, help="Send a test notice to everybody whom alerts.notify names.")
+@format_option
+def doctor(config: Path | None, form: str, *, notify: bool) -> int:
+    """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
+    from sidejudge.monitor.config import ConfigError, resolve
+
+    from .doctor_checks import examine
+    from .table import table
+
+    loaded: Loaded | None = None
+    refused: ConfigError | None = None
+    try:
+        loaded = resolve(config, os.environ)
+    except ConfigError as error:
+        refused = error
+    with waiting("examining"):
+        rows = _rows(examine(loaded, refused, notify=notify))
+    if form == "json":
+        show_json(_records(rows))
+    else:
+        click.echo(table(PROBED, rows))
+    return _exit_code(rows)

@@ -84,7 +84,7 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
 def _moment(text: str) -> str:
     from sidejudge.monitor.config.units import parse_duration
 
-    from .instants import instant_of
+    from .options import instant_of
 
     try:
         ns = time.time_ns() - parse_duration(text).ns

@@ -1,4 +1,7 @@
-"""``sidejudge help``: a command, a key of the configuration, a page, or what a search of the documentation finds."""
+"""``sidejudge help``: a command, a key of the configuration, a page, or what a search of the documentation finds.
+
+``sidejudge completion`` and ``sidejudge schema``: the same for shells and editors.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 import click
+from click.shell_completion import get_completion_class
 
 from .errors import CommandError
 
@@ -23,7 +27,7 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
 
     The same pages are served by a running monitor at /help.
     """
-    from . import COMMANDS, main
+    from sidejudge.monitor.cli import COMMANDS, main
 
     above = context.parent or context
     words = tuple(filter(None, map(str.strip, words)))
@@ -75,3 +79,38 @@ def _found(words: str) -> Iterator[str]:
         if each.words:
             yield f"  {each.words}"
     yield "'sidejudge help PAGE' shows one"
+
+
+_HOW = {
+    "bash": "# add to ~/.bashrc: source <(sidejudge completion bash)",
+    "zsh": "# add to ~/.zshrc: source <(sidejudge completion zsh)",
+    "fish": "# sidejudge completion fish > ~/.config/fish/completions/sidejudge.fish",
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(_HOW)))
+def completion(shell: str) -> None:
+    """Print the completion script of a SHELL."""
+    from sidejudge.monitor.cli import main
+
+    known = get_completion_class(shell)
+    if known is None:
+        raise CommandError(f"there is no completion for {shell}", f"choose from {', '.join(_HOW)}")
+    try:
+        script = known(main, {}, "sidejudge", "_SIDEJUDGE_COMPLETE").source()
+    except RuntimeError as error:  # bash before 4.4
+        raise CommandError(str(error), "use a newer shell") from None
+    click.echo(f"{_HOW[shell]}\n{script}")
+
+
+@click.command()
+@click.option("--configuration", "what", flag_value="configuration", default=True, help="Of the configuration file.")
+@click.option("--case", "what", flag_value="case", help="Of a line of cases, as 'score' reads them.")
+@click.option("--scenario", "what", flag_value="scenario", help="Of one scenario.")
+@click.option("--verdict", "what", flag_value="verdict", help="Of a line of verdicts, as 'score' writes them.")
+def schema(what: str) -> None:
+    """Print a JSON Schema, for editors, charts and other programs: of the configuration unless an option says else."""
+    from sidejudge.monitor.api.json_schemas import schema_text
+
+    click.echo(schema_text(what), nl=False)

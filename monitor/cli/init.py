@@ -94,16 +94,16 @@ def init(  # noqa: PLR0917  # click passes options by name
     _write(out.with_name(_SCHEMA), schema_text("configuration"))
     secrets = list(dict.fromkeys(_VARIABLE.findall(text)))
     if kubernetes:
-        from sidejudge.monitor.offline.init.deployment import helm_values
+        from sidejudge.monitor.offline.init.document import helm_values
 
         _write(values, helm_values(text, secrets))
     if compose:
-        from sidejudge.monitor.offline.init.deployment import compose as compose_text
+        from sidejudge.monitor.offline.init.document import compose as compose_text
 
         _write(compose_file, compose_text(out.name, secrets))
     _summary(proposal, out, secrets)
     if kubernetes:
-        from sidejudge.monitor.offline.init.deployment import chart_lines
+        from sidejudge.monitor.offline.init.document import chart_lines
 
         click.echo(f"in your chart:\n\n{chart_lines()}")
     return 0

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CALL, DATA, CommandError
-from .instants import instant_of
+from .options import instant_of
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.offline.prune.excess import ExcessScore
+    from sidejudge.monitor.offline.prune import ExcessScore
 
 _DEFAULT_DAYS = 30
 
@@ -42,7 +42,7 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     from sidejudge.integrations.langfuse.errors import LangfuseError
     from sidejudge.integrations.langfuse.probe import probe
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.prune.excess import DAY_NS, AskedDeletions, ExcessScores, delete, still_there
+    from sidejudge.monitor.offline.prune import DAY_NS, AskedDeletions, ExcessScores, delete, still_there
 
     settings = loaded(config).config
     sink = settings.sinks.langfuse

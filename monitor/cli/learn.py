@@ -11,8 +11,7 @@ from sidejudge.scoring.lexical.amount import amount
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending, warn
-from .instants import window_of
-from .matching import match_of
+from .options import match_of, window_of
 from .progress import counted, waiting
 from .settings import runnable
 from .table import table
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from sidejudge.monitor.config.match import MatchSection
     from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.monitor.offline.learn.run_source import Good, RunSource
+    from sidejudge.monitor.offline.learn.runs import Good, RunSource
     from sidejudge.scoring.case.case import Case
     from sidejudge.scoring.learning.contract import Contract
     from sidejudge.scoring.learning.observed_run import ObservedRun
@@ -127,7 +126,7 @@ def _existing(files: tuple[str, ...]) -> list[Path]:
 
 
 def _source(*, where: tuple[str, ...], group_by: str, good: Good, labels: Path | None, reward: str | None) -> RunSource:
-    from sidejudge.monitor.offline.learn.run_source import RunSource
+    from sidejudge.monitor.offline.learn.runs import RunSource
 
     if good == "labels" and labels is None and reward is None:
         raise CommandError("--good labels: it is unknown which runs are good", "add --labels FILE or --reward KEY")
@@ -155,7 +154,7 @@ def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: M
     import asyncio
 
     from sidejudge.integrations.langfuse.errors import LangfuseError
-    from sidejudge.monitor.offline.learn.langfuse_source import langfuse_cases
+    from sidejudge.monitor.offline.learn.runs import langfuse_cases
 
     if path is None or since is None:
         raise CommandError("langfuse: --config and --from are missing", "name the configuration and the first time")

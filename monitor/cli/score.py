@@ -146,10 +146,10 @@ def _refusals(engine: EngineChoice) -> Iterator[None]:
     """What ends a run becomes ``CommandError``."""
     from sidejudge.integrations.embed.encoder import EmbeddingError
     from sidejudge.integrations.store.errors import StoreError
-    from sidejudge.monitor.offline.score.append_file import AnotherRunError
     from sidejudge.monitor.offline.score.case_lines import TableError
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
     from sidejudge.monitor.offline.score.request import OtherConfigError
+    from sidejudge.monitor.offline.score.resume import AnotherRunError
     from sidejudge.monitor.offline.score.verdict_file import OutputError
 
     try:

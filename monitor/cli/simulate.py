@@ -17,9 +17,8 @@ from .settings import loaded, show_json
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
     from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.monitor.offline.simulate.cost import Judging
     from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast, Past, StoredPast
-    from sidejudge.monitor.offline.simulate.replay import Replayed
+    from sidejudge.monitor.offline.simulate.replay import Judging, Replayed
     from sidejudge.scoring.alerts.event import Incident
 
 
@@ -118,8 +117,7 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
     from sidejudge.monitor.alerting.build import declaration
     from sidejudge.monitor.alerting.details import WatchedWindow
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.simulate.cost import Costs
-    from sidejudge.monitor.offline.simulate.replay import Replay
+    from sidejudge.monitor.offline.simulate.replay import Costs, Replay
 
     declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(

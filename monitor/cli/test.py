@@ -1,4 +1,4 @@
-"""``sidejudge test``: a test set is put to an agent, and what it answers is judged."""
+"""``sidejudge test``: a test set, or a dataset of Langfuse, is put to an agent, and what it answers is judged."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from .progress import ProgressDisplay, progress
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
+    from sidejudge.monitor.config import Config
     from sidejudge.monitor.offline.test.run import Agent, FinishedTest, Results
     from sidejudge.scoring.runs.test_set import TestSet
 
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @config_option
-def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one error of many names its option
+def test(  # noqa: C901, PLR0917  # click passes options by name; one error of many names its option
     testset: Path | None,
     dataset: str | None,
     spec: str,
@@ -76,15 +78,14 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     from sidejudge.integrations.embed.encoder import EmbeddingError
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.evaluate.build import build_backends
-    from sidejudge.monitor.offline.score.append_file import AnotherRunError
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
+    from sidejudge.monitor.offline.score.resume import AnotherRunError
     from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
     from sidejudge.monitor.offline.score.tally import Expense
     from sidejudge.monitor.offline.test.judge import RunJudge
     from sidejudge.monitor.offline.test.run import AgentUnreachableError, Runner
     from sidejudge.scoring.runs.summary import repeats, summarize
 
-    from .experiment import experiment
     from .test_report import report
 
     seconds = _seconds(timeout)
@@ -220,7 +221,7 @@ def _seconds(text: str) -> float:
 
 @contextlib.contextmanager
 def _results(out: Path | None, agent: str) -> Iterator[Results]:
-    from sidejudge.monitor.offline.test.results_file import NoResults, ResultsFile
+    from sidejudge.monitor.offline.test.run import NoResults, ResultsFile
 
     if out is None:
         yield NoResults()
@@ -238,3 +239,57 @@ def _counted(shown: ProgressDisplay) -> Callable[[FinishedTest], None]:
         shown.step(sum(counts.values()), lambda: (counts[True], counts[False], counts[None]))
 
     return on_result
+
+
+def experiment(
+    settings: Config,
+    dataset: str,
+    rubrics: Sequence[str],
+    agent: Callable[[], Agent],
+    *,
+    concurrency: int,
+    timeout_s: float,
+    form: str,
+) -> int:
+    """Run it and show what came of it; the exit code, 1 unless all items passed and all scores arrived."""
+    from sidejudge.monitor.config.extras import LANGFUSE, installed
+    from sidejudge.monitor.offline.experiment.dataset_run import NoDatasetError, UnfitSdkError, run_dataset
+    from sidejudge.scoring.runs.summary import SEED_RUBRIC
+
+    from .table import table
+
+    project = settings.langfuse
+    if project is None:
+        raise CommandError("--langfuse-dataset: no Langfuse is configured", "give sinks.langfuse in --config")
+    if not installed(LANGFUSE):
+        raise CommandError("--langfuse-dataset needs Langfuse's SDK", LANGFUSE.remedy)
+    try:
+        found = run_dataset(
+            project.access, dataset, agent=agent, rubrics=rubrics or (SEED_RUBRIC,), config=settings, name=dataset,
+            concurrency=concurrency, timeout_s=timeout_s,
+        )  # fmt: skip
+    except UnfitSdkError as error:
+        remedy = "upgrade Langfuse to 4.59 or later, or install the SDK that fits: pip install 'langfuse>=4.18,<5'"
+        raise CommandError(f"--langfuse-dataset: {error}", remedy) from error
+    except NoDatasetError as error:
+        raise CommandError(f"--langfuse-dataset: {error}", "'sidejudge doctor' shows what the keys can read") from error
+    if form == "json":
+        click.echo(json.dumps({**asdict(found), "passed": found.passed}, indent=2))
+    else:
+        rows = [
+            (
+                name, str(each.passed), str(each.failed), str(each.not_judged),
+                "" if each.lower is None else f"{each.lower:.3f}–{each.upper:.3f}",
+            )
+            for name, each in found.rubrics.items()
+        ]  # fmt: skip
+        click.echo(f"{found.items} items of {dataset}")
+        click.echo(table(("rubric", "passed", "failed", "no verdict", "pass rate, 95 %"), rows))
+        click.echo(
+            f"\n{found.url}" if found.url else "\nthe experiment's page is not known: the project cannot be read"
+        )
+    if found.missing:
+        click.echo(f"{found.missing} of {found.scores} scores are not in Langfuse, which took them", err=True)
+    elif found.missing is None:
+        click.echo(f"whether the scores are in Langfuse is not known: {found.unread}", err=True)
+    return 0 if found.passed else DATA

@@ -12,8 +12,8 @@ import click
 
 from .ask import url_option
 from .errors import CommandError, ending
-from .fetched_trace import TRACE_ID, fetched_trace
 from .settings import config_option, loaded
+from .traces import TRACE_ID, fetched_trace
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

@@ -14,9 +14,9 @@ import click
 
 from .ask import ask_bytes, url_option
 from .errors import DATA, CommandError, ending
-from .fetched_trace import TRACE_ID, fetched_trace
 from .progress import waiting
 from .settings import config_option, own_name, runnable
+from .traces import TRACE_ID, fetched_trace
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

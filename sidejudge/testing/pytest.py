@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pytest
 
-from sidejudge.monitor.offline.experiment.score_cases import Rubrics, score
-from sidejudge.monitor.offline.experiment.verdicts import Verdicts
+from sidejudge.monitor.offline.experiment.score_cases import Rubrics, Verdicts, score
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.trace.span import SpanKind

@@ -20,8 +20,7 @@ from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.build import build_backends
 from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
-from sidejudge.monitor.offline.test.answer import read_answer
-from sidejudge.monitor.offline.test.judge import RunJudge
+from sidejudge.monitor.offline.test.judge import RunJudge, read_answer
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Rubric

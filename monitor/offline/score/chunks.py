@@ -20,8 +20,8 @@ from sidejudge.scoring.questions.question import NoAnswer
 
 from .case_lines import NumberedLine
 from .remarks import RecordedRemarks
+from .resume import Wanted
 from .tally import ScoreTally
-from .wanted import Wanted
 
 CHUNK_LINES: Final = 512
 CHUNK_BYTES: Final = 1024 * 1024

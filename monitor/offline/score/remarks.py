@@ -15,7 +15,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .wanted import Duplicates
+from .resume import Duplicates
 
 _IGNORED = 50
 """Names of fields that are reported as ignored; names come from the file."""

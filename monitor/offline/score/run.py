@@ -27,8 +27,8 @@ from sidejudge.scoring.verdict.verdict import Verdict
 from .case_lines import MAX_LINE, NumberedLine
 from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, JudgeOutError, chunks, finish, in_order
 from .remarks import Remarks
+from .resume import Wanted, digest_of
 from .tally import ScoreTally
-from .wanted import Wanted, digest_of
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""

@@ -22,13 +22,12 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.scoring.errors import SidejudgeError
 
-from .append_file import AnotherRunError, AppendFile
 from .case_lines import NumberedLine
 from .case_sources import CaseSources
 from .request import ScoreRequest
+from .resume import AnotherRunError, AppendFile, Wanted
 from .tally import ScoreTally
 from .verdict_shards import VerdictShards
-from .wanted import Wanted
 
 BLOCK_BYTES = 256 * 1024
 BLOCK_S = 0.5

@@ -16,10 +16,9 @@ import orjson
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .append_file import AnotherRunError
 from .case_lines import NumberedLine
+from .resume import AnotherRunError, Wanted
 from .tally import ScoreTally
-from .wanted import Wanted
 
 if TYPE_CHECKING:
     from sidejudge.integrations.history.place import Place

@@ -1,4 +1,7 @@
-"""Verdicts read from their file: every line checked, revised ones replaced, in constant memory."""
+"""Verdicts and labels read from their files: every line checked, in constant memory.
+
+Revised verdicts are replaced. What is no label is complained of by its line's number.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ from typing import Any, Final, Protocol
 import orjson
 
 from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 
 from .case_lines import MAX_LINE, NumberedLine, lines
 from .chunks import chunks
-from .wanted import Duplicates
+from .resume import Duplicates
 
 _CHUNK_LINES: Final = 1024
 _CHUNK_BYTES: Final = 4 * 2**20
@@ -160,3 +164,43 @@ def _loaded(text: bytes) -> object:
 
 def _refused(constant: str) -> float:
     raise ValueError(constant)
+
+
+MAX_LABEL_LINE = 2**20
+"""Bytes of one label, far more than it needs."""
+
+
+class TakesLabels(Protocol):
+    """Takes labels one by one; ``LabelLineError`` for one that does not fit those before it."""
+
+    def take(self, given: LabelLine) -> None:
+        """Take a label."""
+
+
+def read_labels(path: Path, calibration: TakesLabels, complain: Callable[[str], None], *, with_verdicts: bool) -> int:
+    """Have every label taken; returns how many lines are none. ``with_verdicts`` asks each to state our verdict too."""
+    bad = 0
+    with path.open("rb", buffering=1 << 20) as file:
+        for line in lines(file, MAX_LABEL_LINE):
+            try:
+                calibration.take(_label(line, with_verdicts=with_verdicts))
+            except LabelLineError as error:
+                bad += 1
+                complain(f"line {line.number}: {error}")
+    return bad
+
+
+def _label(line: NumberedLine, *, with_verdicts: bool) -> LabelLine:
+    label = read_label(_parsed_label(line))
+    if with_verdicts and not label.states_verdict:
+        raise LabelLineError("verdict: is missing, and no file of verdicts is named")
+    return label
+
+
+def _parsed_label(line: NumberedLine) -> object:
+    if line.text is None:
+        raise LabelLineError(f"is longer than {MAX_LABEL_LINE} bytes")
+    try:
+        return orjson.loads(line.text)
+    except orjson.JSONDecodeError as error:
+        raise LabelLineError(f"is not JSON: {error.msg}") from None

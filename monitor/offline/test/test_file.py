@@ -23,7 +23,7 @@ from sidejudge.scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
 from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
 from sidejudge.scoring.trace.span import Json
 
-from .answer import not_plain
+from .judge import not_plain
 
 CASE_FIELDS = (
     "task", "input", "transcript", "config", "scenario", "context", "system_prompt", "tags", "metadata", "name",

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from sidejudge.monitor.cli.score import CausesShown
-from sidejudge.monitor.offline.score.append_file import AnotherRunError
 from sidejudge.monitor.offline.score.case_lines import lines
+from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.score.verdict_file import VerdictFile
 from tests.forked import Forked, environment, sidejudge
 

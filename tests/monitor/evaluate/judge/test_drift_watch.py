@@ -10,7 +10,7 @@ from sidejudge.integrations.store.erasure import SAMPLE, erase, held_traces
 from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.config.units import Duration
 from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
-from sidejudge.monitor.offline.forget.selection import Selection
+from sidejudge.monitor.offline.forget import Selection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import SameFact, Supported
 from tests.fakes import openai as fake

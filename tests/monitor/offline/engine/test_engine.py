@@ -15,10 +15,9 @@ import pytest
 
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.engine.engine import Engine, Here
-from sidejudge.monitor.offline.learn.run_source import RunSource
+from sidejudge.monitor.offline.learn.runs import RunSource
 from sidejudge.monitor.offline.score import verdict_source
-from sidejudge.monitor.offline.score.label_source import read_labels
-from sidejudge.monitor.offline.score.verdict_source import VerdictSource
+from sidejudge.monitor.offline.score.verdict_source import VerdictSource, read_labels
 from sidejudge.monitor.offline.simulate.past import FiledPast
 from sidejudge.scoring.calibration.calibration import Calibration
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.monitor.offline.score.append_file import AnotherRunError
 from sidejudge.monitor.offline.score.case_lines import NumberedLine
+from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.score.tally import ScoreTally
 from sidejudge.monitor.offline.score.verdict_shards import VerdictShards
 from tests.forked import Forked

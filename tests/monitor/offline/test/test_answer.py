@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.monitor.offline.test.answer import AnswerError, read_answer
+from sidejudge.monitor.offline.test.judge import AnswerError, read_answer
 
 
 def test_text_and_an_object_with_output_are_answers() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sidejudge.integrations.agents.http import MAX_ANSWER, MAX_ATTEMPTS, MAX_WAIT_S
 from sidejudge.integrations.agents.python import MAX_ABANDONED
-from sidejudge.monitor.offline.test.answer import FIELDS
+from sidejudge.monitor.offline.test.judge import FIELDS
 from sidejudge.monitor.offline.test.run import UNREACHABLE_LIMIT
 from sidejudge.monitor.offline.test.test_file import TEST_FIELDS
 from tests.forked import sidejudge

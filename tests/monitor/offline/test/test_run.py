@@ -13,10 +13,9 @@ from sidejudge.integrations.agents.http import HttpAgent
 from sidejudge.integrations.agents.reply import AgentError, AgentReply, Request
 from sidejudge.integrations.cases import case_of
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.offline.score.append_file import AnotherRunError
+from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.test.judge import RunJudge
-from sidejudge.monitor.offline.test.results_file import NoResults, ResultsFile
-from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, Runner
+from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, NoResults, ResultsFile, Runner
 from sidejudge.scoring.rubrics import RUBRICS
 from tests.running import free_port
 

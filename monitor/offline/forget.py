@@ -1,4 +1,4 @@
-"""Which traces of a store are to be forgotten: by id, user, session or age."""
+"""Forget: which traces of a store are to be forgotten: by id, user, session or age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Excess: our scores in Langfuse that ``sinks.langfuse.scores`` does not ask for, left there by an earlier setting.
+"""Prune: our scores in Langfuse that ``sinks.langfuse.scores`` does not ask for, left there by an earlier setting.
 
 A score is ours where its id is the one that its subject and its name make. The pass and the composite stay.
 

@@ -1,20 +1,54 @@
-"""Wanted: the verdict that comes next in a run; an existing one is compared with it.
+"""Resume: what a run needs that goes on where another was cut off.
 
-Digest of a case as it is judged; a verdict with another digest is on something else.
-
-Duplicates: a case id that occurs twice is reported once.
+One process at a time appends to a file, and a killed one may have left half a line. A verdict that stands is compared
+with the one that comes next: with another digest of its case it is on something else. A case id that occurs twice is
+reported once.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
+from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import Json
+
+
+class AnotherRunError(SidejudgeError):
+    """The file holds what this run did not give, or another run is writing it."""
+
+
+class AppendFile:
+    """Opened for appending and locked until it is closed; ``AnotherRunError`` while another process has it open."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+        if path.is_file():
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._file.close()
+                raise AnotherRunError(f"{path} is being written by another process") from None
+
+    def write(self, block: bytes) -> None:
+        """Append all of it."""
+        view = memoryview(block)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def cut(self, size: int) -> None:
+        """Cut away what follows the first ``size`` bytes."""
+        os.ftruncate(self._file.fileno(), size)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class Wanted(NamedTuple):

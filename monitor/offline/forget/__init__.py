@@ -1,1 +1,0 @@
-"""A store and a person's request to be forgotten come in; the traces that are to be erased go out."""

@@ -1,0 +1,291 @@
+"""Runs that scenarios are learned from: of files, of a monitor's store, of a history, or of Langfuse.
+
+Each has its group, and how good it was as far as that is known. A store lets go of spans once late ones can no longer
+come, and keeps what became of each trace as long as ``store.retention``: the names of its tools in order, its agents,
+tokens and verdicts. So order and number of calls are learned from all of it, arguments from what is held. A history of
+Parquet files holds names of calls alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from sidejudge.integrations.cases import CaseError, read_case
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.history.reading import history_records
+from sidejudge.integrations.langfuse.client import Connections
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.otlp.wire.recording import RecordedFile, recorded_traces
+from sidejudge.integrations.store.archive import read_chunks, read_traces
+from sidejudge.monitor.api.inspect import inspect_spans
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.langfuse import LangfuseProject
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.offline.backfill.job import evenly
+from sidejudge.monitor.offline.backfill.listing import MOST_ATTEMPTS, Reader, UnreadError, list_traces
+from sidejudge.monitor.offline.backfill.run import case_of, sampler_of
+from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.score.case_lines import NumberedLine, case_lines
+from sidejudge.monitor.offline.score.chunks import chunks
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
+from sidejudge.scoring.rubrics import RUBRICS, run_health
+from sidejudge.scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.documents import TraceDocument
+
+Good: TypeAlias = Literal["all", "passed", "labels"]
+_RECORDED = (".pb", ".json", ".gz")
+_TRUE = (True, 1, 1.0, "1", "true", "yes", "pass", "passed", "good", "success")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSource:
+    """Which cases of the files are looked at, under which name, and when one is good.
+
+    Attributes:
+        match: The condition on a case.
+        group_by: ``name``, ``task``, ``service``, or ``metadata.KEY``; cases without it are of one group, ``all``.
+        good: ``all`` takes every run for a good one, ``passed`` those that pass ``run_health``, ``labels`` those that
+            their label or their reward marks as good.
+        reward: The metadata key that holds a reward or a mark, a share in [0, 1] or a truth value; None for none.
+        labels: Whether a case is good, by its id; from a file of labels.
+    """
+
+    match: MatchSection
+    group_by: str
+    good: Good
+    reward: str | None
+    labels: dict[str, bool]
+
+    def read(
+        self,
+        files: Sequence[Path],
+        complain: Callable[[str], None],
+        histories: Sequence[str] = (),
+        engine: Engine | None = None,
+    ) -> Iterator[ObservedRun]:
+        """The runs of all files and histories; a line that is no case is complained of.
+
+        ``engine`` is where the lines of cases are read; None: here.
+        """
+        for history in histories:
+            yield from self._stored(history_runs(history))
+        recorded = [file for file in files if file.suffix in _RECORDED]
+        for file in files:
+            if is_store(file):
+                yield from self._stored(stored_runs(file))
+            elif file not in recorded:
+                yield from self._of_cases(file, complain, engine or Here())
+        if recorded:
+            for spans in recorded_traces(RecordedFile.at(file) for file in recorded):
+                yield from self.observed(found.case for found in inspect_spans(spans))
+
+    def _of_cases(self, file: Path, complain: Callable[[str], None], engine: Engine) -> Iterator[ObservedRun]:
+        with case_lines(file) as found:
+            for runs, problems in engine.map(_observing, self, chunks(found)):
+                for problem in problems:
+                    complain(f"{file}: {problem}")
+                yield from runs
+
+    def observed(self, cases: Iterable[Case]) -> Iterator[ObservedRun]:
+        """The runs of cases that match."""
+        for case in cases:
+            run = self._run(case, None)
+            if run is not None:
+                yield run
+
+    def _stored(self, runs: Iterable[StoredRun]) -> Iterator[ObservedRun]:
+        for stored in runs:
+            run = self._run(stored.case, stored)
+            if run is not None:
+                yield run
+
+    def _run(self, case: Case, stored: StoredRun | None) -> ObservedRun | None:
+        if not self.match.matches(case):
+            return None
+        good = stored.passed if stored is not None and self.good == "passed" else self._good(case)
+        return observe_run(
+            case, group=self._group(case), good=good, names_only=stored is not None and stored.names_only
+        )
+
+    def _group(self, case: Case) -> str:
+        if self.group_by.startswith("metadata."):
+            held: Json = case.metadata.get(self.group_by.removeprefix("metadata."))
+        else:
+            held = {"name": case.name, "task": case.task, "service": case.service}.get(self.group_by)
+        return str(held) if held not in (None, "") else "all"
+
+    def _good(self, case: Case) -> bool | None:
+        if self.good == "all":
+            return None
+        if self.good == "passed":
+            return score(case, RUBRICS["run_health"], created_at="").passed
+        if case.case_id in self.labels:
+            return self.labels[case.case_id]
+        return None if self.reward is None else _rewarded(case.metadata.get(self.reward))
+
+
+def _rewarded(mark: Json) -> bool | None:
+    """Whether a mark is the best there is: a reward of 1, or true."""
+    if mark is None:
+        return None
+    return mark.lower() in _TRUE if isinstance(mark, str) else mark in _TRUE
+
+
+def _observing(source: RunSource) -> Callable[[Sequence[NumberedLine]], tuple[list[ObservedRun], list[str]]]:
+    return partial(_observed, source)
+
+
+def _observed(source: RunSource, chunk: Sequence[NumberedLine]) -> tuple[list[ObservedRun], list[str]]:
+    """The runs of some lines, and why lines are no cases."""
+    cases, problems = [], []
+    for line in chunk:
+        if line.text is None:
+            problems.append(f"line {line.number} is too long")
+            continue
+        try:
+            cases.append(read_case(line.text, line.number))
+        except CaseError as error:
+            problems.append(str(error))
+    return list(source.observed(cases)), problems
+
+
+MOST: Final = 10_000
+"""Traces that are read at most, the latest."""
+_SQLITE: Final = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run of a store. ``passed`` is its verdict by run_health, or None; ``names_only``: its spans are gone."""
+
+    case: Case
+    passed: bool | None
+    names_only: bool
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is a store, by how it begins."""
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def stored_runs(path: Path) -> Iterator[StoredRun]:
+    """The runs that ended last. Raises ``StoreUnavailable``."""
+    ended = read_traces(path, reason=None, service=None, limit=MOST)
+    wanted = {str(each["trace_id"]) for each in ended}
+    held = {trace_id: payloads for found, payloads in read_chunks(path, MOST) if (trace_id := found.hex()) in wanted}
+    for each in reversed(ended):
+        trace_id = str(each["trace_id"])
+        case = _whole(trace_id, held.pop(trace_id, [])) or named_run(trace_id, each)
+        if case is not None:
+            yield StoredRun(case=case, passed=_passed(each), names_only=case.trace is None)
+
+
+def _whole(trace_id: str, payloads: list[bytes]) -> Case | None:
+    spans = [normalise(raw) for raw in decode_kept(payloads).spans]
+    return extract(Trace.of(trace_id, spans, "batch")) if spans else None
+
+
+def named_run(trace_id: str, details: TraceDocument) -> Case | None:
+    """The case of a trace of which only the details are known; None where they name no calls."""
+    calls = details.get("calls")
+    if not isinstance(calls, list):
+        return None
+    tokens = (details.get("effort") or {}).get("tokens")
+    return Case(
+        case_id=trace_id,
+        model_output=None,
+        name=details.get("name"),
+        service=details.get("service"),
+        environment=details.get("environment"),
+        tools_used=tuple(ToolCall(name=str(name)) for name in calls),
+        agents_called=tuple(map(str, details.get("agents_called") or ())),
+        input_tokens=None if tokens is None else int(tokens),
+        output_tokens=None if tokens is None else 0,
+    )
+
+
+def _passed(details: TraceDocument) -> bool | None:
+    verdicts = [verdict for verdict in details["verdicts"] if verdict["rubric"] == run_health.RUBRIC.id]
+    return verdicts[0]["passed"] if verdicts else None
+
+
+def history_runs(path: str) -> Iterator[StoredRun]:
+    """The runs that ended last, each by its last revision. Raises ``HistoryError``."""
+    latest: dict[str, TraceDocument] = {}
+    for outcome in history_records(path, "outcomes"):
+        trace_id = str(outcome["trace_id"])
+        former = latest.pop(trace_id, None)
+        latest[trace_id] = outcome if former is None or former["revision"] <= outcome["revision"] else former
+        if len(latest) > MOST:
+            del latest[next(iter(latest))]
+    passed: dict[str, tuple[int, bool | None]] = {}
+    for verdict in history_records(path, "verdicts"):
+        trace_id, revision = str(verdict["trace_id"]), int(verdict["revision"])
+        if verdict["rubric"] == run_health.RUBRIC.id and trace_id in latest:
+            passed[trace_id] = max(passed.get(trace_id, (0, None)), (revision, verdict["passed"]), key=_revision)
+    for trace_id, outcome in latest.items():
+        case = named_run(trace_id, outcome)
+        if case is not None:
+            yield StoredRun(case=case, passed=passed.get(trace_id, (0, None))[1], names_only=True)
+
+
+def _revision(found: tuple[int, bool | None]) -> int:
+    return found[0]
+
+
+_AROUND_NS: Final = 30 * 60 * 10**9
+"""How far from the listed times rows of a trace are looked for."""
+
+
+async def langfuse_cases(
+    config: Config,
+    source: LangfuseProject,
+    window: Window,
+    wanted: MatchSection,
+    *,
+    most: int,
+    complain: Callable[[str], None],
+) -> list[Case]:
+    """The cases of the traces that began in the window. Raises ``LangfuseError``.
+
+    Args:
+        config: How traces are read; its sampling is left aside.
+        source: The project.
+        window: First and last start time.
+        wanted: A condition; what the listing can decide of it is applied, the rest is left to the caller.
+        most: Traces that are read, each with a request or more.
+        complain: Gets one line for each trace that cannot be read.
+    """
+    sampling = config.sampling.model_copy(update={"rate": 1.0, "rules": ()})
+    config = config.model_copy(update={"sampling": sampling, "sessions": None})
+    connections = Connections((source.access,))
+    langfuse = connections.to(source.access)
+    try:
+        server = await probe(langfuse)
+        reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=_AROUND_NS)
+        sampler = sampler_of(config, wanted)
+        found = await reader.patiently(
+            lambda: list_traces(langfuse, server, window, sampler, wanted), most=MOST_ATTEMPTS
+        )
+        cases = []
+        for sighting in evenly(found.drawn, most):
+            try:
+                spans = await reader.spans(sighting)
+            except UnreadError as error:
+                complain(f"a trace cannot be read: {error}")
+                continue
+            cases.append(case_of(config, spans))
+        return cases
+    finally:
+        await connections.close()
