@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 LONGEST_S: Final = 60.0
@@ -10,6 +13,7 @@ SOMEBODY_S: Final = 300.0
 """Between attempts where only a person can help."""
 LONGEST_ASKED_S: Final = 3600.0
 """The longest wait that a server may ask for."""
+_LONGEST_READ_S: Final = 1e9
 
 
 def grown_s(failures: int, *, first_s: float, longest_s: float) -> float:
@@ -19,6 +23,28 @@ def grown_s(failures: int, *, first_s: float, longest_s: float) -> float:
     [1.0, 2.0, 4.0, 5]
     """
     return min(longest_s, first_s * 2.0 ** (min(failures, 32) - 1))
+
+
+def requested_s(retry_after: str | None, now: datetime | None = None) -> float | None:
+    """The seconds that a ``Retry-After`` asks for (RFC 9110 §10.2.3), in [0, 1e9]; None where it cannot be read.
+
+    Args:
+        retry_after: seconds, or the date of an HTTP header.
+        now: what a date is held against; None for the time here.
+
+    >>> [requested_s(text, datetime(2026, 11, 21, tzinfo=UTC)) for text in ("30", "Sat, 21 Nov 2026 00:02:00 GMT", "?")]
+    [30.0, 120.0, None]
+    """
+    text = (retry_after or "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(text)
+            seconds = (at.replace(tzinfo=at.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return min(max(0.0, seconds), _LONGEST_READ_S) if math.isfinite(seconds) else None
 
 
 class Backoff:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +15,7 @@ from sidejudge.scoring.lexical.secrets import struck
 from sidejudge.scoring.lexical.shown_text import label
 
 from .addresses import is_local, trusted, why_not
+from .backoff import requested_s
 from .delivery_errors import DestinationUnreachableError, RefusedError
 
 if TYPE_CHECKING:
@@ -98,26 +97,8 @@ class Poster:
             f": {label(struck(shown), _SHOWN)}" if shown else ""
         )
         if code in _LATER or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return DestinationUnreachableError(
-                reason, retry_after(response.headers.get("retry-after"), datetime.now(UTC))
-            )
+            asked_s = requested_s(response.headers.get("retry-after"))
+            return DestinationUnreachableError(reason, None if asked_s is None else min(asked_s, MAX_RETRY_AFTER_S))
         if response.has_redirect_location:
             return RefusedError(f"it answered {code} and names another address; configure the final one")
         return RefusedError(reason)
-
-
-def retry_after(header: str | None, now: datetime) -> float | None:
-    """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it cannot be read.
-
-    >>> [retry_after(header, datetime.now(UTC)) for header in ("30", "86400", "soon", None)]
-    [30.0, 900.0, None, None]
-    """
-    text = (header or "").strip()
-    if text.isascii() and text.isdigit():
-        return min(MAX_RETRY_AFTER_S, float(text[:9]))
-    try:
-        at = parsedate_to_datetime(text)
-        left = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - now
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return min(MAX_RETRY_AFTER_S, max(0.0, left.total_seconds()))

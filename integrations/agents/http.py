@@ -17,6 +17,7 @@ from typing import Self
 import httpx
 
 from sidejudge.integrations.addresses import is_local, trusted, why_not
+from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.lexical.secrets import struck
 from sidejudge.scoring.lexical.shown_text import label
 
@@ -121,9 +122,9 @@ def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exceptio
     where = f" to {label(struck(response.headers['location']), _SHOWN)}" if "location" in response.headers else ""
     reason = f"it answered {f'{code} {phrase}'.strip()}{where}" + (f": {stated}" if stated else "")
     error = AgentError(reason, attempts=attempt)
-    wait = response.headers.get("retry-after", "").strip()
-    if code == HTTPStatus.SERVICE_UNAVAILABLE and wait.isascii() and wait.isdigit() and int(wait[:9]) <= MAX_WAIT_S:
-        return _TryAgainError(float(wait), error)
+    wait_s = requested_s(response.headers.get("retry-after"))
+    if code == HTTPStatus.SERVICE_UNAVAILABLE and wait_s is not None and wait_s <= MAX_WAIT_S:
+        return _TryAgainError(wait_s, error)
     return error
 
 

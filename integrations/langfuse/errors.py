@@ -6,13 +6,13 @@ Every status and body that is read here stands in a recording of a real server (
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final
 
+from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.secrets import struck
 from sidejudge.scoring.lexical.shown_text import label
@@ -155,14 +155,10 @@ def _stated(body: Mapping[str, object]) -> str:
 
 def _retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """Seconds to wait, from the header (seconds or a date) or from the body's details; a day at most."""
-    header = headers.get("retry-after", "").strip()
-    seconds = _number(header)
-    if seconds is None and header:
-        at = _date(header)
-        seconds = None if at is None else (at - now).total_seconds()
+    seconds = requested_s(headers.get("retry-after"), now)
     if seconds is None and isinstance(body, Mapping) and isinstance(body.get("details"), Mapping):
-        seconds = _number(str(body["details"].get("retryAfterSeconds", "")))
-    return None if seconds is None else min(max(0.0, seconds), _DAY_S)
+        seconds = requested_s(str(body["details"].get("retryAfterSeconds", "")), now)
+    return None if seconds is None else min(seconds, _DAY_S)
 
 
 def _date(header: str) -> datetime | None:
@@ -171,14 +167,6 @@ def _date(header: str) -> datetime | None:
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _whole(text: str | None) -> int | None:

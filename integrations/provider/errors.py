@@ -7,14 +7,13 @@ to the HTTP response. (litellm 1.106; the tests call it over a socket, so a chan
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
+from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.secrets import struck
 from sidejudge.scoring.lexical.shown_text import label
@@ -111,27 +110,18 @@ def read_error(error: BaseException, *, secret: str | None, now: datetime | None
     status = response.status_code if response is not None else None
     kind = _kind({type(link).__name__ for link in links}, {_library(link) for link in links}, status, _messages(links))
     headers = [getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)]
-    waits = (retry_after(each, now or datetime.now(UTC)) for each in headers if isinstance(each, Mapping))
+    stated = (
+        str(value)
+        for each in headers
+        if isinstance(each, Mapping)
+        for name, value in each.items()
+        if str(name).lower() == "retry-after"
+    )
+    waits = (requested_s(value, now) for value in stated)
     return ProviderError(
         kind, _message(error, secret), status=status,
         retry_after_s=next((wait for wait in waits if wait is not None), None),
     )  # fmt: skip
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a response asks to wait (RFC 9110 §10.2.3: seconds or an HTTP date), >= 0; None: without one."""
-    value = next((str(v).strip() for k, v in headers.items() if str(k).lower() == "retry-after"), None)
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            at = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> ProviderErrorKind:  # noqa: C901, PLR0912  # a table

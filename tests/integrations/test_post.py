@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import socket
-from datetime import UTC, datetime
 
 import pytest
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from sidejudge.integrations.post import Poster, retry_after
+from sidejudge.integrations.post import Poster
 from tests.fakes.receiver import Act, receiving
 
 
@@ -83,13 +82,8 @@ async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, stat
     assert len(caught.value.reason) < 300
 
 
-@pytest.mark.parametrize(
-    ("stated", "seconds"),
-    [
-        ("30", 30.0), ("0", 0.0), ("999999999999999999", 900.0), ("Sat, 21 Nov 2026 10:03:20 GMT", 20.0),
-        ("Sat, 21 Nov 2026 09:00:00 GMT", 0.0), ("Sat, 21 Nov 2027 09:00:00 GMT", 900.0), ("soon", None), ("", None),
-        (None, None), ("-5", None), ("²", None), ("Sat, 21 Nov 99999999 10:03:20 GMT", None),
-    ],
-)  # fmt: skip
-def test_retry_after_is_read_in_both_its_forms_and_bounded(stated, seconds):
-    assert retry_after(stated, datetime(2026, 11, 21, 10, 3, tzinfo=UTC)) == seconds
+async def test_a_receiver_cannot_ask_for_more_than_a_quarter_of_an_hour(fake):
+    fake.act = lambda _: Act(status=503, headers={"retry-after": "86400"})
+    with pytest.raises(DestinationUnreachableError) as caught:
+        await Poster(fake.url).post(b"{}")
+    assert caught.value.retry_after_s == 900.0

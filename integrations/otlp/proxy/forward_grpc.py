@@ -14,6 +14,7 @@ from typing import Final
 import orjson
 from google.protobuf.message import DecodeError
 
+from sidejudge.integrations.backoff import requested_s
 from sidejudge.integrations.otlp.server.response import PROTOBUF, Header, Message, Refusal, Signal
 from sidejudge.integrations.otlp.wire.schema import classes
 from sidejudge.scoring.lexical.shown_text import label
@@ -77,9 +78,9 @@ def _response(messages: list[Message], upstream: str) -> bytes:
             message = classes("complete")["RpcStatus"].FromString(body).message.decode("utf-8", "replace") or message
     elif reason := _reason(body):
         message = f"{message}: {reason}"
-    wait = headers.get(b"retry-after", b"")
+    wait_s = requested_s(headers.get(b"retry-after", b"").decode("latin-1"))
     passing = status in (429, 502, 503, 504)
-    raise Refusal(status, message, retry_after_s=float(wait[:9]) if wait.isdigit() else 1.0 if passing else None)
+    raise Refusal(status, message, retry_after_s=1.0 if wait_s is None and passing else wait_s)
 
 
 def _reason(body: bytes) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sidejudge.integrations.addresses import port_of
+from sidejudge.integrations.backoff import requested_s
 from sidejudge.integrations.otlp.server.response import Header
 
 from .connection import UpstreamConnection, UpstreamError, connected
@@ -77,9 +78,9 @@ class UpstreamResponse:
 
     @property
     def retry_after_s(self) -> float | None:
-        """How long upstream asks to be left alone, in seconds; None where it does not, or by a date."""
-        stated = next((value for name, value in self.headers if name.lower() == b"retry-after"), b"")[:9]
-        return float(stated) if stated.isdigit() else None
+        """How long upstream asks to be left alone, in seconds; None where it does not."""
+        stated = next((value for name, value in self.headers if name.lower() == b"retry-after"), b"")
+        return requested_s(stated.decode("latin-1"))
 
     def close(self) -> None:
         """Give the connection back, or close it when the body was not read to its end."""

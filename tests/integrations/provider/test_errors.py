@@ -4,40 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from sidejudge.integrations.provider.errors import ProviderErrorKind, read_error, retry_after
+from sidejudge.integrations.provider.errors import ProviderErrorKind, read_error
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("7", 7.0),
-        (" 0.5 ", 0.5),
-        ("-3", 0.0),
-        ("Thu, 01 Jan 2026 00:01:00 GMT", 60.0),
-        ("Wed, 31 Dec 2025 23:59:00 GMT", 0.0),
-        ("soon", None),
-        ("nan", None),
-        ("inf", None),
-        ("", None),
-    ],
-)
-def test_a_wait_is_told_in_seconds_or_by_a_date(value, seconds):
-    assert retry_after({"Retry-After": value}, NOW) == seconds
-
-
-def test_no_header_is_no_wait():
-    assert retry_after({}, NOW) is None
-
-
-@given(st.text())
-def test_whatever_the_header_says_a_wait_is_not_negative(value):
-    assert (retry_after({"retry-after": value}, NOW) or 0.0) >= 0.0
 
 
 def test_an_error_of_no_known_kind_is_a_bad_answer_and_holds_no_key():
