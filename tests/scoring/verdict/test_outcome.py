@@ -84,6 +84,7 @@ def test_what_judges_were_asked_is_never_taken_from_an_earlier_verdict():
 def test_equal_results_are_reckoned_once_and_only_the_latest_outcomes_are_kept():
     memo, found = OutcomeMemo(), dict.fromkeys(IDS, Scored(value=1.0))
     first = memo.outcome(RUBRIC, found, {})
+    memo.outcome(RUBRIC, dict(found, a=Scored(value=0.5)), {})
     assert memo.outcome(RUBRIC, found, {}) is first
     for _ in range(100):
         memo.outcome(RUBRIC, {name: Scored(value=1.0) for name in IDS}, {})
@@ -103,10 +104,13 @@ def test_the_reason_of_a_failure_without_a_failing_metric_is_true(composite, sta
 
 
 def test_what_a_composite_lacks_most_is_named_by_weight_and_loss_together():
-    found = dict(zip(IDS, (Scored(value=1.0), Scored(value=0.7), Scored(value=0.5), Scored(value=1.0)), strict=True))
-    outcome = OutcomeMemo().outcome(RUBRIC, found, {})
-    assert outcome.passed is False
-    assert "most of it is lost by b" in str(outcome.reason)
+    rubric = replace(RUBRIC, pass_mark=0.9)
+    for a, b, most in ((0.7, 0.5, "b"), (0.6, 0.5, "a"), (0.5, 0.0, "b")):
+        found = dict(zip(IDS, (Scored(value=each) for each in (1.0, a, b, 1.0)), strict=True))
+        named = replace(rubric, criteria=[replace(c, metric=replace(c.metric, bands=None)) for c in rubric.criteria])
+        outcome = OutcomeMemo().outcome(named, found, {})
+        assert outcome.passed is False
+        assert f"most of it is lost by {most}" in str(outcome.reason)
 
 
 def test_a_composite_on_another_scale_is_the_same_share_of_it():
