@@ -346,3 +346,30 @@ def test_a_uniform_population_is_kept_at_its_rate():
     origin = one.admission
     kept = sum(one.decide(case(), origin, draw.randbytes(16)).kept for _ in range(20_000))
     assert kept == pytest.approx(2_000, abs=5 * (20_000 * 0.1 * 0.9) ** 0.5)
+
+
+def test_a_trace_at_the_threshold_itself_is_kept_and_the_one_below_it_is_not():
+    one, at = sampler(0.5), threshold(0.5)
+    for bits in (at - 1, at, at + 1):
+        assert one.admits(trace_id(bits)) is (bits >= at)
+        assert one.may_keep(trace_id(bits), lambda _: False) is (bits >= at)
+        assert one.decide(case(), one.admission, trace_id(bits)).kept is (bits >= at)
+    assert sampler(0.0).may_keep(trace_id(NEVER - 1), lambda _: False) is False
+
+
+def test_between_the_passes_a_rule_that_may_match_may_keep_and_sessions_keep_everything():
+    section = SamplingSection(
+        rate=0.25, rules=[Rule("errors", {"level": "error"}, 0.75), Rule("eu", {"service": "eu"}, 0.5)]
+    )
+    one, whole = Sampler(section), Sampler(section, whatever=True)
+    bits = threshold(0.6)
+    assert one.may_keep(trace_id(bits), lambda rule: rule.name == "errors") is True
+    assert one.may_keep(trace_id(bits), lambda rule: rule.name == "eu") is False
+    assert (whole.admission, whole.may_keep(trace_id(0), lambda _: False)) == (0, True)
+
+
+def test_only_a_believed_threshold_above_0_counts_as_thinned_upstream():
+    for stated, thinned in (("", False), ("ot=th:0", False), ("ot=th:8", True)):
+        one = trusting(1.0)
+        assert one.decide(case(), one.admission, trace_id(NEVER - 1), [stated]).thinned_upstream is thinned
+    assert sampler(1.0).decide(case(), 0, trace_id(NEVER - 1), ["ot=th:8"]).thinned_upstream is False
