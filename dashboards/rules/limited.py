@@ -50,8 +50,8 @@ def limited(window: str) -> list[RecordingRule]:
 def limited_beyond(declared: Declaration, level: Level) -> tuple[str, str]:
     """Metrics at this level or worse, and a sentence about one."""
     statuses = {Status.CRITICAL} if level == "critical" else {Status.WARNING, Status.CRITICAL}
-    if declared.policy.mode in ("adaptive", "sequence"):
-        # PromQL cannot follow values one by one, as these modes do, so the worst status of any process holds.
+    if declared.policy.mode == "adaptive":
+        # PromQL cannot follow values one by one, as this mode does, so the worst status of any process holds.
         named = "|".join(sorted(status.value for status in statuses))
         worst = fleet(f.LIMITED_STATUS, "status", where=f'status=~"{named}"', operation="max")
         value = f"last_over_time({f.LIMITED_VALUE.name}[{DAY}])"

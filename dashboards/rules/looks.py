@@ -79,8 +79,8 @@ def interval(declared: Declaration) -> str:
 
 
 def is_reported(declared: Declaration) -> bool:
-    """PromQL cannot follow verdicts one by one, so in these modes it goes by what processes report."""
-    return declared.policy.mode in ("sequence", "adaptive") or declared.corrected != "none"
+    """Whether rules go by what processes report: PromQL can neither follow verdicts one by one nor read labels."""
+    return declared.policy.mode == "adaptive" or declared.corrected != "none"
 
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
@@ -168,6 +168,6 @@ def _of_worse(series: str) -> str:
 
 
 def _in_process() -> RecordingRule:
-    """PromQL cannot follow verdicts one by one, as these modes do, so the worst status of any process holds."""
+    """The worst status that any process reports."""
     codes = "\n  or\n  ".join(f'{code} * ({f.STATUS.name}{{status="{each}"}} == 1)' for each, code in _CODES)
     return RecordingRule(record=STATUS, expr=over_processes(f"\n  {codes}\n", "status", operation="max"))

@@ -11,7 +11,7 @@ from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.units import Duration
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.conditions import conditions
-from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
+from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.metric_status import APPLICATION
 from sidejudge.scoring.status.status import Policy, Thresholds
@@ -26,7 +26,7 @@ def declaration(config: Config) -> Declaration:
     return Declaration(
         policy=Policy(
             thresholds=Thresholds(warning=common.warning, critical=common.critical),
-            mode=alerts.mode,
+            mode="adaptive" if alerts.mode == "sequence" else alerts.mode,
             min_samples=alerts.min_samples,
             min_failures=alerts.min_failures,
         ),
@@ -39,7 +39,7 @@ def declaration(config: Config) -> Declaration:
         },
         window_ns=alerts.window.ns,
         longest_ns=alerts.longest_window.ns,
-        false_alarms=alerts.false_alarms_per_month,
+        false_alarms=alerts.false_alarms,
         look_ns=alerts.look.ns,
         corrected=alerts.corrected,
         hysteresis=Hysteresis(
@@ -48,7 +48,6 @@ def declaration(config: Config) -> Declaration:
             recovery_margin=alerts.hysteresis.recovery_margin,
             hold_ns=alerts.hysteresis.hold.ns,
         ),
-        sequence=SequenceRule(error=alerts.sequence.error, period_ns=alerts.sequence.period.ns),
         change=ChangeRule(
             good=alerts.change.good,
             bad=alerts.change.bad,

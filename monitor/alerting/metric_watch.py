@@ -54,7 +54,7 @@ class _Followed:
     def __init__(self, limit: MetricLimit, declared: Declaration) -> None:
         self.cusums: dict[Level, Cusum] = {level: Cusum() for level, _ in limit.levels}
         self.sequences: dict[Level, ConfidenceSequence] = {
-            level: declared.metric_sequence(limit.threshold(bound)) for level, bound in limit.levels
+            level: declared.sequence_at((limit.threshold(bound),)) for level, bound in limit.levels
         }
         self.design = DesignEffect()
         self.held: HysteresisState | None = None

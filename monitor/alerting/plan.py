@@ -24,7 +24,6 @@ from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, MINUTE_NS, MON
 from sidejudge.scoring.statistics.baseline import MEMORY
 from sidejudge.scoring.statistics.cusum import Chart, Cusum, average_run_length
 from sidejudge.scoring.statistics.estimate import from_sums
-from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
 from sidejudge.scoring.status.status import Status, appraise
@@ -82,7 +81,7 @@ def expected(declared: Declaration, traffic: PlannedTraffic, *, runs: int = 200)
     """What to expect of the declared mode; ``runs`` drops are simulated."""
     rng = random.Random(20)  # noqa: S311  # a simulation
     mode, per_hour = declared.policy.mode, traffic.per_hour
-    run = _followed if mode in ("adaptive", "sequence") else _looked
+    run = _followed if mode == "adaptive" else _looked
     found = [run(rng, declared, traffic) for _ in range(runs)]
     delays, pages = sorted(each.warning_h for each in found), sorted(each.critical_h for each in found)
     reach_h = (declared.longest_ns if mode == "adaptive" else declared.window_ns) / HOUR_NS
@@ -91,7 +90,7 @@ def expected(declared: Declaration, traffic: PlannedTraffic, *, runs: int = 200)
         per_hour=per_hour, false_alarms=_false_alarms(rng, declared, traffic),
         median_h=delays[len(delays) // 2], late_h=delays[int(len(delays) * 0.9)],
         critical_median_h=pages[len(pages) // 2], critical_late_h=pages[int(len(pages) * 0.9)],
-        insufficient=0.0 if mode == "sequence" else _poisson_below(needed, per_hour * reach_h),
+        insufficient=_poisson_below(needed, per_hour * reach_h),
         first_h=needed / per_hour,
     )  # fmt: skip
 
@@ -116,14 +115,11 @@ class _Noticed(NamedTuple):
 
 
 def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> _Noticed:
-    """One drop in mode ``adaptive`` or ``sequence``, noticed at the look that follows."""
-    adaptive, levels = declared.policy.mode == "adaptive", declared.policy.thresholds
-    warning, critical = levels.warning, levels.critical
-    series = traffic.series if adaptive else 1
+    """One drop in mode ``adaptive``, noticed at the look that follows."""
+    warning, critical, series = declared.policy.thresholds.warning, declared.policy.thresholds.critical, traffic.series
     chart = _chart(declared, traffic)
     suspecting = declared.collapse_chart("", traffic.per_hour * declared.window_ns / HOUR_NS, series)
-    error, period_ns = declared.new_sequence("").promise
-    sequence = ConfidenceSequence((warning, critical), error=error, period_ns=period_ns)
+    sequence = declared.sequence_at((warning, critical))
     cusum, collapse, drop = Cusum(), Cusum(), declared.new_drop_level("")
     look_h, at_h, noticed = declared.look_ns / HOUR_NS, -_BEFORE / traffic.per_hour, _Noticed()
     begin_ns = int(at_h * HOUR_NS)
@@ -135,9 +131,9 @@ def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic
         drop.add(passed=passed, weight=1.0)
         for one, of in ((cusum, chart), (collapse, suspecting)):
             one.add(of, passed=passed, weight=1.0, at_ns=at_ns)
-        drop.noticed(alarmed=adaptive and (cusum.alarmed or collapse.alarmed))
+        drop.noticed(alarmed=cusum.alarmed or collapse.alarmed)
         sequence.add(passed=passed, weight=1.0, at_ns=at_ns)
-        since = cusum.pass_ratio if adaptive and cusum.alarmed else None
+        since = cusum.pass_ratio if cusum.alarmed else None
         if at_h <= 0:
             continue
         seen_h, low = (math.floor(at_h / look_h) + 1) * look_h, drop.pass_ratio
@@ -196,13 +192,10 @@ def _statuses(
 
 
 def _false_alarms(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
-    mode, month_h = declared.policy.mode, MONTH_NS / HOUR_NS
-    if mode == "adaptive":
-        chart = _chart(declared, traffic)
+    if declared.policy.mode == "adaptive":
+        month_h, chart = MONTH_NS / HOUR_NS, _chart(declared, traffic)
         of_sequence = 0.1 * declared.false_alarms / traffic.series
         return month_h * traffic.per_hour / average_run_length(chart, traffic.good) + of_sequence
-    if mode == "sequence":
-        return declared.sequence.error * MONTH_NS / declared.sequence.period_ns
     found, before = 0, False
     looks = int(MONTH_NS / declared.look_ns)
     healthy = replace(traffic, bad=traffic.good * (1 - 1e-12))
@@ -227,8 +220,6 @@ _SHOWN = 3
 def thin_traffic(config: Config) -> Iterator[tuple[str, str]]:
     """(cause, remedy): too little for the windows, by the configuration or by the last day of the store."""
     declared = declaration(config)
-    if declared.policy.mode == "sequence":
-        return
     reach_ns = declared.longest_ns if declared.policy.mode == "adaptive" else declared.window_ns
     needed = declared.policy.min_samples / (reach_ns / HOUR_NS)
     key = "alerts.longest_window" if declared.policy.mode == "adaptive" else "alerts.window"

@@ -83,8 +83,7 @@ class Tracked:
         self.sliced = SlicedTraffic(rubric)
         self.held: HysteresisState | None = None
         self.cause: SilenceCause | None = None  # of the present silence
-        with_sequence = declared.policy.mode in ("sequence", "adaptive")
-        self.sequence = declared.new_sequence(rubric) if with_sequence else None
+        self.sequence = declared.new_sequence(rubric) if declared.policy.mode == "adaptive" else None
 
     @property
     def effect(self) -> float:

@@ -299,7 +299,7 @@ class Windows:
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
         drops: Drops | None = None, *, since_ns: int | None = None,
     ) -> ServiceStatus:  # fmt: skip
-        """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence.
+        """The status of this key at ``now_ns`` by the numbers of that moment; mode ``adaptive`` needs more.
 
         ``since_ns``: the window reaches no further back than to that moment, which was chosen among all failures in it,
         unless a clock that was set back has it in the future.

@@ -135,7 +135,7 @@ class ServiceStatusBody(ResponseBody):
     worst: Ratio | None = Field(description="pass ratio if every incomplete verdict had failed")
     best: Ratio | None = Field(description="pass ratio if every incomplete verdict had passed")
     since: InstantNs | None = Field(validation_alias="since_ns", description="since when the status is in force")
-    sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
+    sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `adaptive`)")
     change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
     drift: ChangeBody | None = Field(description="the early warning that runs depart from their scenario")
     corrected: CorrectedBody | None = Field(
@@ -208,7 +208,7 @@ class AlertsBody(ResponseBody):
 
     mode: str = Field(
         description="what is compared: the ratio since a drop began (`adaptive`), the upper bound (`bound`), the ratio "
-        "(`point`), a confidence sequence"
+        "(`point`)"
     )
     thresholds: ThresholdsBody
     min_samples: Annotated[float, Field(ge=0)]

@@ -27,6 +27,7 @@ from sidejudge.monitor.config.extras import EXTRAS, FLEET, JUDGE, extra_of, inst
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.plugins import all_plugins
+from sidejudge.monitor.config.renamed import old_mode
 from sidejudge.monitor.config.sinks import OtelEventsSink
 from sidejudge.monitor.config.units import Address, size_text
 from sidejudge.monitor.ingest.listeners import CertificateError, check_authority, read_certificates
@@ -67,6 +68,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield CheckResult("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
         return
     yield CheckResult("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
+    for cause, remedy in old_mode(loaded.config.alerts):
+        yield CheckResult("configuration", "warn", cause, remedy)
     yield from memory_limit(loaded.config)
     yield from _ports(loaded.config)
     yield from _certificates(loaded.config)

@@ -67,6 +67,7 @@ def own_name(_: click.Context, __: click.Parameter, given: str | Iterable[str] |
 def loaded(path: Path | None) -> Loaded:
     """The configuration in force, or a refusal that lists everything that is wrong with it."""
     from sidejudge.monitor.config import ConfigError, resolve  # pydantic is slow to import
+    from sidejudge.monitor.config.renamed import old_mode
 
     try:
         found = resolve(path, os.environ)
@@ -78,6 +79,8 @@ def loaded(path: Path | None) -> Loaded:
         raise CommandError(str(error), remedy) from error
     for old, new in found.renamed:
         warn(f"{old} is the old name of {new}; the next version does not read it")
+    for cause, remedy in old_mode(found.config.alerts):
+        warn(cause, remedy)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.declaration import MONTH_NS, Declaration
 
 from .metric_limits import MetricLimitSection
 from .notify import LinksSection, NotifySection, ReportSection, names
@@ -18,6 +18,7 @@ Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|me
 """What traffic is divided by."""
 _DEFAULT: Final = Declaration()
 """Every figure that decides about a status stands there, and here by reference."""
+_MOST_FALSE_ALARMS: Final = 1000
 
 
 class ThresholdsSection(Section):
@@ -70,16 +71,10 @@ class HysteresisSection(Section):
 
 
 class SequenceSection(Section):
-    """Mode `sequence`: bounds that hold however often one looks."""
+    """Old settings of mode `sequence`, read for one version: together they are `false_alarms_per_month`."""
 
-    error: Rate = Field(
-        default=_DEFAULT.sequence.error,
-        lt=1.0,
-        description="chance of a wrong `warning` or `critical` within `period`, in (0, 1)",
-    )
-    period: PositiveDuration = Field(
-        default=Duration(_DEFAULT.sequence.period_ns), description="the time that `error` is promised for"
-    )
+    error: Rate = Field(default=0.05, lt=1.0, description="chance of a false alarm within `period`, in (0, 1)")
+    period: PositiveDuration = Field(default=Duration(MONTH_NS), description="the time that `error` is promised for")
 
 
 class ChangeSection(Section):
@@ -196,7 +191,7 @@ class AlertsSection(Section):
         description="mode `adaptive`: as far back a window reaches until it holds `min_samples`",
     )
     false_alarms_per_month: float = Field(
-        default=_DEFAULT.false_alarms, gt=0, le=1000, allow_inf_nan=False,
+        default=_DEFAULT.false_alarms, gt=0, le=_MOST_FALSE_ALARMS, allow_inf_nan=False,
         description="mode `adaptive`: false alarms a month that all good services and rubrics together may raise",
     )  # fmt: skip
     cluster: str = Field(
@@ -221,7 +216,7 @@ class AlertsSection(Section):
         default="adaptive",
         description="`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at "
         "any traffic; `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
-        "`sequence`: a confidence sequence, which stays right however often one looks",
+        "`sequence`: an old name of `adaptive`, read for one version",
     )
     corrected: Literal["none", "rogan_gladen", "ppi"] = Field(
         default="none",
@@ -254,6 +249,13 @@ class AlertsSection(Section):
         "each then has alerts of its own, so that none ends what another holds",
     )
     report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")
+
+    @property
+    def false_alarms(self) -> float:
+        """False alarms a month; under the old mode `sequence` what its settings promised, unless the key is set."""
+        if self.mode != "sequence" or "false_alarms_per_month" in self.model_fields_set:
+            return self.false_alarms_per_month
+        return min(_MOST_FALSE_ALARMS, self.sequence.error * MONTH_NS / self.sequence.period.ns)
 
     @field_validator("notify")
     @classmethod

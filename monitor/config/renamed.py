@@ -1,13 +1,14 @@
 """Renamed keys: configuration with old keys in, the same configuration with their new names out.
 
-An old key is read for one version. Every command warns about it.
+An old key, or an old value of one, is read for one version. Every command warns about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from .alerts import AlertsSection
 from .document import Document, Location
 from .errors import Problem
 
@@ -61,6 +62,23 @@ def rename_keys_in_lists(document: Document, source: str) -> list[tuple[str, str
                 document.lines[section, number, new] = line
             found.append((shown, f"{section}[{number}].{new}"))
     return found
+
+
+def old_mode(alerts: AlertsSection) -> Iterator[tuple[str, str]]:
+    """(cause, remedy) where the mode of alerts has its old name `sequence`, or where its settings stand alone."""
+    if alerts.mode == "sequence":
+        rate, old = f"alerts.false_alarms_per_month: {alerts.false_alarms:.4g}", alerts.sequence
+        given = "false_alarms_per_month" in alerts.model_fields_set
+        source = "" if given else f", for alerts.sequence promises an error of {old.error:g} in {old.period}"
+        yield (
+            f"alerts.mode: sequence is the old name of adaptive, which is in force with {rate}{source}",
+            f"set alerts.mode: adaptive and {rate}, and take alerts.sequence out; the next version reads neither",
+        )
+    elif "sequence" in alerts.model_fields_set:
+        yield (
+            f"alerts.sequence does nothing in mode {alerts.mode}",
+            "take it out; the next version does not read it",
+        )
 
 
 def _renamed(at: Location, old: str, new: str) -> Location:

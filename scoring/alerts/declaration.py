@@ -18,7 +18,7 @@ z is that of one side at 95 %: what labels leave open is decided in favour of th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -90,14 +90,6 @@ _BEST_GOOD = 0.999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceRule:
-    """Mode ``sequence``: the chance ``error`` of a wrong *warning* or *critical* within ``period_ns``."""
-
-    error: float = 0.05
-    period_ns: int = 30 * DAY_NS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRule:
     """The early warning: a service that passes at ``good`` or better raises it once in ``false_alarm_every_ns``.
 
@@ -159,7 +151,6 @@ class Declaration:
     look_ns: int = 60 * 10**9
     corrected: Correction = "none"
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
-    sequence: SequenceRule = field(default_factory=SequenceRule)
     change: ChangeRule = field(default_factory=ChangeRule)
     limits: AlertLimits = field(default_factory=AlertLimits)
     metrics: tuple[MetricLimit, ...] = ()
@@ -196,18 +187,16 @@ class Declaration:
         """A confidence sequence with levels at the rubric's thresholds, at those of a recovery, and for a bound."""
         plain = self.policy_of(rubric).thresholds
         raised = plain.raised(self.rule.recovery_margin)
-        adaptive = self.policy.mode == "adaptive"
-        return ConfidenceSequence(
-            (*GRID, plain.warning, plain.critical, raised.warning, raised.critical),
-            error=min(0.5, _OF_LEVEL * self.false_alarms) if adaptive else self.sequence.error,
-            period_ns=MONTH_NS if adaptive else self.sequence.period_ns,
-        )
+        return self.sequence_at((*GRID, plain.warning, plain.critical, raised.warning, raised.critical))
 
-    def metric_sequence(self, threshold: float) -> ConfidenceSequence:
-        """The confidence sequence of a limit on a metric."""
-        whole = self.new_sequence("")
-        error, period_ns = whole.promise
-        return ConfidenceSequence((threshold,), error=error, period_ns=period_ns)
+    def sequence_at(self, levels: Iterable[float]) -> ConfidenceSequence:
+        """A confidence sequence with these levels, under its part of the budget of false alarms."""
+        return ConfidenceSequence(levels, error=self.level_error, period_ns=MONTH_NS)
+
+    @property
+    def level_error(self) -> float:
+        """The chance that a confidence sequence is wrong within a month."""
+        return min(0.5, _OF_LEVEL * self.false_alarms)
 
     def metric_chart(self, threshold: float, values_per_window: float, series: int) -> Chart:
         """The change detector's limits for one series of a metric with a limit, given the number of series.

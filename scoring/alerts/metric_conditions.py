@@ -21,7 +21,6 @@ def metric_conditions(declared: Declaration) -> tuple[Condition, ...]:
         "adaptive": f"convincingly beyond its limit; {declared.false_alarms:g} false alarms a month with all others",
         "bound": "beyond its limit by the one-sided 95 % bound",
         "point": "beyond its limit in the window",
-        "sequence": "beyond its limit by a confidence sequence",
     }[declared.policy.mode]
     limited = ", ".join(dict.fromkeys(limit.name for limit in declared.metrics)) or "none is configured"
     return (

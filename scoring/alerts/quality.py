@@ -29,14 +29,13 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         "adaptive": "pass ratio since it fell",
         "point": "pass ratio",
         "bound": "upper bound of the pass ratio",
-        "sequence": "confidence sequence",
     }
     guards = f"; at least {policy.min_samples:g} effective samples"
     if policy.mode == "bound":
         guards += f" and {policy.min_failures} failures"
     elif policy.mode == "adaptive":
         guards = f", or confidence sequence wholly below; {declared.false_alarms:g} false alarms a month in all"
-    below = f"{number[policy.mode]} below" if policy.mode != "sequence" else "confidence sequence wholly below"
+    below = f"{number[policy.mode]} below"
     return (
         Condition(
             id="pass_rate_critical", severity=Severity.CRITICAL, scope=PLACE, unit="ratio",

@@ -130,11 +130,6 @@ class ConfidenceSequence:
         return income
 
     @property
-    def promise(self) -> tuple[float, int]:
-        """``error`` and ``period_ns``."""
-        return 1 / self._convincing, self._period_ns
-
-    @property
     def largest_weight(self) -> float:
         """The largest weight so far; 0 before the first."""
         return self._scale.largest

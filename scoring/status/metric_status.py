@@ -24,7 +24,7 @@ from sidejudge.scoring.statistics.quantile import Measured, quantile
 from .status import Appraisal, Mode, Policy, Status
 
 APPLICATION: Final = ""
-"""The rubric of what is no rubric's: the application's own figures."""
+"""The rubric's name for figures that belong to no rubric: the application's own figures."""
 Level: TypeAlias = Literal["warning", "critical"]
 _RULE_OF_THREE: Final = 3.0
 """Values that lie beyond a quantile on average before a bound on that side can exist (Hanley and Lippman-Hand 1983)."""
@@ -210,7 +210,7 @@ def appraise_metric(
         limit: Its limits.
         estimate: Of its window.
         policy: The mode, and the least effective sample size.
-        evidence: What was learned value by value, in the modes that follow values.
+        evidence: What was learned value by value, for mode ``adaptive``.
         series: Among how many services, rubrics and limits the false alarms are divided.
         margin: How much of the way from each threshold to 1 must be regained before a status gets better.
     """
@@ -240,11 +240,10 @@ def _worse(
     name = limit.name
     if mode == "adaptive" and evidence.since is not None and round(evidence.since, 9) < wanted:
         return f"{_since(limit, evidence.since)} since it changed: {name} is {side}"
-    if mode in ("adaptive", "sequence"):
-        needed = series if mode == "adaptive" else 1
-        if evidence.sequence < needed:
+    if mode == "adaptive":
+        if evidence.sequence < series:
             return None
-        return f"the evidence is {evidence.sequence / needed:.3g} times what convinces: {name} is {side}"
+        return f"the evidence is {evidence.sequence / series:.3g} times what convinces: {name} is {side}"
     compared = kept.bounds.upper if mode == "bound" else kept.share
     if round(compared, 9) >= wanted:
         return None

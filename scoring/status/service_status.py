@@ -83,7 +83,7 @@ class ServiceStatus:
     drew. Means are weighted as the estimate is: ``composite_mean`` over the verdicts with a composite, in [0, 1];
     ``metric_means`` over those with a value, in the metric's unit. ``missing`` is how
     far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
-    what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
+    what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``adaptive``), and the ``change``
     detector; ``drift`` is the same for the share that keeps to its scenario. ``corrected`` is the pass rate that people
     would have found by Rogan and Gladen, ``rectified`` by prediction-powered inference; None where labels are too few.
     ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest

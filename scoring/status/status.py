@@ -2,11 +2,11 @@
 
 Seed 004 compares the ratio with 0.70 and 0.85 (mode ``point``). A ratio counted on few verdicts jumps over a threshold
 by chance, so the default (mode ``bound``) speaks up only when even the upper confidence bound lies below it, and when
-enough failures were seen: the same formula and the same guards as the Prometheus rules. Mode ``sequence`` asks a
-confidence sequence, which stays right however often one looks. Mode ``adaptive`` joins it with change detectors under
-one budget of false alarms: a status is worse where verdicts fit a drop better than a good service, and the ratio since
-the drop began is below the threshold; or where the ratio itself convincingly is. ``insufficient_data`` is a state of
-its own: silence is neither recovery nor zero. ``no_data`` is a silence that is not usual (``silence``).
+enough failures were seen: the same formula and the same guards as the Prometheus rules. Mode ``adaptive`` joins change
+detectors with a confidence sequence, which stays right however often one looks, under one budget of false alarms: a
+status is worse where verdicts fit a drop better than a good service, and the ratio since the drop began is below the
+threshold; or where the ratio itself convincingly is. ``insufficient_data`` is a state of its own: silence is neither
+recovery nor zero. ``no_data`` is a silence that is not usual (``silence``).
 
 *No status says what its own interval rules out* (but for mode ``point``, which knows none). It is the one that people
 are shown, two-sided with 95 %: page, notice, API, Prometheus and every decision have the same. Healthy needs a window
@@ -25,13 +25,13 @@ from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
-Mode: TypeAlias = Literal["adaptive", "point", "bound", "sequence"]
+Mode: TypeAlias = Literal["adaptive", "point", "bound"]
 """What is held against the thresholds: the evidence since a drop began (``adaptive``, with a confidence sequence), the
-ratio itself (the seed), its upper bound, or a confidence sequence alone."""
+ratio itself (the seed), or its upper bound."""
 
 
 _HOLDS = 0.5
-"""Evidence of so much of what convinces holds an alert that was raised, and raises none."""
+"""Evidence of this share of the convincing amount holds a raised alert, and raises none."""
 
 
 class Status(StrEnum):
@@ -75,8 +75,7 @@ class Policy:
     """How a status is reached: ``alerts`` of the configuration.
 
     ``min_samples`` is the least effective sample size that is enough data. ``min_failures`` is the least number of
-    failed verdicts for which mode ``bound`` leaves *healthy*; mode ``point`` ignores it, as the seed knows none. Mode
-    ``sequence`` needs neither to speak up, and ``min_samples`` verdicts since it began to call a service healthy.
+    failed verdicts for which mode ``bound`` leaves *healthy*; mode ``point`` ignores it, as the seed knows none.
     """
 
     thresholds: Thresholds = Thresholds()
@@ -130,17 +129,13 @@ def appraise(
 ) -> Appraisal:
     """The status of an estimate; ``None`` (no verdict in the window) is insufficient data.
 
-    Mode ``sequence`` needs the ``sequence`` of the same verdicts; without one (of a service that is new) the status is
-    ``insufficient_data``. Mode ``adaptive`` needs the ``drops`` too; without them nothing is known to be worse.
+    Mode ``adaptive`` needs the ``sequence`` and the ``drops`` of the same verdicts; without them nothing is known to be
+    worse.
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
     if policy.mode == "adaptive" and (worse := _worse(estimate, policy, sequence, drops or Drops())):
         return worse
-    if policy.mode == "sequence":
-        found = _appraise_sequence(estimate, policy, sequence)
-        below = _below_by_chance(estimate, policy.thresholds.warning)
-        return below if found.status is Status.HEALTHY and below is not None else found
     if estimate.effective_n < policy.min_samples:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
@@ -172,26 +167,19 @@ def appraise(
 def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
     """What there is to say where no detector convinces: healthy with its lower end, or undecided."""
     lowest, ratio = estimate.lower, f"pass ratio {estimate.pass_ratio:.3f}"
-    if (below := _below_by_chance(estimate, warning)) is not None:
-        return below
+    if round(estimate.upper, 9) < warning:
+        return Appraisal(
+            Status.INSUFFICIENT_DATA,
+            f"{ratio}, between {lowest:.2f} and {estimate.upper:.2f}: "
+            f"undecided; it lies below the warning threshold {warning:g}, and one window of a month's may by chance",
+            undecided=True,
+        )
     if lowest < warning:
         return Appraisal(
             Status.HEALTHY,
             f"{ratio}, may be as low as {lowest:.2f}; it is not shown to be below {warning:g}",
         )
     return Appraisal(Status.HEALTHY, f"{ratio}, at least {lowest:.2f}; the warning threshold is {warning:g}")
-
-
-def _below_by_chance(estimate: Estimate, warning: float) -> Appraisal | None:
-    """Undecided where the interval lies below the warning threshold and nothing else says so; None where it reaches."""
-    if round(estimate.upper, 9) >= warning:
-        return None
-    return Appraisal(
-        Status.INSUFFICIENT_DATA,
-        f"pass ratio {estimate.pass_ratio:.3f}, between {estimate.lower:.2f} and {estimate.upper:.2f}: "
-        f"undecided; it lies below the warning threshold {warning:g}, and one window of a month's may by chance",
-        undecided=True,
-    )
 
 
 def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
@@ -242,47 +230,6 @@ def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | Non
         if round(estimate.lower, 9) > threshold:
             return level
     return None
-
-
-def _appraise_sequence(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None) -> Appraisal:
-    mildest = ruled_out(estimate, policy.thresholds)
-    for level, threshold in (
-        (Status.CRITICAL, policy.thresholds.critical),
-        (Status.WARNING, policy.thresholds.warning),
-    ):
-        if sequence is not None and sequence.below(threshold):
-            if mildest is Status.WARNING:
-                return _contradicted(estimate, policy.thresholds.warning)
-            if mildest is level:
-                continue
-            return Appraisal(
-                level,
-                f"the evidence that the pass ratio is below the {level.value} threshold {threshold:g} is "
-                f"{_times(sequence.evidence(threshold))} what convinces",
-            )
-    if sequence is None or sequence.n < policy.min_samples:
-        known = amount(sequence.n if sequence else 0, "verdict")
-        return Appraisal(
-            Status.INSUFFICIENT_DATA, f"{known} so far, {_number(policy.min_samples)} are needed for healthy"
-        )
-    warning = policy.thresholds.warning
-    return Appraisal(
-        Status.HEALTHY,
-        f"the evidence that the pass ratio is below the warning threshold {warning:g} is "
-        f"{_times(sequence.evidence(warning))} what would convince",
-    )
-
-
-def status(
-    estimate: Estimate | None,
-    thresholds: Thresholds,
-    mode: Mode = "bound",
-    min_samples: float = 30,
-    min_failures: int = 3,
-) -> Status:
-    """The status alone, for callers that show no reason."""
-    policy = Policy(thresholds=thresholds, mode=mode, min_samples=min_samples, min_failures=min_failures)
-    return appraise(estimate, policy).status
 
 
 def _stated(estimate: Estimate, policy: Policy) -> str:

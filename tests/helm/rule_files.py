@@ -23,7 +23,7 @@ KINDS: Mapping[str, tuple[Mode, Correction]] = {
     "reported": ("adaptive", "none"), "bound": ("bound", "none"), "point": ("point", "none"),
     "bound-corrected": ("bound", "rogan_gladen"), "point-corrected": ("point", "rogan_gladen"),
 }  # fmt: skip
-"""Modes whose rules differ: of *adaptive* and *sequence* Prometheus takes what processes report."""
+"""Modes whose rules differ: of *adaptive* Prometheus takes what processes report."""
 RUNBOOKS = "https://RUNBOOKS.invalid"
 
 

@@ -37,7 +37,7 @@ def exported(alerts: dict[str, Any], folder: Path) -> tuple[dict[str, Any], dict
         done = CliRunner().invoke(export, [*arguments, "--config", str(file)])
         assert done.exit_code == 0, done.output
         if arguments == ["rules"]:
-            rules = yaml.safe_load(done.output)
+            rules = yaml.safe_load(done.stdout)
     return rules, {path.name: json.loads(path.read_text()) for path in (folder / "boards").glob("*.json")}
 
 

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.declaration import MONTH_NS, Declaration
 from sidejudge.scoring.statistics.baseline import MEMORY, PRIOR, RECENT
 from sidejudge.scoring.statistics.baseline import MEMORY_NS as ANCHOR_NS
 from sidejudge.scoring.statistics.cusum import Chart
@@ -168,36 +168,10 @@ def cusum(
     return alarms, ratios
 
 
-def below(months: Months, level: float, *, error: float, period_h: float, worth: np.ndarray) -> np.ndarray:
-    """After each verdict: whether a confidence sequence shows that the ratio is below the level."""
-    rows, n = months.passed.shape
-    share = months.weight / months.weight.max()
-    wealth = np.zeros((len(BETS), rows))
-    bets = np.array(BETS)[:, None]
-    income = np.diff(np.where(np.isfinite(months.at_h), months.at_h, 1e12), axis=1, prepend=months.at_h[:, :1])
-    income = np.minimum(1.0, income / period_h)
-    found = np.zeros((rows, n), bool)
-    for k in range(n):
-        stake = bets * share[:, k]
-        factor = np.where(months.passed[:, k], 1 - stake, 1 + stake * level / (1 - level)) ** worth[:, k]
-        wealth = np.where(
-            np.isfinite(months.at_h[:, k]), np.minimum(100 / error, wealth * factor + income[:, k]), wealth
-        )
-        found[:, k] = wealth.mean(axis=0) * error >= 1
-    return found
-
-
 def looks(declared: Declaration, months: Months) -> np.ndarray:
     """The times of the looks, in hours."""
     step = declared.look_ns / HOUR_NS
     return np.arange(1, int(months.hours / step) + 1) * step
-
-
-def at_looks(months: Months, times_h: np.ndarray, after: np.ndarray, before: float) -> Iterator[np.ndarray]:
-    """Month by month, what held after the last verdict before each look."""
-    for at, column in zip(months.at_h, after, strict=True):
-        place = np.searchsorted(at, times_h, side="right") - 1
-        yield np.where(place >= 0, column[np.maximum(place, 0)], before)
 
 
 def windows(
@@ -405,7 +379,7 @@ def followed(  # noqa: PLR0915  # one loop: each detector goes by what the other
     stakes = np.array(DROP_BETS)[:, None]
     wealth, gate, below = np.ones((len(stakes), rows)), np.zeros(rows, bool), np.zeros(rows, bool)
     after, lost = np.zeros(rows), np.zeros(rows)
-    error, period_ns = declared.new_sequence("qa").promise
+    error, period_ns = declared.level_error, MONTH_NS
     bets, odds = np.array(BETS)[:, None, None], np.array([each / (1 - each) for each in levels])[None, :, None]
     held = np.zeros((len(BETS), len(levels), rows))
     none, last = np.zeros(rows, int), np.where(known[:, 0], months.at_h[:, 0], 0.0)

@@ -10,7 +10,6 @@ import numpy as np
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.estimate import Estimate, from_sums
-from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
 from sidejudge.scoring.status.status import Policy, Status, appraise
 
@@ -22,8 +21,6 @@ ADAPTIVE = Declaration(policy=Policy(mode="adaptive"))
 PLAIN = Declaration(policy=Policy(mode="point", min_samples=1, min_failures=0))
 """The plain average: the seed's monitor over the window, which is what most alerts on a score are."""
 BOUND = Declaration(policy=Policy(mode="bound"))
-SEQUENCE = Declaration(policy=Policy(mode="sequence"))
-MODES = {"plain average": PLAIN, "bound": BOUND, "sequence": SEQUENCE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,35 +92,20 @@ def statuses(declared: Declaration, verdicts: Verdicts, *, hours: float) -> Iter
     rule = declared.rule
     policy = declared.policy_of(RUBRIC)
     raised = policy.raised(rule.recovery_margin)
-    sequence = evidence_at(declared, policy, raised) if policy.mode == "sequence" else None
     looks_ns = np.arange(1, int(hours * HOUR_NS / declared.look_ns) + 1) * declared.look_ns
     held: HysteresisState | None = None
     look: Look | None = None
     last: Estimate | None = None
-    fed = 0
     for now_ns, reported in zip(looks_ns, estimates(verdicts, looks_ns, declared.window_ns), strict=True):
-        while sequence is not None and fed < len(verdicts) and verdicts.at_ns[fed] <= now_ns:
-            sequence.add(
-                passed=bool(verdicts.passed[fed]), weight=float(verdicts.weight[fed]), at_ns=int(verdicts.at_ns[fed])
-            )
-            fed += 1
         if look is None or reported is not last:  # else no verdict came or went: a look sees what the last one saw
             last = reported
             look = Look(
-                status=appraise(reported, policy, sequence).status,
-                with_margin=appraise(reported, raised, sequence).status,
+                status=appraise(reported, policy).status,
+                with_margin=appraise(reported, raised).status,
                 empty=reported is None,
             )
         held = step(held, look, int(now_ns), rule)
         yield int(now_ns), held.status
-
-
-def evidence_at(declared: Declaration, *policies: Policy) -> ConfidenceSequence:
-    """The declared sequence at the thresholds alone, which are what statuses ask for: each level bets by itself."""
-    error, period_ns = declared.new_sequence(RUBRIC).promise
-    bounds = [each.thresholds for each in policies]
-    levels = [level for each in bounds for level in (each.warning, each.critical)]
-    return ConfidenceSequence(levels, error=error, period_ns=period_ns)
 
 
 def entries(reported: Iterator[tuple[int, Status]], levels: Sequence[Status] = ALARMS) -> list[int]:
@@ -162,6 +144,5 @@ def described(declared: Declaration) -> str:
         f"a look every {declared.look_ns / 1e9:g} s, "
         f"{policy.min_samples:g} samples and {policy.min_failures} failures at least, "
         f"{rule.needed} of {rule.looks} looks, margin {rule.recovery_margin:g}, hold {rule.hold_ns / 60e9:g} min, "
-        f"sequence {declared.sequence.error:g} in {declared.sequence.period_ns / HOUR_NS / 24:g} days, "
         f"change {good:.3g} to {bad:.4g} once in {declared.change.false_alarm_every_ns / HOUR_NS / 24:g} days"
     )

@@ -21,16 +21,14 @@ from months import (  # noqa: E402  # the path is set first
     Months,
     Traffic,
     adaptive_force,
-    at_looks,
     beginnings,
-    below,
     bound_levels,
     cusum,
     drawn,
     looks,
     settled,
 )
-from simulated import ADAPTIVE, BOUND, PLAIN, RUBRIC, SEQUENCE, described  # noqa: E402  # the path is set first
+from simulated import ADAPTIVE, BOUND, PLAIN, RUBRIC, described  # noqa: E402  # the path is set first
 
 from sidejudge.scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402  # the path is set first
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson, wilson_pair  # noqa: E402  # the path is set first
@@ -38,7 +36,7 @@ from sidejudge.scoring.statistics.sequence import ConfidenceSequence  # noqa: E4
 from sidejudge.scoring.status.status import Thresholds  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "docs" / "reference" / "status.md"
-MODES = {"plain average": PLAIN, "adaptive": ADAPTIVE, "bound": BOUND, "sequence": SEQUENCE}
+MODES = {"plain average": PLAIN, "adaptive": ADAPTIVE, "bound": BOUND}
 RATES = (20, 50, 120)
 HEALTHY = (0.95, 0.90, 0.87)
 DEGRADED = (0.80, 0.75, 0.60)
@@ -65,8 +63,8 @@ Defaults in force: {described}; mode adaptive with {budget:g} false alarms a mon
 
 - *Plain average*: an average over the same window (mode `point` from the first verdict on), which is what an
   alert on an average score does.
-- *adaptive*: the default. *bound*: a confidence bound over the window. *sequence*: a confidence sequence.
-  *Early warning*: the change detector (CUSUM) of every mode but `adaptive`, which has it built in.
+- *adaptive*: the default. *bound*: a confidence bound over the window. *Early warning*: the change detector
+  (CUSUM) of every mode but `adaptive`, which has it built in.
 - A *false alarm* is a beginning of `warning` or `critical` (or of an early warning) of a service whose pass rate is
   constant and above 0.85. A service that alternates once an hour counts as many times.
 """
@@ -88,7 +86,6 @@ READING = """
   alarms later and less often than they say.
 - `bound` is not built for a promise over time, and knows no answer while the window holds fewer than `min_samples`. Its
   figures here leave the design effect out, as if no session were named (`alerts.cluster: none`).
-- `sequence` keeps its promise however often one looks and is the slowest with little traffic.
 - Intervals and detectors are as good as inclusion probabilities are true. What is never judged is missing from every
   figure: where a judge fails at what fails, a pass rate is too high.
 """
@@ -96,19 +93,10 @@ READING = """
 
 def levels(declared: Declaration, months: Months, times_h: np.ndarray) -> Iterator[np.ndarray]:
     """The status in force at each look, month by month."""
-    mode = declared.policy.mode
-    if mode == "adaptive":
+    if declared.policy.mode == "adaptive":
         yield from adaptive_force(declared, months, times_h).T
-        return
-    elif mode == "sequence":
-        one = np.ones(months.passed.shape)
-        error, period_h = declared.sequence.error, declared.sequence.period_ns / HOUR_NS
-        slow = below(months, declared.policy.thresholds.warning, error=error, period_h=period_h, worth=one)
-        found = at_looks(months, times_h, slow.astype(int), 0)
-        declared = replace(declared, hysteresis=replace(declared.hysteresis, needed=1, looks=1))
     else:
-        found = bound_levels(declared, months, times_h)
-    yield from (settled(declared, level) for level in found)
+        yield from (settled(declared, level) for level in bound_levels(declared, months, times_h))
 
 
 def batches(traffic: Traffic, seed: int, count: int, **more: float) -> Iterator[Months]:

@@ -13,7 +13,6 @@ from sidejudge.monitor.alerting.tracked import ChartPace, Tracked
 from sidejudge.scoring.statistics.baseline import Baseline
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
-from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 _SPEC = importlib.util.spec_from_file_location("months", Path(__file__).with_name("months.py"))
 many = sys.modules["months"] = importlib.util.module_from_spec(_SPEC)
@@ -33,11 +32,9 @@ def test_what_is_simulated_at_once_is_what_the_product_would_do(traffic):
     worth, effect = many.worths(months)
     alarmed, since = many.cusum(months, [chart], worth)
     usual = many.baselines(months, worth, 0.9)
-    convinced = many.below(months, 0.85, error=0.1, period_h=720.0, worth=worth)
     for month in range(2):
         design, cusum, baseline = DesignEffect(), Cusum(), Baseline(0.9)
         baseline.add(passed=True, weight=float(months.weight.max()), worth=0.0)  # the scale is known
-        sequence = ConfidenceSequence((0.85,), error=0.1, period_ns=720 * many.HOUR_NS)
         for k in range(int(np.isfinite(months.at_h[month]).sum())):
             stated = {"passed": bool(months.passed[month, k]), "weight": float(months.weight[month, k])}
             assert design.value == pytest.approx(effect[month, k])
@@ -45,15 +42,12 @@ def test_what_is_simulated_at_once_is_what_the_product_would_do(traffic):
             assert share == pytest.approx(worth[month, k])
             at_ns = round(months.at_h[month, k] * many.HOUR_NS)
             cusum.add(chart, **stated, at_ns=at_ns, worth=share)
-            if k > 3:  # before, the scale of weights begins anew
-                sequence.add(**stated, at_ns=at_ns, worth=share)
             assert baseline.lower == pytest.approx(usual[month, k])
             baseline.add(**stated, worth=share)
             assert cusum.alarmed == alarmed[month, k]
             if cusum.alarmed:
                 assert cusum.pass_ratio == pytest.approx(since[month, k])
         assert alarmed[month].any()
-        assert sequence.below(0.85) == convinced[month, k]
 
 
 def test_every_kind_of_traffic_has_the_rate_and_the_pass_ratio_that_it_is_given():

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from sidejudge.scoring.alerts.declaration import Declaration, SequenceRule
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.cusum import Cusum, average_run_length
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.status import Policy, Status, appraise
@@ -21,7 +21,7 @@ _SPEC = importlib.util.spec_from_file_location("simulated", Path(__file__).with_
 simulated = sys.modules["simulated"] = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(simulated)
 
-BOUND, PLAIN, SEQUENCE = simulated.BOUND, simulated.PLAIN, simulated.SEQUENCE
+BOUND, PLAIN = simulated.BOUND, simulated.PLAIN
 HOUR_NS = simulated.HOUR_NS
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "status.md"
 DAYS = 24.0
@@ -41,10 +41,9 @@ def delay_minutes(declared: Declaration, *, ratio: float, per_hour: float, seed:
 
 
 @pytest.mark.parametrize("per_hour", [30, 120, 1200])
-def test_a_healthy_service_is_left_alone_by_every_mode_but_the_plain_average(per_hour):
+def test_a_healthy_service_is_left_alone_by_a_bound_and_not_by_a_plain_average(per_hour):
     hours = (2 if per_hour == 1200 else 7) * DAYS
-    for mode in (BOUND, SEQUENCE):
-        assert alarms(mode, ratio=0.95, per_hour=per_hour, hours=hours, seed=1) == 0
+    assert alarms(BOUND, ratio=0.95, per_hour=per_hour, hours=hours, seed=1) == 0
     if per_hour == 30:
         assert alarms(PLAIN, ratio=0.95, per_hour=per_hour, hours=hours, seed=1) > 0
 
@@ -52,10 +51,8 @@ def test_a_healthy_service_is_left_alone_by_every_mode_but_the_plain_average(per
 def test_near_the_threshold_a_plain_average_cries_every_day_and_a_bound_a_few_times_a_month():
     plain = alarms(PLAIN, ratio=0.90, per_hour=30, hours=30 * DAYS, seed=2)
     bound = alarms(BOUND, ratio=0.90, per_hour=30, hours=30 * DAYS, seed=2)
-    sequence = alarms(SEQUENCE, ratio=0.90, per_hour=30, hours=30 * DAYS, seed=2)
     assert plain > 30
     assert bound <= 5
-    assert sequence == 0
 
 
 @pytest.mark.parametrize(("per_hour", "within"), [(30, 240), (120, 90), (1200, 60)])
@@ -64,25 +61,6 @@ def test_a_collapse_is_critical_in_time(per_hour, within):
         delay_minutes(BOUND, ratio=0.4, per_hour=per_hour, seed=seed, level=(Status.CRITICAL,)) for seed in range(5)
     ]
     assert np.median(delays) <= within
-
-
-def test_with_much_traffic_a_sequence_is_the_fastest_because_it_need_not_wait_for_the_window():
-    bound = [delay_minutes(BOUND, ratio=0.6, per_hour=1200, seed=seed) for seed in range(3)]
-    sequence = [delay_minutes(SEQUENCE, ratio=0.6, per_hour=1200, seed=seed) for seed in range(3)]
-    assert max(sequence) < min(bound)
-
-
-def test_what_is_looked_at_is_the_evidence_of_the_sequence_that_the_product_keeps():
-    whole = SEQUENCE.new_sequence(simulated.RUBRIC)
-    policy = SEQUENCE.policy_of(simulated.RUBRIC)
-    alone = simulated.evidence_at(SEQUENCE, policy, policy.raised(SEQUENCE.rule.recovery_margin))
-    verdicts = simulated.service(np.random.default_rng(10), per_hour=120, stretches=[(6, 0.8)], forced=True)
-    for at_ns, passed, weight in zip(verdicts.at_ns, verdicts.passed, verdicts.weight, strict=True):
-        for sequence in (whole, alone):
-            sequence.add(passed=bool(passed), weight=float(weight), at_ns=int(at_ns))
-        assert [alone.evidence(level) for level in alone.levels] == [whole.evidence(level) for level in alone.levels]
-    assert alone.evidence(0.85) > 0
-    assert len(alone.levels) == 4
 
 
 def reached(rng: np.random.Generator, *, ratio: float, n: int) -> bool:
@@ -179,18 +157,7 @@ def test_forced_samples_change_what_is_seen_and_not_what_is_said():
     assert np.mean(verdicts.passed) < 0.85, "the plain share of what was seen is far below the truth"
     unweighted = replace(verdicts, weight=np.ones(len(verdicts)))
     assert simulated.entries(simulated.statuses(PLAIN, unweighted, hours=48))
-    for mode in (BOUND, SEQUENCE):
-        assert not simulated.entries(simulated.statuses(mode, verdicts, hours=48))
-
-
-def test_a_shorter_period_promises_less_and_finds_more():
-    verdicts = simulated.service(np.random.default_rng(9), per_hour=120, stretches=[(4, 0.95), (20, 0.75)])
-    found = []
-    for days in (1, 30):
-        rule = SequenceRule(error=0.05, period_ns=int(days * 24 * HOUR_NS))
-        reported = simulated.entries(simulated.statuses(replace(SEQUENCE, sequence=rule), verdicts, hours=24))
-        found.append(reported[0])
-    assert found[0] < found[1]
+    assert not simulated.entries(simulated.statuses(BOUND, verdicts, hours=48))
 
 
 def test_the_page_of_long_runs_was_made_with_the_defaults_in_force():

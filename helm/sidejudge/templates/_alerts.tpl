@@ -10,9 +10,9 @@ Returns JSON: `kind` (which of files/rules), `marks` (what stands for what in th
 {{- $hysteresis := $given.hysteresis | default dict -}}
 {{- $limits := $given.limits | default dict -}}
 {{- $thresholds := $given.thresholds | default dict -}}
-{{- $mode := $given.mode | default "adaptive" -}}
+{{- $mode := $given.mode | default "adaptive" | replace "sequence" "adaptive" -}}
 {{- $corrected := ne ($given.corrected | default "none") "none" -}}
-{{- $kind := has $mode (list "adaptive" "sequence") | ternary "reported" (ternary (printf "%s-corrected" $mode) $mode $corrected) -}}
+{{- $kind := eq $mode "adaptive" | ternary "reported" (ternary (printf "%s-corrected" $mode) $mode $corrected) -}}
 {{- $look := include "sidejudge.ns" ($given.look | default "1m") | int64 -}}
 {{- $looks := $hysteresis.looks | default 12 | int64 -}}
 {{- $needed := $hysteresis.needed | default 10 | int64 -}}

@@ -65,7 +65,7 @@ def test_the_generated_files_are_up_to_date() -> None:
 
 
 @PROMTOOL.mark
-@pytest.mark.parametrize("mode", ["adaptive", "point", "bound", "sequence"])
+@pytest.mark.parametrize("mode", ["adaptive", "point", "bound"])
 def test_promtool_has_nothing_to_object_to(tmp_path: Path, mode: Any) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(

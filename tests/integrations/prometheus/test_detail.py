@@ -30,7 +30,7 @@ from sidejudge.scoring.status.status import Appraisal, Policy, Status
 from tests.integrations.prometheus.test_exporter import KNOWN, score, verdict
 
 ROOT = Path(__file__).parents[3]
-MODES = ("adaptive", "sequence", "bound", "point")
+MODES = ("adaptive", "bound", "point")
 GENERATED = ("reference", "development")
 DOCS = [
     *(page for page in (ROOT / "docs").rglob("*.md") if not set(GENERATED) & set(page.parts)),

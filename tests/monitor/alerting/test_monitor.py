@@ -183,10 +183,10 @@ async def test_a_store_that_refuses_leaves_the_statuses_as_they_were(started):
 def test_the_configuration_is_the_declaration(configured):
     config = configured(
         alerts={
-            "thresholds": {"warning": 0.9, "critical": 0.8}, "rubrics": {"qa": {"critical": 0.5}}, "mode": "sequence",
+            "thresholds": {"warning": 0.9, "critical": 0.8}, "rubrics": {"qa": {"critical": 0.5}}, "mode": "bound",
             "window": "2h", "look": "30s", "min_samples": 7, "min_failures": 2,
             "hysteresis": {"needed": 2, "looks": 3, "recovery_margin": 0.05, "hold": "1m"},
-            "sequence": {"error": 0.1, "period": "1d"}, "change": {"good": 0.97, "bad": 0.9, "false_alarm_every": "7d"},
+            "change": {"good": 0.97, "bad": 0.9, "false_alarm_every": "7d"},
             "limits": {
                 "blocker_rate": 0.01, "violation_rate": 0.02, "judge_failure_rate": 0.03, "agreement": 0.4, "lag": "9s",
                 "spool": "5MiB", "budget": 0.5,
@@ -196,11 +196,10 @@ def test_the_configuration_is_the_declaration(configured):
     declared = declaration(config)
     assert declared.policy_of("qa").thresholds == Thresholds(warning=0.9, critical=0.5)
     assert declared.policy_of("text").thresholds == Thresholds(warning=0.9, critical=0.8)
-    assert (declared.policy.mode, declared.policy.min_samples, declared.policy.min_failures) == ("sequence", 7, 2)
+    assert (declared.policy.mode, declared.policy.min_samples, declared.policy.min_failures) == ("bound", 7, 2)
     assert (declared.window_ns, declared.look_ns) == (7_200 * 10**9, 30 * 10**9)
     assert (declared.rule.needed, declared.rule.looks, declared.rule.recovery_margin) == (2, 3, 0.05)
     assert declared.rule.hold_ns == 60 * 10**9
-    assert (declared.sequence.error, declared.sequence.period_ns) == (0.1, 86_400 * 10**9)
     assert declared.good_and_bad("qa") == (0.97, 0.9)
     limits = declared.limits
     assert (limits.blocker_ratio, limits.violation_ratio, limits.judge_failed_ratio) == (0.01, 0.02, 0.03)
@@ -208,7 +207,7 @@ def test_the_configuration_is_the_declaration(configured):
     rows = {row[0].strip(): row for row in watched(config)}
     assert rows["qa"][2] == "its own thresholds: 0.9 and 0.5"
     assert rows["pass_rate_critical"][3] == "2 of 3 looks"
-    assert "confidence sequence wholly below 0.9" in rows["pass_rate_warning"][2]
+    assert "upper bound of the pass ratio below 0.9" in rows["pass_rate_warning"][2]
 
 
 def test_the_defaults_are_the_declarations_own(configured):

@@ -75,9 +75,8 @@ class Played:
         return again
 
 
-@pytest.mark.parametrize("mode", ["bound", "sequence"])
-def test_a_service_that_degrades_is_told_in_order_and_recovers(mode):
-    played = Played(replace(QUICK, policy=Policy(mode=mode)))
+def test_a_service_that_degrades_is_told_in_order_and_recovers():
+    played = Played(QUICK)
     assert set(played.minutes(90)) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
     statuses = played.minutes(120, ratio=0.4)
     assert statuses[-1] is Status.CRITICAL
@@ -254,7 +253,7 @@ def test_a_revision_moves_the_window_and_not_what_follows_verdicts_one_by_one():
     assert standing.change.share == 0
 
 
-@pytest.mark.parametrize("mode", ["bound", "sequence", "point"])
+@pytest.mark.parametrize("mode", ["adaptive", "bound", "point"])
 def test_a_restart_in_the_middle_of_it_tells_nothing_twice_and_misses_nothing(mode):
     declared = replace(QUICK, policy=Policy(mode=mode))
     whole, cut = Played(declared), Played(declared)
@@ -350,13 +349,13 @@ def test_drift_is_watched_where_a_scenario_is_checked_alone():
 
 
 def test_what_another_configuration_remembers_is_dropped_or_begins_anew():
-    sequence = Played(replace(QUICK, policy=Policy(mode="sequence")))
-    sequence.minutes(120, ratio=0.3)
-    bound = Watch(QUICK, sequence.windows)
-    bound.restore(sequence.watch.to_memory())
-    assert bound.service_statuses(sequence.now_ns)[0].appraisal.status is Status.CRITICAL
-    memory = {name: stated.replace("pass_rate_critical", "gone") for name, stated in sequence.watch.to_memory().items()}
-    other = Watch(QUICK, sequence.windows)
+    adaptive = Played(replace(QUICK, policy=Policy(mode="adaptive")))
+    adaptive.minutes(120, ratio=0.3)
+    bound = Watch(QUICK, adaptive.windows)
+    bound.restore(adaptive.watch.to_memory())
+    assert bound.service_statuses(adaptive.now_ns)[0].appraisal.status is Status.CRITICAL
+    memory = {name: stated.replace("pass_rate_critical", "gone") for name, stated in adaptive.watch.to_memory().items()}
+    other = Watch(QUICK, adaptive.windows)
     other.restore(memory)
     assert "gone" not in {alert.condition for alert in other.alerts.values()}
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from sidejudge.monitor.config import ConfigError, resolve
+from sidejudge.monitor.alerting.build import declaration
+from sidejudge.monitor.config import ConfigError, load, resolve
+from sidejudge.monitor.config.renamed import old_mode
 
 MODEL = "openai/gpt-4.1-mini-2025-04-14"
 
@@ -57,3 +60,32 @@ def test_both_names_of_a_key_of_a_reference_are_a_mistake_with_its_line(tmp_path
     path.write_text("references:\n  - {langfuse_dataset: d, revise_within: 3d, reevaluate_within: 4d}\n")
     with pytest.raises(ConfigError, match=r"references\[0\].revise_within .*line 2.*keep reevaluate_within alone"):
         resolve(path, {})
+
+
+SEQUENCE = {"SIDEJUDGE_ALERTS__MODE": "sequence"}
+
+
+@pytest.mark.parametrize(
+    ("old", "rate"),
+    [
+        ({}, 0.05),
+        ({"SIDEJUDGE_ALERTS__SEQUENCE__ERROR": "0.02", "SIDEJUDGE_ALERTS__SEQUENCE__PERIOD": "6d"}, 0.1),
+        ({"SIDEJUDGE_ALERTS__SEQUENCE": "{error: 0.5, period: 1s}"}, 1000),
+        ({"SIDEJUDGE_ALERTS__FALSE_ALARMS_PER_MONTH": "2", "SIDEJUDGE_ALERTS__SEQUENCE__ERROR": "0.02"}, 2),
+    ],
+)
+def test_mode_sequence_is_adaptive_with_as_many_false_alarms_as_it_promised(old, rate):
+    found = load(None, SEQUENCE | old)
+    adaptive = load(None, {"SIDEJUDGE_ALERTS__FALSE_ALARMS_PER_MONTH": str(rate)})
+    assert declaration(found) == declaration(adaptive), "whatever comes, statuses and alerts are the same"
+    ((cause, remedy),) = old_mode(found.alerts)
+    assert f"adaptive, which is in force with alerts.false_alarms_per_month: {rate}" in cause
+    assert remedy.startswith(f"set alerts.mode: adaptive and alerts.false_alarms_per_month: {rate}, ")
+    assert not list(old_mode(adaptive.alerts))
+
+
+def test_settings_of_the_old_mode_are_named_where_another_is_in_force(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(yaml.safe_dump({"alerts": {"mode": "bound", "sequence": {"error": 0.1}}}))
+    ((cause, _),) = old_mode(load(path, {}).alerts)
+    assert cause == "alerts.sequence does nothing in mode bound"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,8 +175,3 @@ async def test_a_store_tells_the_same_as_a_file(tmp_path: Path):
     assert past.latest_ns == BEGIN_NS + 4 * HOUR_NS
     assert played(past, 4).incidents == played(filed(tmp_path, lines), 4).incidents
     store.close()
-
-
-def test_mode_sequence_is_played_too(tmp_path: Path):
-    declared = replace(Declaration(), policy=replace(Declaration().policy, mode="sequence"))
-    assert [condition for condition, *_ in spans(played(filed(tmp_path, verdicts((3, 0.97), (3, 0.3))), 6, declared))]
