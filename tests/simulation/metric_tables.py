@@ -158,7 +158,7 @@ def alarms(story: Story) -> tuple[float, float, float]:
 def _month(limit: MetricLimit, story: Story, rng: random.Random, *, changed: bool) -> tuple[int, float]:
     """Alarms in a month, or hours until the first after a change that comes on the second day."""
     declared, threshold = Declaration(metrics=(limit,)), limit.threshold(limit.warning or 0.0)
-    cusum, sequence, design = Cusum(), declared.metric_sequence(threshold), DesignEffect()
+    cusum, sequence, design = Cusum(), declared.sequence_at((threshold,)), DesignEffect()
     at_h, count, began, before, held = 0.0, 0, 24.0, False, 0.0
     alarms_seen = 0
     while at_h < MONTH_NS / HOUR_NS:
