@@ -6,6 +6,7 @@ Explained: what is watched under a configuration, as rows of a table for people.
 from __future__ import annotations
 
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.alerts import FEWEST_FALSE_ALARMS
 from sidejudge.monitor.config.metric_limits import metric_limits
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.units import Duration
@@ -68,7 +69,7 @@ def declaration(config: Config) -> Declaration:
             keep_ns=alerts.limits.keep.ns,
         ),
         slices=tuple(dict.fromkeys(alerts.slices)),
-        slice_false_alarms=alerts.slice_false_alarms_per_month,
+        slice_false_alarms=max(FEWEST_FALSE_ALARMS, alerts.slice_false_alarms_per_month),
         silence_severity=Severity(alerts.silence.severity),
         metrics=metric_limits(alerts.metrics, configured(config)) if alerts.metrics else (),
     )

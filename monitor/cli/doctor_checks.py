@@ -68,7 +68,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield CheckResult("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
         return
     yield CheckResult("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
-    for cause, remedy in old_mode(loaded.config.alerts):
+    old_names = [(f"{old} is the old name of {new}", f"write {new}") for old, new in loaded.renamed]
+    for cause, remedy in (*old_names, *old_mode(loaded.config.alerts)):
         yield CheckResult("configuration", "warn", cause, remedy)
     yield from memory_limit(loaded.config)
     yield from _ports(loaded.config)

@@ -19,6 +19,8 @@ Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|me
 _DEFAULT: Final = Declaration()
 """Every figure that decides about a status stands there, and here by reference."""
 _MOST_FALSE_ALARMS: Final = 1000
+FEWEST_FALSE_ALARMS: Final = 1e-9
+"""A month; to promise fewer changes nothing but that the numbers overflow."""
 
 
 class ThresholdsSection(Section):
@@ -253,9 +255,10 @@ class AlertsSection(Section):
     @property
     def false_alarms(self) -> float:
         """False alarms a month; under the old mode `sequence` what its settings promised, unless the key is set."""
-        if self.mode != "sequence" or "false_alarms_per_month" in self.model_fields_set:
-            return self.false_alarms_per_month
-        return min(_MOST_FALSE_ALARMS, self.sequence.error * MONTH_NS / self.sequence.period.ns)
+        found = self.false_alarms_per_month
+        if self.mode == "sequence" and "false_alarms_per_month" not in self.model_fields_set:
+            found = min(_MOST_FALSE_ALARMS, self.sequence.error * MONTH_NS / self.sequence.period.ns)
+        return max(FEWEST_FALSE_ALARMS, found)
 
     @field_validator("notify")
     @classmethod

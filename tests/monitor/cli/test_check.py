@@ -112,10 +112,14 @@ def test_a_judge_without_a_known_price_is_named_with_the_remedy(check) -> None:
 
 def test_the_old_name_of_a_mode_is_warned_of_once_by_cause_and_remedy(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
-    path.write_text(f"alerts: {{mode: sequence, sequence: {{error: 0.1}}}}\nstore: {{path: {tmp_path / 's.sqlite'}}}\n")
+    path.write_text(
+        "alerts: {mode: sequence, sequence: {error: 0.1}}\nanswerers: {order: [lexical]}\n"
+        f"store: {{path: {tmp_path / 's.sqlite'}}}\n"
+    )
     checked = CliRunner().invoke(main, ["check", str(path)]).stderr
     assert "\nremedy: set alerts.mode: adaptive and alerts.false_alarms_per_month: 0.1, and" in checked
     rows = json.loads(CliRunner().invoke(main, ["doctor", "--format", "json", "--config", str(path)]).stdout)
     warned = [f"{row['found']}{row['remedy']}" for row in rows if row["grade"] == "warn"]
     for shown in (checked, "".join(warned)):
         assert shown.count("alerts.mode: sequence is the old name of adaptive") == 1
+        assert shown.count("answerers is the old name of evaluators") == 1

@@ -71,6 +71,7 @@ SEQUENCE = {"SIDEJUDGE_ALERTS__MODE": "sequence"}
         ({}, 0.05),
         ({"SIDEJUDGE_ALERTS__SEQUENCE__ERROR": "0.02", "SIDEJUDGE_ALERTS__SEQUENCE__PERIOD": "6d"}, 0.1),
         ({"SIDEJUDGE_ALERTS__SEQUENCE": "{error: 0.5, period: 1s}"}, 1000),
+        ({"SIDEJUDGE_ALERTS__SEQUENCE__ERROR": "5e-324"}, 1e-9),
         ({"SIDEJUDGE_ALERTS__FALSE_ALARMS_PER_MONTH": "2", "SIDEJUDGE_ALERTS__SEQUENCE__ERROR": "0.02"}, 2),
     ],
 )
@@ -89,3 +90,14 @@ def test_settings_of_the_old_mode_are_named_where_another_is_in_force(tmp_path):
     path.write_text(yaml.safe_dump({"alerts": {"mode": "bound", "sequence": {"error": 0.1}}}))
     ((cause, _),) = old_mode(load(path, {}).alerts)
     assert cause == "alerts.sequence does nothing in mode bound"
+
+
+def test_no_number_of_false_alarms_is_too_small_to_compute_with():
+    few = {
+        "SIDEJUDGE_ALERTS__FALSE_ALARMS_PER_MONTH": "5e-324",
+        "SIDEJUDGE_ALERTS__SLICE_FALSE_ALARMS_PER_MONTH": "5e-324",
+    }
+    fewest = declaration(load(None, few))
+    assert fewest.slice_chart("", 100.0, 5, 0.9).run_length > 1e12
+    assert fewest.collapse_chart("", 100.0, 5).run_length > 1e12
+    assert fewest.new_sequence("").levels
