@@ -373,3 +373,16 @@ def test_only_a_believed_threshold_above_0_counts_as_thinned_upstream():
         one = trusting(1.0)
         assert one.decide(case(), one.admission, trace_id(NEVER - 1), [stated]).thinned_upstream is thinned
     assert sampler(1.0).decide(case(), 0, trace_id(NEVER - 1), ["ot=th:8"]).thinned_upstream is False
+
+
+def test_what_a_rule_forces_after_a_sampler_that_is_independent_carries_both_probabilities():
+    rules = (Rule("errors", {"level": "error"}, 0.5),)
+    section = SamplingSection.model_construct(rate=0.25, rules=rules, randomness="hashed", trust_upstream=WHOLLY)
+    one = Sampler(section)
+    ids = (number.to_bytes(16, "big") for number in range(1, 1000))
+    forced = next(each for each in ids if threshold(0.5) <= random_bits(each, one.hash_key) < threshold(0.25))
+    state = "ot=rv:ffffffffffffff;th:8"  # upstream kept half of what there was
+    drawn = one.decide(case(error="boom"), one.admission, forced, [state])
+    assert (drawn.selection, drawn.upstream) == ("forced", 0.5)
+    assert (drawn.probability, drawn.base_probability) == (0.25, 0.125)
+    assert (drawn.thinned(1.0), drawn.thinned_upstream) == (0.25, True)
