@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
 
-from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, JudgeName, Section, Share
+from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, JudgeName, Section, Share
 from .units import PositiveDuration, SizeField, parse_duration
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
@@ -270,7 +270,7 @@ class DriftSection(Section):
 class EvaluatorsSection(Section):
     """The evaluators that answer the questions of metrics, and their order. The first that answers wins."""
 
-    order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST] = Field(
+    order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST, NAMED_ONCE] = Field(
         default=("lexical", "embedding", "judge"),
         description="order of the evaluators; one that is not configured is passed over",
     )
@@ -290,14 +290,6 @@ class EvaluatorsSection(Section):
         description="CPU time that the metrics of one case may take, all rubrics together; once it is spent its other "
         "metrics have failed",
     )
-
-    @field_validator("order")
-    @classmethod
-    def _named_once(cls, order: tuple[str, ...]) -> tuple[str, ...]:
-        twice = next((name for name in order if order.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"names {twice!r} twice; once is enough")
-        return order
 
     @model_validator(mode="after")
     def _asks_whom_it_configures(self) -> EvaluatorsSection:

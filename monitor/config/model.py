@@ -35,7 +35,7 @@ from .metric_limits import metric_limits
 from .notify import names
 from .rubric_section import RubricSection
 from .sampling import FIXED_RATE, SamplingSection
-from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, FilePath, JsonMap, Rate, RubricName, Section, Share
+from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, FilePath, JsonMap, Rate, RubricName, Section, Share
 from .sinks import SinksSection
 from .sources import AuthSection, ReferenceSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
@@ -204,21 +204,13 @@ class RouteSection(Section):
         default=None, min_length=1, description="name shown in a trace's explanation (default: routes[N])"
     )
     match: MatchSection = Field(default=MatchSection(), description="which traces it is for; without it: all")
-    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST, NAMED_ONCE] = Field(
         description="rubrics to judge by; an empty list excludes what matches"
     )
     scenario: str | None = Field(default=None, description="name of the scenario that `workflow` checks against")
     priority: Priority = Field(
         default="normal", description="whose traces go first when the judge's budget does not reach for all"
     )
-
-    @field_validator("rubrics")
-    @classmethod
-    def _named_once(cls, rubrics: tuple[str, ...]) -> tuple[str, ...]:
-        twice = next((name for name in rubrics if rubrics.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"names {twice!r} twice; once is enough")
-        return rubrics
 
     @field_validator("scenario")
     @classmethod

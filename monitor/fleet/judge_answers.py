@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from sidejudge.integrations.postgres.database import Transaction
 from sidejudge.integrations.postgres.spend import new_answers, put_answers
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.evaluate.judge.answer_cache import AnswerCacheStorage
+from sidejudge.monitor.evaluate.judge.judge_backend import JudgeStorage
 
 from .fleet import Fleet
 
@@ -29,17 +29,10 @@ LARGEST: Final = 20_000
 """Characters of an answer that is shared."""
 
 
-class AnswerStorage(AnswerCacheStorage, Protocol):
-    """The part of a monitor's store that a judge uses."""
-
-    async def spend(self, hour_s: int, usd: float) -> None: ...
-    def spent_since(self, since_s: int) -> dict[int, float]: ...
-
-
 class SharedAnswers:
     """A monitor's own storage, which also shares what is put into it."""
 
-    def __init__(self, own: AnswerStorage, fleet: Fleet, clock_ns: Callable[[], int], *, most: int) -> None:
+    def __init__(self, own: JudgeStorage, fleet: Fleet, clock_ns: Callable[[], int], *, most: int) -> None:
         self._own, self._clock_ns = own, clock_ns
         self._waiting: OrderedDict[str, str] = OrderedDict()
         self._read_s = clock_ns() / 1e9 - _FIRST_S
