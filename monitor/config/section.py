@@ -30,14 +30,14 @@ JsonMap: TypeAlias = Annotated[
 ]
 
 
-def _named_once(names: tuple[str, ...]) -> tuple[str, ...]:
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"names {twice!r} twice; once is enough")
     return names
 
 
-NAMED_ONCE: Final = AfterValidator(_named_once)
+NAMED_ONCE: Final = AfterValidator(_each_once)
 """Of a list of names: each stands in it once."""
 _NUMBER: Final = re.compile(r"[+-]?\d{1,20}(\.\d{1,20})?([eE][+-]?\d{1,3})?")
 
