@@ -38,6 +38,7 @@ LONGEST_FIRST = (
     "tests/image", "tests/dashboards/rules", "tests/end_to_end/test_own_traces.py",
     "tests/monitor/revise/test_belated", "tests/dashboards/test_real", "tests/end_to_end/test_bad_input.py",
     "tests/faults", "tests/end_to_end/test_degrading", "tests/end_to_end", "tests/simulation", "tests/helm",
+    "tests/docs/test_examples.py", "tests/scoring/learning", "tests/scoring/test_hostile_texts.py",
     "tests/monitor/ingest/test_sidecar.py", "tests/monitor/ingest/langfuse", "tests/monitor/cli",
     "tests/monitor/evaluate", "tests/integrations/embed", "tests/integrations/otlp/test_upstream_tls.py",
     "tests/monitor", "tests/integrations", "tests/sidejudge", "tests/scoring/evaluators", "tests/scoring/judging",
