@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
-from sidejudge.scoring.status.status import Appraisal, Drops, Policy, Status, Thresholds, appraise
+from sidejudge.scoring.status.status import Appraisal, Drops, Policy, Status, Thresholds, appraise, ruled_out
 from tests.seed_policy import SEED
 
 
@@ -169,3 +169,62 @@ def test_no_status_says_what_its_own_interval_rules_out(passed, failed, fall, co
         assert (collapse is not None and collapse < 0.7) or found.lower <= 0.7
     if status == "warning":
         assert (fall is not None and fall < 0.85) or found.lower <= 0.85
+
+
+class Evidence:
+    """A confidence sequence of which only the evidence below each threshold counts."""
+
+    def __init__(self, critical: float, warning: float) -> None:
+        self._of = {0.70: critical, 0.85: warning}
+
+    def evidence(self, threshold: float) -> float:
+        return self._of[threshold]
+
+
+ADAPTIVE = Policy(mode="adaptive")
+HIGH, MIDDLE, LOW = of(190, 10), of(160, 40), of(60, 40)
+"""Their intervals lie above both thresholds, above the critical one, and about it."""
+
+
+@pytest.mark.parametrize(
+    ("estimate", "critical", "drops", "contested"),
+    [
+        (MIDDLE, 0.49, Drops(), None), (MIDDLE, 0.5, Drops(), Status.CRITICAL), (MIDDLE, 3.0, Drops(), Status.CRITICAL),
+        (MIDDLE, 0.0, Drops(collapse=0.5), Status.CRITICAL), (LOW, 0.6, Drops(), None),
+    ],
+)  # fmt: skip
+def test_a_worse_status_that_the_window_rules_out_is_contested(estimate, critical, drops, contested):
+    found = appraise(estimate, ADAPTIVE, Evidence(critical, 1.0), drops)
+    assert (found.status, found.contested) == (Status.WARNING, contested)
+
+
+def test_evidence_that_just_convinces_raises_and_a_slide_has_words_of_its_own():
+    assert appraise(LOW, ADAPTIVE, Evidence(1.0, 1.0), Drops()).status is Status.CRITICAL
+    slid = appraise(MIDDLE, ADAPTIVE, Evidence(0.0, 0.0), Drops(slide=0.8))
+    assert (slid.status, "slid from what it was a week ago" in slid.reason) == (Status.WARNING, True)
+    convinced = appraise(MIDDLE, ADAPTIVE, Evidence(0.0, 1.0), Drops(slide=0.8))
+    assert convinced.reason.startswith("the evidence that the pass ratio is below")
+
+
+@pytest.mark.parametrize("drops", [Drops(fall=0.8), Drops(slide=0.8)])
+def test_a_drop_that_the_window_rules_out_leaves_it_undecided(drops):
+    found = appraise(HIGH, ADAPTIVE, Evidence(0.0, 0.0), drops)
+    assert (found.status, found.undecided, found.contested) == (Status.INSUFFICIENT_DATA, True, None)
+
+
+def test_an_interval_rules_out_what_lies_wholly_below_it_and_not_what_it_touches():
+    levels = Thresholds()
+    assert [ruled_out(each, levels) for each in (HIGH, MIDDLE, LOW, None)] == [
+        Status.WARNING,
+        Status.CRITICAL,
+        None,
+        None,
+    ]
+    touched = Thresholds(warning=round(HIGH.lower, 9), critical=0.7)
+    assert ruled_out(HIGH, touched) is Status.CRITICAL
+
+
+def test_a_recovery_is_held_against_the_ratio_and_thresholds_end_at_1():
+    raised = {mode: Policy(mode=mode).raised(0.02).mode for mode in ("bound", "point", "adaptive")}
+    assert raised == {"bound": "point", "point": "point", "adaptive": "adaptive"}
+    assert Thresholds(warning=0.99, critical=0.98).raised(0.05) == Thresholds(warning=1.0, critical=1.0)
