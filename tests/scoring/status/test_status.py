@@ -202,8 +202,10 @@ def test_evidence_that_just_convinces_raises_and_a_slide_has_words_of_its_own():
     assert appraise(LOW, ADAPTIVE, Evidence(1.0, 1.0), Drops()).status is Status.CRITICAL
     slid = appraise(MIDDLE, ADAPTIVE, Evidence(0.0, 0.0), Drops(slide=0.8))
     assert (slid.status, "slid from what it was a week ago" in slid.reason) == (Status.WARNING, True)
-    convinced = appraise(MIDDLE, ADAPTIVE, Evidence(0.0, 1.0), Drops(slide=0.8))
-    assert convinced.reason.startswith("the evidence that the pass ratio is below")
+    for evidence in (1.0, 1.5, 2.5):
+        convinced = appraise(MIDDLE, ADAPTIVE, Evidence(0.0, evidence), Drops(slide=0.8))
+        assert convinced.reason.endswith(f"the warning threshold 0.85 is {evidence:.1f} times what convinces")
+    assert appraise(MIDDLE, ADAPTIVE, Evidence(0.0, 0.0), Drops(slide=0.85)).status is Status.HEALTHY
 
 
 @pytest.mark.parametrize("drops", [Drops(fall=0.8), Drops(slide=0.8)])
@@ -222,6 +224,8 @@ def test_an_interval_rules_out_what_lies_wholly_below_it_and_not_what_it_touches
     ]
     touched = Thresholds(warning=round(HIGH.lower, 9), critical=0.7)
     assert ruled_out(HIGH, touched) is Status.CRITICAL
+    policy = Policy(mode="adaptive", thresholds=Thresholds(warning=round(LOW.upper, 9), critical=0.1))
+    assert appraise(LOW, policy).undecided is False
 
 
 def test_a_recovery_is_held_against_the_ratio_and_thresholds_end_at_1():
