@@ -5,10 +5,10 @@ Lists and maps may be flattened into attributes: ``prefix.0.role``, ``prefix.0.t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from sidejudge.integrations.raw import AttributeValue
 from sidejudge.scoring.trace.span import Json
@@ -18,6 +18,7 @@ from .by_names import by_names
 from .reading import SpanReading
 from .span_fields import SpanFields
 
+T = TypeVar("T")
 Keys: TypeAlias = tuple[str, ...]
 
 _DEEPEST: Final = 12
@@ -95,15 +96,19 @@ def tree(reading: SpanReading, prefix: str) -> dict[str, Json]:
     for key in _under(prefix)(reading.names):
         path = key[len(prefix) :]
         above, last = _steps(path) if len(path) <= _REMEMBERED else _split(path)
-        node = tree
-        for step in above:
-            below = node.setdefault(step, {})
-            if not isinstance(below, dict):
-                break
-            node = below
-        else:
+        if (node := map_at(tree, above)) is not None:
             node[last] = unwrap.plain(reading.attributes[key])
     return tree
+
+
+def map_at(root: dict[str, T], path: Iterable[str]) -> dict[str, T] | None:
+    """The map at a path of keys, made where nothing stands; None where a value stands in the way."""
+    for step in path:
+        held: object = root.setdefault(step, cast("T", {}))
+        if not isinstance(held, dict):
+            return None
+        root = held
+    return root
 
 
 @cache

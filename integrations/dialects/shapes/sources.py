@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.contents_in_logs import is_call, is_message
 from sidejudge.integrations.dialects import genai, messages, unwrap
 from sidejudge.integrations.dialects.by_names import by_names
+from sidejudge.integrations.dialects.fields import map_at
 from sidejudge.integrations.dialects.reading import SpanReading
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.trace.span import Message
@@ -230,15 +231,9 @@ def gathered(prefix: str, entries: Mapping[str, AttributeValue]) -> list[Attribu
     """The list that was spread over keys such as ``prefix.0.role`` and ``prefix.0.parts.1.text``."""
     root: dict[str, AttributeValue] = {}
     for key, value in entries.items():
-        node: dict[str, AttributeValue] = root
         path = key[len(prefix) :]
         *above, last = [step for step in _STEPS.split(f".{path[1:]}") if step][:_DEEPEST]
-        for step in above:
-            below = node.setdefault(step, {})
-            if not isinstance(below, dict):
-                break
-            node = below
-        else:
+        if (node := map_at(root, above)) is not None:
             node.setdefault(last, value)
     return _listed(root)
 
