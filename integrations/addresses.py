@@ -20,8 +20,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 
 if TYPE_CHECKING:
     import ssl

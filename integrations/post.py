@@ -11,8 +11,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 
 from .addresses import is_local, trusted, why_not
 from .backoff import requested_s

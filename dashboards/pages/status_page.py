@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
-from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.failure_groups import FailureGroup
-from sidejudge.scoring.status.fleet_report import FleetReport
 from sidejudge.scoring.status.metric_status import MetricStatus
-from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE, ServiceStatus
+from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE, FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
     ExportSnapshot,
     FleetSnapshot,

@@ -13,8 +13,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
-from sidejudge.scoring.trace.trace import Trace
-from sidejudge.scoring.trace.unread import unread_counts
+from sidejudge.scoring.trace.trace import Trace, unread_counts
 from sidejudge.scoring.verdict.escalation import escalation_text
 
 from .evidence import Evidence, Marker, evidence_of

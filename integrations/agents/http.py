@@ -18,8 +18,7 @@ import httpx
 
 from sidejudge.integrations.addresses import is_local, trusted, why_not
 from sidejudge.integrations.backoff import requested_s
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 
 from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 

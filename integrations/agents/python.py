@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from sidejudge.scoring.lexical.nearest import nearest
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 
 from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from sidejudge.scoring.evaluators.embedding import Vector
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 
 from .encoder import INSTALL, EmbeddingError, Encoder, Matrix
 

@@ -14,8 +14,7 @@ from typing import Final
 
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 from sidejudge.scoring.trace.span import Json
 
 _DAY_S: Final = 86_400.0

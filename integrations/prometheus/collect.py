@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.metric_status import MetricStatus

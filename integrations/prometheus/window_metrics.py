@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
-from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot

@@ -15,8 +15,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.lexical.secrets import struck
-from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.lexical.shown_text import label, struck
 
 _LONGEST_MESSAGE: Final = 300
 _NO_QUOTA: Final = ("insufficient_quota", "credit balance is too low", "insufficient balance")

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sidejudge.scoring.rubrics.workflow import CHECKS, SIDES, habits
-from sidejudge.scoring.statistics.estimate import Estimate, estimate, from_sums
-from sidejudge.scoring.statistics.mean import MeanEstimate, mean_estimate
+from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, estimate, from_sums, mean_estimate
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .windows import WindowContents

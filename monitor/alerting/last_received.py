@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.service_status import SilenceCause
 
 _AFTER_NS: Final = 60 * 10**9
 """What came within a minute of the last verdict may be of the same traces."""

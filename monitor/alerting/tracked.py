@@ -17,8 +17,7 @@ from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.serial_dependence import SerialDependence
 from sidejudge.scoring.status.hysteresis import HysteresisState
-from sidejudge.scoring.status.service_status import StatusChange
-from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.service_status import SilenceCause, StatusChange
 from sidejudge.scoring.status.status import Drops
 from sidejudge.scoring.trace.span import JsonRecord
 

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from sidejudge.monitor.config.units import Duration
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Labels
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
-from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
+from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage, advance
 from sidejudge.scoring.alerts.observed import Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
 from sidejudge.scoring.rubrics import RUBRICS
@@ -25,8 +24,7 @@ from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import ALARMS, HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.metric_status import MetricStatus
-from sidejudge.scoring.status.service_status import ServiceStatus
-from sidejudge.scoring.status.silence import Silence, SilenceCause
+from sidejudge.scoring.status.service_status import ServiceStatus, Silence, SilenceCause
 from sidejudge.scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise, ruled_out
 from sidejudge.scoring.trace.span import JsonRecord
 

@@ -11,8 +11,7 @@ from fastapi import Depends, FastAPI
 from pydantic import BeforeValidator, Field
 
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.status.fleet_report import FleetReport, MonitorState
-from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.service_status import FleetReport, MonitorState, ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST
 
 from .errors import ProblemError

@@ -40,12 +40,11 @@ from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.upstream_trust import WHY
 from sidejudge.monitor.peers.joining import Joining
 from sidejudge.monitor.sessions.windows import SessionWindows
-from sidejudge.scoring.alerts.board import in_order
+from sidejudge.scoring.alerts.lifecycle import in_order
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, corrected
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
-from sidejudge.scoring.status.fleet_report import FleetReport
-from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.service_status import FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
     ExportSnapshot,
     FleetSnapshot,

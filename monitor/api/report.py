@@ -11,12 +11,11 @@ from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.store.verdict_search import VerdictFilter
 from sidejudge.monitor.alerting.comparisons import PlaceComparison
 from sidejudge.monitor.ingest.anomaly import Anomaly
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
-from sidejudge.scoring.status.fleet_report import FleetReport
 from sidejudge.scoring.status.metric_status import MetricStatus
-from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.service_status import FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
     ExportSnapshot,
     FleetSnapshot,

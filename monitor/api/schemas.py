@@ -9,8 +9,7 @@ from pydantic import Field
 from sidejudge.monitor.ingest.anomaly import AnomalyKind
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.metrics.judge_metrics import Tier
-from sidejudge.scoring.status.service_status import ServiceStatus, SliceStatus
-from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause, SliceStatus
 from sidejudge.scoring.status.snapshots import ExportState, FleetState, LateReferenceState, PullState
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import fingerprint
-from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.status import Status

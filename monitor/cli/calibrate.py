@@ -188,7 +188,7 @@ def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a sw
 
 def _cells(figure: Figure) -> tuple[str, str, str, str]:
     from sidejudge.scoring.result.result import Unavailable
-    from sidejudge.scoring.statistics.rogan_gladen import Corrected
+    from sidejudge.scoring.statistics.ppi import Corrected
 
     if isinstance(figure, Unavailable):
         return "-", "-", "-", figure.reason

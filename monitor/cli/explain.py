@@ -15,7 +15,7 @@ from .settings import config_option, format_option, loaded, own_name, show_json
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config.rubrics import Card
-    from sidejudge.scoring.runs.scores import RunScore
+    from sidejudge.scoring.runs.final import RunScore
     from sidejudge.scoring.verdict.documents import TraceDocument
     from sidejudge.scoring.verdict.rubric import Rubric
 
@@ -52,7 +52,7 @@ def explain(  # noqa: PLR0917  # click passes options by name
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config, form)
     from sidejudge.monitor.config.rubrics import cards, configured, run_score_json
-    from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES
+    from sidejudge.scoring.runs.final import FINAL, RUN_SCORES
 
     rubrics = configured(loaded(config).config)
     found = [_card(card) for card in cards(rubrics) if card.id == what]
@@ -192,7 +192,7 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
 def _near(what: str, rubrics: Mapping[str, Rubric]) -> str:
     from sidejudge.monitor.config.errors import nearest
     from sidejudge.monitor.config.rubrics import cards
-    from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES
+    from sidejudge.scoring.runs.final import FINAL, RUN_SCORES
 
     near = nearest(what, [*(card.id for card in cards(rubrics)), *rubrics, FINAL, *(score.id for score in RUN_SCORES)])
     return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"

@@ -104,7 +104,7 @@ def _recorded(files: tuple[Path, ...]) -> Recording:
 
 def _show_unread(inspected: Sequence[Inspected], *, as_json: bool) -> None:
     """One line a name: whose it is, where it stands, its shape, what it may be, and in how many spans."""
-    from sidejudge.scoring.trace.unread import unread_counts
+    from sidejudge.scoring.trace.trace import unread_counts
 
     counted = unread_counts(found.trace for found in inspected)
     if as_json:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def metrics(only: str | None, form: str, config: Path | None) -> None:
     """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
     from sidejudge.monitor.config.rubrics import cards, configured, run_score_json
-    from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES
+    from sidejudge.scoring.runs.final import FINAL, RUN_SCORES
 
     from .errors import CommandError
 

@@ -10,8 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from sidejudge.scoring.case.asked import asked_words
-from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.case import Case, asked_words
 from sidejudge.scoring.case.feedback import negative
 from sidejudge.scoring.trace.span import Json
 

@@ -11,7 +11,7 @@ from sidejudge.scoring.metrics.reported_score import ReportedMeasure
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.agent import agent_rubric
 from sidejudge.scoring.rubrics.trajectory import trajectory_rubric
-from sidejudge.scoring.runs.scores import FINAL, RunScore
+from sidejudge.scoring.runs.final import FINAL, RunScore
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.score import score_name
 

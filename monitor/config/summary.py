@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeGuard
 from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
 
-from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import struck
 from sidejudge.scoring.trace.span import Json
 
 from .load import Loaded

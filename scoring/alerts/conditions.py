@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from .condition import Condition
 from .declaration import Declaration
-from .metric_conditions import metric_conditions
 from .monitoring import monitoring
-from .quality import quality
+from .quality import metric_conditions, quality
 
 
 def conditions(declared: Declaration) -> tuple[Condition, ...]:

@@ -3,16 +3,19 @@
 A breach is *pending* until it has lasted for the condition's ``for``, then *fires*. It resolves once it was seen not
 to be breached for ``keep``. Without enough data it does neither: a firing alert becomes *unknown*, with an event,
 because silence is not recovery. After a day without news it expires, with an event too.
+
+``Posted`` is an alert of one moment with its condition, as metrics, API and pages show it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .condition import AlertFinding, Condition, Labels
+from .condition import AlertFinding, Condition, Labels, Severity
 
 FORGET_NS = 24 * 3_600 * 10**9
 """How long an alert outlasts the last news of it."""
@@ -114,3 +117,30 @@ def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, A
     if now_ns - alert.since_ns < condition.for_ns:
         return alert, None
     return replace(alert, stage=Stage.FIRING, fired_ns=now_ns, reported=alert.reported + 1), AlertTransition.FIRING
+
+
+_SEVERITIES = tuple(Severity)
+_STAGES = (Stage.FIRING, Stage.UNKNOWN, Stage.PENDING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """One alert with its condition. ``muted``: a more severe alert about the same thing fires."""
+
+    condition: Condition
+    alert: Alert
+    muted: bool
+
+
+def in_order(posted: Iterable[Posted]) -> list[Posted]:
+    """What matters most first: firing before what is not known and what is pending, then by severity, then by age."""
+    return sorted(
+        posted,
+        key=lambda each: (
+            _STAGES.index(each.alert.stage),
+            each.muted,
+            _SEVERITIES.index(each.condition.severity),
+            each.alert.since_ns,
+            each.alert.labels,
+        ),
+    )

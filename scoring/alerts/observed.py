@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
-from sidejudge.scoring.statistics.mean import MeanEstimate
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.snapshots import JudgeSnapshot

@@ -22,8 +22,7 @@ from sidejudge.scoring.statistics.agreement import (
 from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
-from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered
-from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen
+from sidejudge.scoring.statistics.ppi import Corrected, LabelSums, prediction_powered, rogan_gladen
 
 MAX_CATEGORIES = 20
 """Beyond it, values are measurements rather than categories, and chance agreement means nothing."""

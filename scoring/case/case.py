@@ -21,8 +21,11 @@ from sidejudge.scoring.trace.trace import Trace
 
 if TYPE_CHECKING:
     from sidejudge.scoring.scenario.scenario import Scenario
+from typing import Final
+
 from sidejudge.scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
 from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
+from sidejudge.scoring.trace.tool_spans import canonical
 
 T = TypeVar("T")
 
@@ -287,3 +290,15 @@ def _unique(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
             raise ValueError(f"key {key[:60]!r} stands twice")
         found[key] = value
     return found
+
+
+_READ: Final = 20_000
+"""Characters of the input that are read."""
+_WORD: Final = re.compile(r"[^\W\d_]{3,40}")
+
+
+def asked_words(case: Case) -> frozenset[str]:
+    """The words of the input, of three letters or more, case-folded; none where the input is not known."""
+    given = case.input
+    text = given if isinstance(given, str) else "" if given is None else canonical(given)
+    return frozenset(_WORD.findall(text[:_READ].casefold()))

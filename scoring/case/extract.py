@@ -7,11 +7,10 @@ from itertools import chain, islice
 
 from sidejudge.scoring.trace import usage as leaves
 from sidejudge.scoring.trace.agent_runs import agent_runs
-from sidejudge.scoring.trace.answer_tools import answer_given
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.tool_calls import tool_calls
+from sidejudge.scoring.trace.tool_calls import answer_given, tool_calls
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.trace_index import TraceIndex
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Final, TypeAlias
 
-from sidejudge.scoring.lexical.assignment import maximum_matching
 from sidejudge.scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement, contradicts, read_statement
-from sidejudge.scoring.questions.kinds import SameFact, SameHighlight, SentenceSimilarity
-from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply, SameEntity
+from sidejudge.scoring.metrics.pairing import maximum_matching
+from sidejudge.scoring.questions.kinds import SameEntity, SameFact, SameHighlight, SentenceSimilarity
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Method
 

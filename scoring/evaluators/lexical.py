@@ -4,8 +4,7 @@
 judge that is configured: a quote at its time, a number or a name that contradicts.
 
 They answer the two questions about a reason of a scorecard, those about a summary (``lexical_text``), the one about a
-fact of a translation (``lexical_translation``), and some of the benchmarks' (``lexical_benchmarks``); everything else
-has no lexical answer.
+fact of a translation, and some of the benchmarks'; everything else has no lexical answer.
 
 *Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
 stand close together in the transcript. It does not when it claims nothing at all: praise ("Agent was polite"), a blank.
@@ -17,54 +16,79 @@ date or a name stands nowhere, when a quote that is denied stands there, or when
 left open: docs/lexical.md has how often each answer is right.
 
 All reasons of a case together may cost a bounded amount of work; beyond it there is no answer.
+
+A fact of a translation is kept where all of its figures stand there: numbers, dates, times, codes, in any script. It is
+lost where another figure of its kind stands in the place of one. A figure that is merely absent may be written in words
+or in another unit, and is left open; so is what a sign, a half of the day or a version number may change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.claims import Claim, claims
+from sidejudge.scoring.lexical.critical_facts import CriticalFact, CriticalFacts
 from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, REPORTING, STOPWORDS
+from sidejudge.scoring.lexical.mention import Mentions
+from sidejudge.scoring.lexical.statement import read_statement
 from sidejudge.scoring.lexical.text import tokens
 from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
-from sidejudge.scoring.questions.kinds import KeepsFact
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
-from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.metrics.context_use import Pieces, TooMuchError
+from sidejudge.scoring.metrics.stated import ECHOES, leaves, sentences
+from sidejudge.scoring.questions.kinds import (
+    BorneOut,
+    CitesTranscript,
+    KeepsFact,
+    PiecesNeeded,
+    PiecesUsed,
+    SameFact,
+    SameHighlight,
+)
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.trace.span import Json
 
-from . import lexical_benchmarks, lexical_text
+from . import lexical_text
 from .embedding import EMBEDDING_ONLY
-from .lexical_translation import keeps_fact
 
 
 def answer(case: Case, question: Question) -> Reply:
     """The lexical estimate for a question about a case, or none."""
-    if isinstance(question, KeepsFact):
-        return keeps_fact(question)
-    if isinstance(question, lexical_text.QUESTIONS):
-        return lexical_text.answer(case, question)
-    if isinstance(question, lexical_benchmarks.QUESTIONS):
-        return lexical_benchmarks.answer(case, question)
-    if not isinstance(question, CitesTranscript | BorneOut):
-        return _EMBEDDINGS if isinstance(question, EMBEDDING_ONLY) else _JUDGE
-    read = _read(case, question.reason)
-    return read if isinstance(read, NoAnswer) else _estimated(question, *read)
+    return _reply(case, question, proven=False)
 
 
 def prove(case: Case, question: Question) -> Reply:
     """The answer to a question where words prove it; no word list decides. Anything else is left to a judge."""
+    return _reply(case, question, proven=True)
+
+
+def _reply(case: Case, question: Question, *, proven: bool) -> Reply:
     match question:
         case CitesTranscript(reason) | BorneOut(reason):
             read = _read(case, reason)
-            return read if isinstance(read, NoAnswer) else _proven(question, *read)
+            if isinstance(read, NoAnswer):
+                return read
+            return _proven(question, *read) if proven else _estimated(question, *read)
+        case KeepsFact():
+            return keeps_fact(question)
+        case SameFact(expected, found):
+            return _same_fact(case, expected, found, proven=proven)
+        case PiecesUsed() | PiecesNeeded() if proven:
+            return _SHARED_WORDS
+        case PiecesUsed(pieces):
+            return _drawn_on(pieces, case.output_content)
+        case PiecesNeeded(pieces):
+            return _drawn_on(pieces, case.expected_content)
         case _ if isinstance(question, lexical_text.QUESTIONS):
-            return lexical_text.answer(case, question, proven=True)
-        case _ if isinstance(question, lexical_benchmarks.QUESTIONS):
-            return lexical_benchmarks.answer(case, question, proven=True)
+            return lexical_text.answer(case, question, proven=proven)
         case _:
-            return answer(case, question)
+            return _EMBEDDINGS if isinstance(question, EMBEDDING_ONLY) else _JUDGE
 
 
 def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] | NoAnswer:
@@ -131,6 +155,7 @@ _OF_A_QUOTE = AGENT_WORDS | CUSTOMER_WORDS | STOPWORDS
 _EMBEDDINGS = NoAnswer(Reason("this question has no lexical answer: it needs embeddings"))
 _JUDGE = NoAnswer(Reason("this question has no lexical answer: it needs a judge"))
 _NOT_PROVEN = NoAnswer(Reason("words alone do not prove it: it needs a judge"))
+_SHARED_WORDS = NoAnswer(Reason("shared words do not prove it: it needs a judge"))
 _TOO_MUCH = NoAnswer(
     Reason("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
 )
@@ -180,3 +205,89 @@ def _what(claim: Claim, index: TranscriptIndex) -> str:
     if claim.negated:
         return "denies something that the transcript can tell of"
     return f"describes: {', '.join(index.match(claim).words[:6])}"
+
+
+def _same_fact(case: Case, expected: str, found: str, *, proven: bool) -> Reply:
+    """As a highlight is compared; but one that gives figures beyond the expected ones is not the same fact."""
+    reply = lexical_text.answer(case, SameHighlight(expected, found), proven=proven)
+    more = len(read_statement(found).figures) > len(read_statement(expected).figures)
+    if isinstance(reply, Answer) and reply.value is True and more:
+        return NoAnswer(Reason("it gives more figures than expected: whether it is the same fact needs a judge"))
+    return reply
+
+
+def _drawn_on(pieces: tuple[str, ...], stated: Json) -> Reply:
+    if sum(map(len, pieces)) > MAX_TRANSCRIPT:
+        return NoAnswer(Reason("the context is longer than {most} characters", most=MAX_TRANSCRIPT))
+    try:
+        found = Pieces(pieces).drawn_on(_statements(stated))
+    except TooMuchError as error:
+        return NoAnswer(Reason("{error}", error=own(str(error))))
+    if found is None:
+        return NoAnswer(Reason("words alone cannot tell where most of it comes from: it needs a judge"))
+    marked = tuple(at in found for at in range(len(pieces)))
+    return Answer(value=marked, method=Method.LEXICAL, reason=Reason("by shared words"))
+
+
+def _statements(stated: Json) -> Iterable[str]:
+    for _, leaf in leaves(stated, without=ECHOES):
+        if isinstance(leaf, str):
+            yield from sentences(leaf)
+
+
+_HALF_OF_DAY: Final = re.compile(
+    r"\b[ap]\.? ?m\b\.?|(?:noon|midnight|mittags?|nachmittags?|abends?|tarde|noche|soir)", re.IGNORECASE
+)
+_NEGATIVE: Final = re.compile(r"(?<![\w.,])[-−–]\d|\bminus\b|\bmoins\b|\bmenos\b", re.IGNORECASE)
+_TRAILING_ZERO: Final = re.compile(r"\d[.,]\d*0(?!\d)")
+
+
+def keeps_fact(question: KeepsFact) -> Reply:
+    """Whether a fact is kept; one without any figure is kept when it stands there word for word."""
+    fact, translation = question.fact, question.translation
+    wanted = CriticalFacts(fact).facts
+    if not wanted:
+        if Mentions([translation]).has(fact):
+            return Answer(value=True, method=Method.LEXICAL, reason=Reason("stands there word for word"))
+        return NoAnswer(
+            Reason("critical fact {fact} names no number, date or code: it needs a judge", fact=quoted(repr(fact[:60])))
+        )
+    stated = _stated(translation)
+    lost = [each for each in wanted if not stated.state(each)]
+    if not lost:
+        return _OPEN if _may_differ(fact, translation) else Answer(value=True, method=Method.LEXICAL)
+    others = [each for each in stated.facts if each not in wanted]
+    replaced = [each.text for each in lost if any(_in_place_of(each, other) for other in others)]
+    if not replaced or _HALF_OF_DAY.search(f"{fact} {translation}"):
+        return _OPEN
+    return Answer(
+        value=False,
+        method=Method.LEXICAL,
+        reason=Reason("not there: {facts}", facts=quoted(", ".join(replaced[:5])[:200])),
+    )
+
+
+def _may_differ(fact: str, translation: str) -> bool:
+    """Whether equal figures may mean something else: a sign, a half of the day, a version's last zero."""
+    signed = bool(_NEGATIVE.search(fact)) != bool(_NEGATIVE.search(translation))
+    halves = bool(_HALF_OF_DAY.search(f"{fact} {translation}"))
+    return signed or halves or bool(_TRAILING_ZERO.search(fact)) != bool(_TRAILING_ZERO.search(translation))
+
+
+def _in_place_of(lost: CriticalFact, other: CriticalFact) -> bool:
+    """Whether a fact of the translation may replace a missing one: both are of one kind."""
+    if lost.literal:
+        return bool(other.literal) and lost.literal[-1:].isalpha() == other.literal[-1:].isalpha()
+    if lost.date:
+        return bool(other.date)
+    measures = {quantity.measure for quantity in lost.quantities}
+    return bool(other.quantities) and measures == {quantity.measure for quantity in other.quantities}
+
+
+_OPEN: Final = NoAnswer(Reason("figures alone cannot tell: it needs a judge"))
+
+
+@lru_cache(maxsize=4)
+def _stated(translation: str) -> CriticalFacts:
+    # One question a fact is asked of the same translation.
+    return CriticalFacts(translation)

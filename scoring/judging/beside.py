@@ -14,12 +14,13 @@ from sidejudge.scoring.metrics.judge_metrics import MAX_SCORE
 from sidejudge.scoring.questions.kinds import (
     AskDeclared,
     GradeAgent,
+    GradeAnswer,
     OutcomeDrift,
     PiecesNeeded,
     PiecesUsed,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import GradeAnswer, Question
+from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.rubrics.dimensions import LEVELS
 
 from .golden import Facts, GoldenQuestion

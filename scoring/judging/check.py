@@ -25,8 +25,11 @@ from sidejudge.scoring.lexical.statement import MAX_STATEMENT, contradicts, read
 from sidejudge.scoring.lexical.text import WordIndex, normalise, same, tokens
 from sidejudge.scoring.metrics.judge_metrics import ACCEPTABLE_SCORE
 from sidejudge.scoring.questions.kinds import (
+    BorneOut,
+    CitesTranscript,
     CorrectHighlight,
     GradeAgent,
+    GradeAnswer,
     GradeQuality,
     KeepsFact,
     OutcomeDrift,
@@ -38,7 +41,7 @@ from sidejudge.scoring.questions.kinds import (
     Supported,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
+from sidejudge.scoring.questions.question import Answer, Question
 from sidejudge.scoring.result.result import Unavailable
 
 _MOST = 200

@@ -20,11 +20,14 @@ from sidejudge.scoring.questions.kinds import (
     IMPACTS,
     MOST_FOUND,
     AskDeclared,
+    BorneOut,
     ChooseSteps,
+    CitesTranscript,
     CorrectHighlight,
     FindErrors,
     FollowsInstructions,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
@@ -42,14 +45,31 @@ from sidejudge.scoring.questions.kinds import (
     Supported,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, Question
+from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.rubrics.dimensions import IMPORTANCE, LEVELS
 from sidejudge.scoring.trace.span import Json
 
 from . import readers
 from .answers import ParseError, Reader, explanation, level, texts
-from .form import BOOL, SPARE, STRING, TOKENS, Form, five_fields, list_of, object_of, one_of, share, yes_or_no
-from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, SEED_002, inline
+from .form import (
+    ANSWERS,
+    BOOL,
+    DATA,
+    FIVE_FIELDS,
+    SEED_000,
+    SEED_002,
+    SPARE,
+    STRING,
+    TOKENS,
+    Form,
+    five_fields,
+    inline,
+    list_of,
+    object_of,
+    one_of,
+    share,
+    yes_or_no,
+)
 
 _NUMBER: Mapping[str, Json] = {"type": "number"}
 _UNDECIDED = one_of(CANNOT_TELL)

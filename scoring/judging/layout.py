@@ -21,10 +21,9 @@ from sidejudge.scoring.questions.kinds import EMPHASIS_HEADING, GradeAgent
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.trace.span import Json
 
-from .form import STRING, Form, list_of, object_of, one_of
+from .form import ANSWERS, DATA, FIVE_FIELDS, SEED_000, STRING, Form, is_inline, list_of, object_of, one_of, prompt
 from .forms import BY_METRIC, FORMS, form_of
 from .parts import PARTS, is_metadata
-from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, is_inline, prompt
 
 _FENCE_CODE = 16
 """Hexadecimal digits of the code: 64 bits."""

@@ -23,14 +23,12 @@ from sidejudge.scoring.trace.span import Json
 from . import layout
 from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, listed, shortened
 from .certainty import Tokens, certainties
-from .form import Form, object_of, one_of
+from .form import AGAIN, DATA, SEED_002, Form, object_of, one_of, prompt, version
 from .forms import form_of
 from .layout import form_for
-from .outlined import LEAST, Outline, outlined, run_parts
 from .parts import part
-from .prompt import AGAIN, DATA, SEED_002, prompt, version
 from .shapes import Shape, mended, named
-from .shown import PromptMaterial
+from .shown import LEAST, Outline, PromptMaterial, outlined, run_parts
 
 MAX_ANSWER_TOKENS = 8192
 """Tokens of answers that one request asks for at most: what current models write in one go."""

@@ -17,8 +17,7 @@ from functools import cached_property
 from itertools import product
 from typing import Final
 
-from sidejudge.scoring.case.asked import asked_words
-from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.case import Case, asked_words
 from sidejudge.scoring.metrics.result_use import searchable
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json

@@ -16,9 +16,8 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, is_refusal, sole_text
-from .error_cause import cause, failure_part
 from .run_ending import SOURCE, no_run, top
-from .run_steps import signs
+from .run_steps import cause, failure_part, signs
 from .service_message import GAVE_UP, service_message, texts_in
 
 _LEAST_OUTPUT: Final = 40

@@ -15,10 +15,10 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.trace.answer_tools import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.tool_calls import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 

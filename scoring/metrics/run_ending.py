@@ -17,8 +17,7 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, is_refusal, sole_text
-from .error_cause import failure_part, stated_cause
-from .run_steps import run_steps, signs
+from .run_steps import failure_part, run_steps, signs, stated_cause
 
 SOURCE: Final = "sidejudge: run health"
 UNKNOWN_RUN: Final = Unavailable(Reason("the case is not a trace, and states neither tools_used nor agents_called"))

@@ -18,9 +18,8 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, sole_text
-from .error_cause import cause, failure_part, with_message
 from .run_ending import LONE_CALL, SOURCE, no_run, top
-from .run_steps import CallStep, RunSteps, run_steps, signs
+from .run_steps import CallStep, RunSteps, cause, failure_part, run_steps, signs, with_message
 
 _NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
 _UNKNOWN: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))

@@ -1,14 +1,47 @@
-"""Questions that metrics ask, by the rubric that asks them."""
+"""Questions that metrics ask, by the rubric that asks them; each can be written down by its name and read again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Final, Literal, TypeAlias
+
+from sidejudge.scoring.trace.span import Json
 
 from .question import Question
 
 EMPHASIS_HEADING = "Test case-specific evaluation emphasis"
 """Heading under which a case's own emphasis is appended to the judge's user prompt, as seed 001 names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitesTranscript(Question):
+    """Does this reason point to a specific moment, quote or action of the transcript? Answered by a bool."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BorneOut(Question):
+    """Does the moment that this reason cites exist in the transcript, accurately described? Answered by a bool."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GradeAnswer(Question):
+    """Seed 002 §2.1: grade the case's answer. Answered by ``{"accuracy_score", "faithfulness_score", "rationale"}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameEntity(Question):
+    """Which of ``found`` names the same thing as each of ``wanted``, in any language, one to one?
+
+    Answered by a tuple as long as ``wanted``: the index in ``found`` of the match (cosine >= 0.80), or None.
+    """
+
+    wanted: tuple[str, ...]
+    found: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +311,34 @@ class OutcomeDrift(Question):
     """
 
     pairs: tuple[tuple[str, str], ...]
+
+
+KINDS: Final[Mapping[str, type[Question]]] = {
+    name: kind
+    for name, kind in globals().items()
+    if isinstance(kind, type) and issubclass(kind, Question) and kind is not Question
+}
+
+
+def question_json(asked: Question) -> dict[str, Json]:
+    """A question as JSON: its kind and its fields."""
+    stated = {each.name: getattr(asked, each.name) for each in fields(asked)}
+    return {"ask": type(asked).__name__, **stated}
+
+
+def question_of_json(stated: Mapping[str, object]) -> Question:
+    """The question that ``question_json`` wrote. Raises ``ValueError`` for anything else."""
+    kind = KINDS.get(str(stated.get("ask")))
+    given = {key: _frozen(value) for key, value in stated.items() if key != "ask"}
+    if kind is None or (unknown := set(given) - {each.name for each in fields(kind)}):
+        raise ValueError(
+            f"no question: {stated.get('ask')} with {', '.join(sorted(given if kind is None else unknown))}"
+        )
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise ValueError(f"no question: {error}") from None
+
+
+def _frozen(value: object) -> object:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -21,36 +21,6 @@ class Question:
     """**Base of all questions about a case.** Subclasses define the question; they hold only hashable text."""
 
 
-@dataclass(frozen=True, slots=True)
-class CitesTranscript(Question):
-    """Does this reason point to a specific moment, quote or action of the transcript? Answered by a bool."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class BorneOut(Question):
-    """Does the moment that this reason cites exist in the transcript, accurately described? Answered by a bool."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class GradeAnswer(Question):
-    """Seed 002 §2.1: grade the case's answer. Answered by ``{"accuracy_score", "faithfulness_score", "rationale"}``."""
-
-
-@dataclass(frozen=True, slots=True)
-class SameEntity(Question):
-    """Which of ``found`` names the same thing as each of ``wanted``, in any language, one to one?
-
-    Answered by a tuple as long as ``wanted``: the index in ``found`` of the match (cosine >= 0.80), or None.
-    """
-
-    wanted: tuple[str, ...]
-    found: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """An answer and its method; the question's docstring names the type of ``value``."""

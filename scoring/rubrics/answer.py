@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle_field
-from sidejudge.scoring.questions.question import GradeAnswer, Steps
+from sidejudge.scoring.questions.kinds import GradeAnswer
+from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.bands import Bands, at_most
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable

@@ -14,7 +14,8 @@ from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each,
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.metrics.structure import items, reference, structure_compliance
-from sidejudge.scoring.questions.question import Begun, SameEntity, Steps
+from sidejudge.scoring.questions.kinds import SameEntity
+from sidejudge.scoring.questions.question import Begun, Steps
 from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, count
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable

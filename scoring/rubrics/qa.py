@@ -18,7 +18,8 @@ from sidejudge.scoring.metrics.structure import (
     strict_key,
     structure_compliance,
 )
-from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, Steps
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript
+from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.bands import Blocker, Effect, at_least, at_most
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable

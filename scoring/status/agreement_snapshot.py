@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.label_line import PASS
-from sidejudge.scoring.statistics.ppi import LabelSums, rectified
-from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen
+from sidejudge.scoring.statistics.ppi import LabelSums, rectified, rogan_gladen
 
 from .service_status import ServiceStatus
 

@@ -1,19 +1,23 @@
 """Service status: one service under one rubric at one moment. Metrics, API and status page show the same.
 
 Slice status: a part of a service's traffic, such as a tenant or a version, beside all the rest of it.
+
+Silence: since when a service has had no verdict, and why, as far as a monitor knows.
+
+Fleet report: the status of the whole fleet, who belongs to it, and what this monitor adds to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
 
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.interval import MissingBand
-from sidejudge.scoring.statistics.rogan_gladen import Corrected
+from sidejudge.scoring.statistics.ppi import Corrected
 
-from .silence import Silence
 from .snapshots import CascadeSnapshot
 from .status import Appraisal, Thresholds
 
@@ -115,3 +119,92 @@ class ServiceStatus:
     reach_ns: int | None = None
     silence: Silence | None = None
     slices: tuple[SliceStatus, ...] = ()
+
+
+MonitorState: TypeAlias = Literal["working", "quiet", "left", "gone"]
+"""There, with verdicts in the window; there, without any; ended in order; not seen though it did not end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetMonitor:
+    """One monitor. ``seen_s`` is how long ago it was last there; ``verdicts`` are its part of the fleet's window."""
+
+    name: str
+    version: str
+    host: str
+    started_s: float
+    seen_s: float
+    state: MonitorState
+    verdicts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetReport:
+    """The fleet from one monitor, ``name``.
+
+    ``services`` are the fleet's, reached by ``leader`` at ``at_ns``. While no status of the fleet is known they are
+    this monitor's own, ``leader`` and ``at_ns`` are None, and ``alone`` is why. ``own`` are always its own: its share.
+    ``other_settings`` is what to do where the leader has watched by another configuration for long.
+    """
+
+    name: str
+    monitors: Sequence[FleetMonitor]
+    services: Sequence[ServiceStatus]
+    own: Sequence[ServiceStatus]
+    leader: str | None = None
+    at_ns: int | None = None
+    alone: str | None = None
+    other_settings: str | None = None
+
+    def own_verdicts(self, status: ServiceStatus) -> int:
+        """How many verdicts of a service under a rubric this monitor has reached within its own window."""
+        place = (status.service, status.environment, status.rubric)
+        found = (each for each in self.own if (each.service, each.environment, each.rubric) == place)
+        return next((each.estimate.n for each in found if each.estimate is not None), 0)
+
+
+_MINUTE_NS, _HOUR_NS = 60 * 10**9, 3_600 * 10**9
+
+
+class SilenceCause(StrEnum):
+    """How far what the service sends still comes."""
+
+    NO_SPANS = "no_spans"
+    NONE_SAMPLED = "none_sampled"
+    NONE_JUDGED = "none_judged"
+    INCOMPLETE = "incomplete"
+    UNKNOWN = "unknown"
+
+
+_SAID: Final = {
+    SilenceCause.NO_SPANS: "no spans of it arrive",
+    SilenceCause.NONE_SAMPLED: "its spans arrive and none is sampled",
+    SilenceCause.NONE_JUDGED: "its traces are sampled and none is judged",
+    SilenceCause.INCOMPLETE: "its verdicts are incomplete: none passed or failed",
+    SilenceCause.UNKNOWN: "why is not known",
+}
+PAGES: Final = dict.fromkeys(SilenceCause, "how-to/missing-trace") | {SilenceCause.NONE_SAMPLED: "how-to/sampling"}
+"""The page of the documentation that goes on from each cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """No verdict passed or failed since ``since_ns``, in ns since the epoch, and that is not usual at this hour."""
+
+    since_ns: int
+    cause: SilenceCause
+
+    def stated(self, now_ns: int) -> str:
+        """One short sentence: how long, and why."""
+        return f"last verdict {_ago(now_ns - self.since_ns)} ago, which is not usual; {_SAID[self.cause]}"
+
+    @property
+    def page(self) -> str:
+        """The address of the page in the monitor's own documentation."""
+        return f"/help/{PAGES[self.cause]}"
+
+
+def _ago(ns: int) -> str:
+    if ns < 2 * _HOUR_NS:
+        return f"{max(1, ns // _MINUTE_NS)} min"
+    return f"{ns // _HOUR_NS} h" if ns < 72 * _HOUR_NS else f"{ns // (24 * _HOUR_NS)} days"

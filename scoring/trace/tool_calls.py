@@ -4,13 +4,16 @@ A tool span records that a tool ran; a model's message records the requested arg
 (no tool span is made for it), the message that answers the call gives the result.
 
 Which call in a model's message each tool span carried out, and in which order the calls stand.
+
+Some tools are how an agent gives its answer: ``final_answer``, ``submit``, ``finish``.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -257,3 +260,37 @@ def _nearest(trace: Trace, run: Span) -> Span | None:
     kinds = (SpanKind.TOOL, SpanKind.AGENT)
     above: Iterator[Span] = trace.ancestors(run)
     return next((span for span in above if span.kind in kinds), None)
+
+
+ANSWER_TOOLS: Final = frozenset({
+    "finalanswer", "finalresult", "finaloutput", "finalresponse", "submit", "submitanswer", "submitfinalanswer",
+    "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
+    "providefinalanswer", "returnanswer",
+})  # fmt: skip
+"""Tools by which an agent gives its answer, as ``plain`` names them: who calls one of these has tried no tool."""
+_PLAIN_NAME: Final = re.compile(r"\W+")
+NAMESPACE: Final = re.compile(r"\W+|__")
+"""What separates the name of a plugin or server from the name of its tool."""
+
+
+def plain(name: str) -> str:
+    """A tool's name without what clients change of it: case, punctuation.
+
+    >>> plain("functions.get-Weather")
+    'functionsgetweather'
+    """
+    return _PLAIN_NAME.sub("", name).replace("_", "").lower()
+
+
+def gives_answer(name: str) -> bool:
+    """Whether a tool of this name is one by which an agent answers."""
+    return plain(NAMESPACE.split(name)[-1]) in ANSWER_TOOLS
+
+
+def answer_given(calls: Iterable[ToolCall]) -> Json:
+    """What the last call of such a tool gave as the answer: its only argument, else its result, else all of them."""
+    for call in reversed(list(calls)):
+        if gives_answer(call.name) and call.error is None:
+            given = call.arguments
+            return next(iter(given.values())) if isinstance(given, dict) and len(given) == 1 else call.result or given
+    return None

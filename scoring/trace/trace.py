@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
 from .notebook import trace_html
 from .record import record
-from .span import Completion, Span, SpanKind
+from .span import Completion, Span, SpanKind, Unread
 
 _LLM = SpanKind.LLM
 
@@ -147,3 +148,18 @@ def _from_top(
         reached = {span.span_id for span in found}
         found += [span for span in ordered if span.span_id not in reached]
     return found
+
+
+def unread_counts(traces: Iterable[Trace]) -> list[tuple[Unread, int]]:
+    """Each name once a client, with the number of spans that have it; by client, the most frequent first.
+
+    Of one name several shapes may be seen: the first stands for them.
+    """
+    first: dict[tuple[str, str], Unread] = {}
+    counted: Counter[tuple[str, str]] = Counter()
+    for trace in traces:
+        for unread in (each for span in trace.spans for each in span.unread):
+            key = unread.client, unread.source
+            first.setdefault(key, unread)
+            counted[key] += 1
+    return [(first[key], count) for key, count in sorted(counted.items(), key=lambda item: (item[0][0], -item[1]))]

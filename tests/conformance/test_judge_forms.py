@@ -13,9 +13,9 @@ import pytest
 
 import sidejudge.scoring
 from sidejudge.scoring.evaluators.embedding import EMBEDDING_ONLY
+from sidejudge.scoring.judging.form import prompt
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
 from sidejudge.scoring.judging.parts import PARTS
-from sidejudge.scoring.judging.prompt import prompt
 from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Question
 

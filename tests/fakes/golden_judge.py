@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sidejudge.monitor.offline.try_judge.run import golden_set
+from sidejudge.scoring.judging.form import AGAIN, prompt
 from sidejudge.scoring.judging.golden import GoldenCase, GoldenQuestion
-from sidejudge.scoring.judging.prompt import AGAIN, prompt
 from sidejudge.scoring.judging.request import JudgeRequest, requests
 from sidejudge.scoring.questions.kinds import (
     AskDeclared,
     FollowsInstructions,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
@@ -28,7 +29,7 @@ from sidejudge.scoring.questions.kinds import (
     SummaryClaims,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import GradeAnswer, Question
+from sidejudge.scoring.questions.question import Question
 from tests.fakes.openai import Behaviour, Seen, states
 
 CONTEXT = 32_000

@@ -21,6 +21,7 @@ from sidejudge.scoring.questions.kinds import (
     FindErrors,
     FollowsInstructions,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
@@ -36,7 +37,7 @@ from sidejudge.scoring.questions.kinds import (
     Supported,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import Answer, GradeAnswer
+from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
 

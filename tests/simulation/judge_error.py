@@ -16,8 +16,7 @@ import numpy as np  # noqa: E402  # the path is set first
 
 from sidejudge.scoring.result.result import Unavailable  # noqa: E402  # the path is set first
 from sidejudge.scoring.statistics.interval import wilson_pair  # noqa: E402  # the path is set first
-from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered, rectified  # noqa: E402  # the path is set first
-from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.ppi import Corrected, LabelSums, prediction_powered, rectified, rogan_gladen  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "docs" / "reference" / "judge-error.md"
 RUNS = 2_000

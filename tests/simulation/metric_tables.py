@@ -16,8 +16,8 @@ from sidejudge.scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
 from sidejudge.scoring.statistics.betting import Gamblers, Sampled, evidence_below, mean_bounds
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
+from sidejudge.scoring.statistics.estimate import mean_estimate
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
-from sidejudge.scoring.statistics.mean import mean_estimate
 from sidejudge.scoring.statistics.quantile import Measured, quantile
 from sidejudge.scoring.status.metric_status import MetricLimit
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.fleet.fleet import Fleet
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
 

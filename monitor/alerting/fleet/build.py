@@ -27,7 +27,7 @@ from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.statistics.ppi import LabelSums
-from sidejudge.scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
+from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, MonitorState
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .board import FleetBoard

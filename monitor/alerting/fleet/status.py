@@ -25,14 +25,13 @@ from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
 from sidejudge.monitor.alerting.schedule import AlertListener
 from sidejudge.monitor.alerting.watch import Watch
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
-from sidejudge.scoring.alerts.metric_conditions import metric_conditions
+from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.alerts.observed import Observed
-from sidejudge.scoring.alerts.quality import quality
+from sidejudge.scoring.alerts.quality import metric_conditions, quality
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.service_status import ServiceStatus
 

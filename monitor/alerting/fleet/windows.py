@@ -16,10 +16,9 @@ from typing import Final, NamedTuple, TypeAlias
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.alerting.details import Details, WatchedWindow
 from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
-from sidejudge.scoring.statistics.estimate import Estimate, from_sums
+from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, MeanSums, from_sums, mean_from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSums
 from sidejudge.scoring.statistics.interval import missing_band
-from sidejudge.scoring.statistics.mean import MeanEstimate, MeanSums, mean_from_sums
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus

@@ -17,9 +17,8 @@ from sidejudge.integrations.store.bounded_read import MetricMean, read_courses
 from sidejudge.integrations.store.lru import JudgeCacheTable
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition, Labels
-from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric

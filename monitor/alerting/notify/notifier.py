@@ -17,9 +17,8 @@ from typing import Protocol, Self
 
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json, fingerprint
-from sidejudge.scoring.alerts.lifecycle import AlertTransition, Stage
+from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 

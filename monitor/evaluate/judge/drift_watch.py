@@ -18,8 +18,8 @@ from sidejudge.monitor.evaluate.stages import user_digest
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.drift import far, measures
 from sidejudge.scoring.judging.request import JudgeRequest
+from sidejudge.scoring.questions.kinds import question_json, question_of_json
 from sidejudge.scoring.questions.question import NoAnswer, Question
-from sidejudge.scoring.questions.registry import question_json, question_of_json
 from sidejudge.scoring.statistics.judge_drift import Answered, JudgeDrift, drifts
 from sidejudge.scoring.trace.span import JsonRecord
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from sidejudge.integrations.langfuse.scores import NOT_COUNTED, ScoreSelection, names_of, scores_of
 from sidejudge.monitor.config import Config
+from sidejudge.scoring.statistics.estimate import mean_estimate
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson_pair
-from sidejudge.scoring.statistics.mean import mean_estimate
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name, state_name

@@ -34,9 +34,8 @@ from sidejudge.scoring.calibration.judge_report import (
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.golden import TRAPS, Expected, GoldenCase, GoldenQuestion, Trap, facts
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.questions.kinds import AskDeclared
+from sidejudge.scoring.questions.kinds import AskDeclared, question_of_json
 from sidejudge.scoring.questions.question import Answer, Question, Reply
-from sidejudge.scoring.questions.registry import question_of_json
 from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.trace.span import Json, JsonRecord
 from sidejudge.scoring.verdict.rubric import Rubric

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sidejudge.scoring.alerts.board import Posted, in_order
 from sidejudge.scoring.alerts.condition import AlertFinding
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.lifecycle import Alert, Stage
+from sidejudge.scoring.alerts.lifecycle import Alert, Posted, Stage, in_order
 from tests.dashboards.pages.rendered import card
 
 CRITICAL, WARNING, CHANGE, *_ = conditions(Declaration())

@@ -14,8 +14,7 @@ from sidejudge.dashboards.pages.rendering import clip, render, security_policy
 from sidejudge.dashboards.pages.status_page import MOST, StatusChoice, StatusPage, status_page
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.failure_groups import FailureGroup
-from sidejudge.scoring.status.fleet_report import FleetMonitor, FleetReport
-from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import CascadeSnapshot, FleetSnapshot
 from sidejudge.scoring.status.status import Policy, Status, appraise
 

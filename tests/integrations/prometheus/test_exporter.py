@@ -16,17 +16,16 @@ from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.integrations.prometheus.labels import KnownJudge, KnownLabels
 from sidejudge.monitor.api.totals import late_reference_totals, pull_totals
 from sidejudge.scoring.alerts.agreements import Agreements
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import AlertFinding
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.lifecycle import Alert, Stage
+from sidejudge.scoring.alerts.lifecycle import Alert, Posted, Stage
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.statistics.interval import MissingBand
-from sidejudge.scoring.statistics.rogan_gladen import Corrected
+from sidejudge.scoring.statistics.ppi import Corrected
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.metric_status import MetricEstimate, MetricLimit, MetricStatus

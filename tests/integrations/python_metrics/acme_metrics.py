@@ -5,7 +5,8 @@ import subprocess
 import sys
 import time
 
-from sidejudge.scoring.questions.question import Answer, SameEntity
+from sidejudge.scoring.questions.kinds import SameEntity
+from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import NotApplicable, Scored
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sidejudge.monitor.alerting.last_received import LastReceived
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.scoring.status.silence import PAGES, Silence, SilenceCause
+from sidejudge.scoring.status.service_status import PAGES, Silence, SilenceCause
 
 MINUTE_NS, HOUR_NS = 60 * 10**9, 3_600 * 10**9
 

@@ -18,7 +18,7 @@ from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.hysteresis import Hysteresis
-from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.service_status import SilenceCause
 from sidejudge.scoring.status.status import Policy, Status
 
 MINUTE_NS = 60 * 10**9

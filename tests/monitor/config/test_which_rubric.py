@@ -7,7 +7,7 @@ import pytest
 from sidejudge.monitor.config.rubrics import cards, run_score_json
 from sidejudge.monitor.config.which_rubric import PURPOSES, choice, citation, ready_choices
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.runs.scores import RUN_SCORES
+from sidejudge.scoring.runs.final import RUN_SCORES
 
 
 def test_every_rubric_that_ships_has_a_purpose() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount, PostponedError, Synchronous
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output={})

@@ -10,7 +10,8 @@ from sidejudge.monitor.evaluate.evaluation import TOO_MUCH, Evaluation
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 

@@ -8,7 +8,8 @@ from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric

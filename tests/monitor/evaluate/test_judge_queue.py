@@ -23,7 +23,8 @@ from sidejudge.monitor.ingest.sampler import NEVER, Sampler, randomness
 from sidejudge.monitor.route.router import Router
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.questions.kinds import GradeAnswer
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Judgement, Method, Scored
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from tests.otlp_requests import HIGH, S, request, span, trace

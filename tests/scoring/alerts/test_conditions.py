@@ -12,12 +12,10 @@ from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import ChangeRule, Declaration
 from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import place_of
-from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.statistics.estimate import estimate, mean_estimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
-from sidejudge.scoring.statistics.mean import mean_estimate
 from sidejudge.scoring.status.metric_status import MetricEstimate, MetricLimit, MetricStatus
-from sidejudge.scoring.status.service_status import ServiceStatus, SliceStatus, StatusChange
-from sidejudge.scoring.status.silence import Silence, SilenceCause
+from sidejudge.scoring.status.service_status import ServiceStatus, Silence, SilenceCause, SliceStatus, StatusChange
 from sidejudge.scoring.status.snapshots import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
 

@@ -7,8 +7,7 @@ import pytest
 
 from sidejudge.scoring.alerts.declaration import Declaration, judge_scale
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.ppi import LabelSums, rectified
-from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen
+from sidejudge.scoring.statistics.ppi import LabelSums, rectified, rogan_gladen
 from sidejudge.scoring.status.status import Thresholds
 
 BOUNDS = Thresholds(warning=0.85, critical=0.70)

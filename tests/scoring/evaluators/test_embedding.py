@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
-from sidejudge.scoring.questions.kinds import SameFact, SameHighlight, SentenceSimilarity
-from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
+from sidejudge.scoring.questions.kinds import BorneOut, SameEntity, SameFact, SameHighlight, SentenceSimilarity
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.lexical import answer
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, NoAnswer, SameEntity
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 
 ENGLISH = (

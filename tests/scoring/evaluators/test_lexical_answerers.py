@@ -9,8 +9,8 @@ import yaml
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.lexical import answer
-from sidejudge.scoring.questions.kinds import KeepsFact, SameHighlight, SameIntent
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript, KeepsFact, SameHighlight, SameIntent
+from sidejudge.scoring.questions.question import Answer
 
 DATA = Path(__file__).parent / "data"
 LEAST = 0.98

@@ -6,8 +6,16 @@ import pytest
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators import lexical
-from sidejudge.scoring.questions.kinds import CorrectHighlight, PiecesUsed, SameFact, SameHighlight, SameIntent
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript
+from sidejudge.scoring.questions.kinds import (
+    BorneOut,
+    CitesTranscript,
+    CorrectHighlight,
+    PiecesUsed,
+    SameFact,
+    SameHighlight,
+    SameIntent,
+)
+from sidejudge.scoring.questions.question import Answer
 
 FORMATS = {
     "bare": "00:05 Customer: Where is my money?\n00:12 Agent: I can refund you today.\n00:20 Customer: Thanks",

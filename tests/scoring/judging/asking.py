@@ -5,11 +5,14 @@ from __future__ import annotations
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.questions.kinds import (
+    BorneOut,
     ChooseSteps,
+    CitesTranscript,
     CorrectHighlight,
     FindErrors,
     FollowsInstructions,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
@@ -27,7 +30,6 @@ from sidejudge.scoring.questions.kinds import (
     Supported,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
 from sidejudge.scoring.trace.span import ToolCall
 
 CASE = Case(

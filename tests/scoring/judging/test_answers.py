@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from sidejudge.scoring.judging.request import JudgedValue, prompt_version, requests
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
 from sidejudge.scoring.questions.kinds import (
+    CitesTranscript,
     FollowsInstructions,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
@@ -25,7 +27,6 @@ from sidejudge.scoring.questions.kinds import (
     SummaryClaims,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import CitesTranscript, GradeAnswer
 from sidejudge.scoring.rubrics.agent import parse_agent_grade
 from tests.scoring.judging.asking import CASE, HONEST, answers
 

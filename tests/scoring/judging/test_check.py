@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.judging.check import contradiction
 from sidejudge.scoring.questions.kinds import (
+    BorneOut,
+    CitesTranscript,
     CorrectHighlight,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
     KeepsFact,
     OutcomeDrift,
+    SameEntity,
     SameFact,
     SameHighlight,
     SameIntent,
@@ -26,7 +30,6 @@ from sidejudge.scoring.questions.kinds import (
     Supported,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, SameEntity
 from sidejudge.scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import HONEST
 

@@ -21,11 +21,14 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.judging.check import contradiction
 from sidejudge.scoring.judging.request import can_judge, requests
 from sidejudge.scoring.questions.kinds import (
+    BorneOut,
     ChooseSteps,
+    CitesTranscript,
     CorrectHighlight,
     FindErrors,
     FollowsInstructions,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     HowFluent,
@@ -44,7 +47,7 @@ from sidejudge.scoring.questions.kinds import (
     Supported,
     VerifyClaims,
 )
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
+from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import ToolCall

@@ -10,8 +10,7 @@ import pytest
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.ask import ask
 from sidejudge.scoring.judging.request import requests
-from sidejudge.scoring.questions.kinds import GradeAgent, SameFact
-from sidejudge.scoring.questions.question import GradeAnswer
+from sidejudge.scoring.questions.kinds import GradeAgent, GradeAnswer, SameFact
 from sidejudge.scoring.rubrics.trajectory_signs import trajectory
 from sidejudge.scoring.trace.span import ToolCall
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from sidejudge.scoring.judging.form import prompt, version
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE
 from sidejudge.scoring.judging.layout import files, system
-from sidejudge.scoring.judging.prompt import prompt, version
 from sidejudge.scoring.judging.request import prompt_version
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
-from sidejudge.scoring.questions.kinds import GradeQuality
-from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
+from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript, GradeAnswer, GradeQuality
 from sidejudge.scoring.rubrics.dimensions import LEVELS
 
 PROMPTS = Path(__file__).parents[3] / "scoring" / "prompts"

@@ -12,20 +12,24 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.judging.prompt import prompt
+from sidejudge.scoring.judging.form import prompt
 from sidejudge.scoring.judging.request import MAX_ANSWER_TOKENS, cache_key, can_judge, requests
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.questions.kinds import (
     EMPHASIS_HEADING,
+    BorneOut,
+    CitesTranscript,
     GradeAgent,
+    GradeAnswer,
     GradeQuality,
     HowFluent,
+    SameEntity,
     SameHighlight,
     SameIntent,
     SentenceSimilarity,
     Supported,
 )
-from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import ToolCall

@@ -11,13 +11,14 @@ from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.judging.shapes import SHAPES, items_of
 from sidejudge.scoring.questions.kinds import (
     AskDeclared,
+    CitesTranscript,
     GradeAgent,
+    GradeAnswer,
     GradeDimension,
     GradeQuality,
     SameHighlight,
     Supported,
 )
-from sidejudge.scoring.questions.question import CitesTranscript, GradeAnswer
 from tests.scoring.judging.asking import CASE, HONEST, answers
 
 CITES, SAME = CitesTranscript("Agent verified at 00:01"), SameHighlight("Refund of $49", "He gets $49 back")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.shown_text import struck
 
 
 @pytest.mark.parametrize(

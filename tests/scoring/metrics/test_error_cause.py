@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.scoring.metrics.error_cause import cause, failure_part, stated_cause
+from sidejudge.scoring.metrics.run_steps import cause, failure_part, stated_cause
 from sidejudge.scoring.result.reason import Rights
 
 

@@ -1,6 +1,7 @@
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.questions.question import Answer, CitesTranscript, NoAnswer, PendingMetrics
+from sidejudge.scoring.questions.kinds import CitesTranscript
+from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics
 from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 
 CASE = Case(case_id="c", model_output={"answer": "yes"})

@@ -9,7 +9,8 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.questions.kinds import GradeAnswer
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.answer import parse_grade

@@ -9,7 +9,8 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.questions.question import Answer, NoAnswer, SameEntity
+from sidejudge.scoring.questions.kinds import SameEntity
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.rubrics import RUBRICS, entity
 from sidejudge.scoring.verdict.verdict import State, reach_verdict

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import nobody, score
-from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer
+from sidejudge.scoring.questions.kinds import BorneOut
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Failed, Method, Scored
 from sidejudge.scoring.rubrics import RUBRICS, qa
 from sidejudge.scoring.verdict.verdict import State, reach_verdict

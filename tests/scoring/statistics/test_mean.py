@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
+from sidejudge.scoring.statistics.estimate import mean_estimate
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED
-from sidejudge.scoring.statistics.mean import mean_estimate
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60), st.floats(0.1, 100))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen
+from sidejudge.scoring.statistics.ppi import Corrected, rogan_gladen
 
 rights = st.integers(1, 2000).flatmap(lambda m: st.tuples(st.integers(0, m), st.just(m)))
 shares = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

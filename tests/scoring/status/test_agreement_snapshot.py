@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.statistics.estimate import from_sums
-from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen
+from sidejudge.scoring.statistics.ppi import rogan_gladen
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, corrected
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import Policy, appraise

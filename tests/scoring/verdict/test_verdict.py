@@ -14,7 +14,8 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.questions.question import Answer, CitesTranscript, GradeAnswer, NoAnswer
+from sidejudge.scoring.questions.kinds import CitesTranscript, GradeAnswer
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.bands import Blocker, Effect, at_least
 from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Proven, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS

@@ -10,12 +10,11 @@ import pytest
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
-from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import AlertFinding, Severity
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Example
-from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage
+from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from tests.alert_events import MINUTE_NS, SINCE_NS, event

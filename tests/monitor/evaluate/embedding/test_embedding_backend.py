@@ -13,8 +13,8 @@ from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBack
 from sidejudge.monitor.offline.score.run_memory import LruCache
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import MAX_TEXTS
-from sidejudge.scoring.questions.kinds import SameFact, SameHighlight, SentenceSimilarity
-from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
+from sidejudge.scoring.questions.kinds import BorneOut, SameEntity, SameFact, SameHighlight, SentenceSimilarity
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output="x")

@@ -9,8 +9,8 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeModel, TokenPrice
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.kinds import SameHighlight, Supported
-from sidejudge.scoring.questions.question import Answer, GradeAnswer
+from sidejudge.scoring.questions.kinds import GradeAnswer, SameHighlight, Supported
+from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, LEFT_OUT
 from tests.fakes import openai as fake

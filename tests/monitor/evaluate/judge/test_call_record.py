@@ -15,8 +15,7 @@ from sidejudge.monitor.evaluate.judge.call_record import KeptCalls, record_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.judging.request import requests
-from sidejudge.scoring.questions.kinds import FindErrors, SameIntent
-from sidejudge.scoring.questions.question import CitesTranscript
+from sidejudge.scoring.questions.kinds import CitesTranscript, FindErrors, SameIntent
 from tests.fakes import openai as fake
 from tests.simulation.long_runs import cases
 

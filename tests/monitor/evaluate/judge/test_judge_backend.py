@@ -15,6 +15,7 @@ from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
 from sidejudge.monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import (
+    GradeAnswer,
     ReachedGoal,
     SameHighlight,
     SameIntent,
@@ -22,7 +23,7 @@ from sidejudge.scoring.questions.kinds import (
     SummaryClaims,
     Supported,
 )
-from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement, judges

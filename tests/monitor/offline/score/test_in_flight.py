@@ -8,7 +8,8 @@ from sidejudge.monitor.offline.score.chunks import finish
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.questions.kinds import GradeAnswer
+from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Judgement, Method, Scored
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 

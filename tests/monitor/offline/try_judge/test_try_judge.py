@@ -17,8 +17,7 @@ from sidejudge.monitor.offline.score.run_memory import Transient
 from sidejudge.monitor.offline.try_judge.run import golden_set, judges, try_judge
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS
 from sidejudge.scoring.judging.golden import TRAPS
-from sidejudge.scoring.questions.kinds import AskDeclared, ChooseSteps, FindErrors, ReachedGoal
-from sidejudge.scoring.questions.question import GradeAnswer
+from sidejudge.scoring.questions.kinds import AskDeclared, ChooseSteps, FindErrors, GradeAnswer, ReachedGoal
 from sidejudge.scoring.result.result import Unavailable
 from tests.fakes import openai as fake
 from tests.fakes.golden_judge import CONTEXT, known, knows, written

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from sidejudge.scoring.lexical.assignment import maximum_matching
+from sidejudge.scoring.metrics.pairing import maximum_matching
 
 GRIDS = st.integers(0, 9).flatmap(
     lambda width: st.lists(st.lists(st.booleans(), min_size=width, max_size=width), max_size=9)
