@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 from sidejudge.scoring.errors import SidejudgeError
@@ -47,13 +48,19 @@ class BodyMemory:
         """Bytes that are taken now."""
         self.by_sender: Counter[bytes] = Counter()
 
-    def too_large(self) -> Refusal:
-        """The response to a body that is too large."""
-        return Refusal(
-            413,
-            f"the request is larger than {self.max_bytes} bytes, before or after decompression; "
-            "send smaller batches or raise sources.otlp.max_request_bytes",
-        )
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """A body that turns out to be too large or damaged is refused. Raises ``Refusal``."""
+        try:
+            yield
+        except TooLarge:
+            raise Refusal(
+                413,
+                f"the request is larger than {self.max_bytes} bytes, before or after decompression; "
+                "send smaller batches or raise sources.otlp.max_request_bytes",
+            ) from None
+        except Damaged as error:
+            raise Refusal(400, str(error)) from None
 
     def share(self, sender: bytes = b"") -> BodyShare:
         """One body's share, to be released when the body is done with; ``sender`` is the key of who sends it."""
@@ -115,18 +122,14 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, memory: Bo
         Disconnected: The client went away.
     """
     declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and int(declared[:20]) > memory.max_bytes:
-        raise memory.too_large()
     encoding = headers.get(b"content-encoding", b"").strip().lower().decode("latin-1")
-    engine = inflater(encoding, memory.max_bytes)
-    try:
+    with memory.refusing():
+        if declared.isdigit() and int(declared[:20]) > memory.max_bytes:
+            raise TooLarge
+        engine = inflater(encoding, memory.max_bytes)
         if engine is None:
             return await _plain(receive, memory.max_bytes, share)
         return await _inflated(engine, receive, memory.max_bytes, share)
-    except TooLarge:
-        raise memory.too_large() from None
-    except Damaged as error:
-        raise Refusal(400, str(error)) from None
 
 
 async def _inflated(engine: Inflater | ZstdInflater, receive: Receive, limit: int, share: BodyShare) -> bytes:

@@ -21,7 +21,6 @@ from sidejudge.integrations.otlp.proxy.forward_grpc import export
 from sidejudge.integrations.otlp.wire.receipt import Consume, Receipt
 
 from .body import BodyShare, inflate, inflater
-from .inflate import Damaged, TooLarge
 from .receiver import OtlpReceiver
 from .response import CODES, Refusal, Signal, rpc_status, shutting_down, success
 from .turns import Turns
@@ -186,17 +185,13 @@ class GrpcReceiver:
 
     async def _inflated(self, body: bytes, share: BodyShare) -> bytes:
         """Decompress the message if it is compressed."""
-        most = self._receiver.memory.max_bytes
-        engine = inflater(_encoding(body), most)
+        memory = self._receiver.memory
+        engine = inflater(_encoding(body), memory.max_bytes)
         if engine is None:
             return body
-        try:
+        with memory.refusing():
             await inflate(engine, body, share)
             return engine.finish()
-        except TooLarge:
-            raise self._receiver.memory.too_large() from None
-        except Damaged as error:
-            raise Refusal(400, str(error)) from None
 
 
 def details_of(refusal: Refusal, code: int) -> Sequence[tuple[str, bytes]]:

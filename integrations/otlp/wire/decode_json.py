@@ -50,7 +50,8 @@ def decode_json(payload: bytes) -> Decoded:
             scope = mapping(scope_spans.get("scope"))
             for span in objects(scope_spans.get("spans")):
                 try:
-                    decoded = _span(span, scope, resource)
+                    ids = ids_of(span)
+                    decoded = None if ids is None else read_json_span(span, ids, scope, resource)
                 except UNREADABLE:
                     decoded = None
                 if decoded is None:
@@ -86,20 +87,26 @@ def _whole(digits: str) -> int | str:
     return int(digits) if len(digits) <= _DIGITS else digits
 
 
-def _span(span: dict[str, Json], scope: dict[str, Json], resource: dict[str, AttributeValue]) -> RawSpan | None:
+def ids_of(span: dict[str, Json]) -> tuple[str, str] | None:
+    """The ids of a span's trace and of itself, in hex; None where one of them is not valid."""
     trace_id, span_id = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
-    if trace_id is None or span_id is None:
-        return None
+    return None if trace_id is None or span_id is None else (trace_id, span_id)
+
+
+def read_json_span(
+    span: dict[str, Json], ids: tuple[str, str], scope: dict[str, Json], resource: dict[str, AttributeValue]
+) -> RawSpan:
+    """A span in OTLP's JSON encoding; raises one of ``UNREADABLE`` for one that cannot be read."""
     status = mapping(span.get("status"))
     return RawSpan(
-        trace_id=trace_id,
-        span_id=span_id,
+        trace_id=ids[0],
+        span_id=ids[1],
         parent_id=identifier(span.get("parentSpanId"), 8),
         name=text(span.get("name")),
         start_ns=integer(span.get("startTimeUnixNano")),
         end_ns=integer(span.get("endTimeUnixNano")),
         trace_state=text(span.get("traceState")),
-        kind=enum(span.get("kind"), KINDS),
+        kind=enum(span.get("kind"), _KINDS),
         attributes=attributes(span.get("attributes")),
         events=tuple(
             RawEvent(
@@ -109,20 +116,20 @@ def _span(span: dict[str, Json], scope: dict[str, Json], resource: dict[str, Att
             )
             for event in objects(span.get("events"))
         ),
-        status_code=enum(status.get("code"), STATUSES),
+        status_code=enum(status.get("code"), _STATUSES),
         status_message=text(status.get("message")),
         scope_name=text(scope.get("name")),
         scope_version=text(scope.get("version")),
-        dropped_attributes=min(max(integer(span.get("droppedAttributesCount")), 0), MOST_DROPPED),
+        dropped_attributes=min(max(integer(span.get("droppedAttributesCount")), 0), _MOST_DROPPED),
         resource=resource,
     )
 
 
-MOST_DROPPED = 2**31 - 1
+_MOST_DROPPED = 2**31 - 1
 """The largest count of dropped attributes: the most that both encodings hold."""
 _KIND_NAMES = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
-KINDS = {f"SPAN_KIND_{name}": code for code, name in enumerate(_KIND_NAMES)}
-STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
+_KINDS = {f"SPAN_KIND_{name}": code for code, name in enumerate(_KIND_NAMES)}
+_STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
 
 
 MOST_VALUES: Final = 50_000

@@ -1,8 +1,6 @@
-"""Encode spans that were not received as OTLP into an export request in protobuf.
+"""Encode spans and log records in protobuf that did not come in it, because chunks are kept in one form.
 
-Encode parsed spans and log records of OTLP/JSON in protobuf, because chunks are kept in one form.
-
-Loose writing of clients is tolerated by ``json_values``; the result decodes to the same as the JSON does.
+Loose writing of OTLP/JSON is tolerated by ``json_values``; the result decodes to the same as the JSON does.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json
 
 from . import json_values
-from .decode_json import KINDS, MOST_DROPPED, STATUSES
-from .json_values import enum, integer, mapping, objects, text
+from .json_values import integer, text
 from .schema import classes
 
 _DEEPEST: Final = 30
@@ -37,26 +34,15 @@ def encode_scope(scope: Mapping[str, Json]) -> bytes:
     return bytes(made.SerializeToString())
 
 
-def encode_span(span: Mapping[str, Json], trace_id: bytes, span_id: bytes) -> bytes:
-    """Encode a ``Span`` with these ids; raises an exception of ``decode_json.UNREADABLE`` if a value cannot be read."""
-    made: Any = classes("whole")["Span"](trace_id=trace_id, span_id=span_id)
-    made.trace_state, made.name = utf8(text(span.get("traceState"))), utf8(text(span.get("name")))
-    made.parent_span_id = bytes.fromhex(json_values.identifier(span.get("parentSpanId"), 8) or "")
-    made.kind = enum(span.get("kind"), KINDS)
-    made.start, made.end = integer(span.get("startTimeUnixNano")), integer(span.get("endTimeUnixNano"))
-    put_attributes(made.attributes, json_values.attributes(span.get("attributes")))
-    made.dropped_attributes = min(max(integer(span.get("droppedAttributesCount")), 0), MOST_DROPPED)
-    for event in objects(span.get("events")):
-        added = made.events.add(name=utf8(text(event.get("name"))), time=integer(event.get("timeUnixNano")))
-        put_attributes(added.attributes, json_values.attributes(event.get("attributes")))
-    status = mapping(span.get("status"))
-    made.status.code = enum(status.get("code"), STATUSES)
-    made.status.message = utf8(text(status.get("message")))
+def encode_span(span: RawSpan) -> bytes:
+    """Encode a ``Span``, without its resource and scope."""
+    made: Any = classes("whole")["Span"]()
+    _put_span(made, span)
     return bytes(made.SerializeToString())
 
 
 def encode_log_record(record: Mapping[str, Json], trace_id: bytes, span_id: bytes) -> bytes:
-    """Encode a ``LogRecord`` with these ids; raises likewise."""
+    """Encode a ``LogRecord`` with these ids; raises one of ``decode_json.UNREADABLE`` if a value cannot be read."""
     made: Any = classes("whole")["LogRecord"](trace_id=trace_id, span_id=span_id)
     made.time, made.observed = integer(record.get("timeUnixNano")), integer(record.get("observedTimeUnixNano"))
     made.event_name = utf8(text(record.get("eventName")))

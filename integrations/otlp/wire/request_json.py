@@ -14,7 +14,7 @@ from sidejudge.scoring.trace.span import Json
 from .bounds import PARSED_BYTES, WorkBudget
 from .chunk import ChunkOrigin
 from .decode import UndecodableError
-from .decode_json import UNREADABLE, load_object, load_pieces
+from .decode_json import UNREADABLE, ids_of, load_object, load_pieces, read_json_span
 from .encode import encode_resource, encode_scope, encode_span
 from .head_sampler import Kept
 from .json_values import identifier, mapping, objects, text
@@ -97,8 +97,7 @@ def _sample(
     """Decide on a span, and encode it if it is drawn."""
     result.spans += 1
     budget.spend(1)
-    ids = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
-    if ids[0] is None or ids[1] is None:
+    if (ids := ids_of(span)) is None:
         result.invalid_ids += 1
         return
     trace_id = bytes.fromhex(ids[0])
@@ -109,7 +108,7 @@ def _sample(
             result.dropped.setdefault(origin, set()).add(trace_id)
             return
         budget.spend(_SPAN_STEPS)
-        encoded = encode_span(span, trace_id, bytes.fromhex(ids[1]))
+        encoded = encode_span(read_json_span(span, ids, {}, {}))
     except UNREADABLE:
         result.damaged += 1
         return
