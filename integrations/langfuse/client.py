@@ -18,7 +18,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -27,7 +27,7 @@ from urllib.parse import quote
 from sidejudge.integrations.addresses import trusted
 from sidejudge.scoring.trace.span import Json
 
-from .errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
+from .errors import LangfuseError, LangfuseErrorKind, as_json, date_of, read_refusal
 
 if TYPE_CHECKING:
     import httpx
@@ -114,8 +114,8 @@ class LangfuseReply:
 
     status: int
     body: Json
-    date_s: float | None = None
-    """When the server made it, by its own clock, s since the epoch; None where it does not say."""
+    date: datetime | None = None
+    """When the server made it, by its own clock; None where it does not say."""
 
 
 class Langfuse:
@@ -153,19 +153,35 @@ class Langfuse:
     async def clock_skew_s(self) -> float | None:
         """How far the server's clock is ahead of ours, in s, to a second; None where it shows no time."""
         asked_s = time.time()
-        date_s = (await self._ask("GET", "health")).date_s
-        return None if date_s is None else date_s - (asked_s + time.time()) / 2
+        date = (await self._ask("GET", "health")).date
+        return None if date is None else date.timestamp() - (asked_s + time.time()) / 2
 
     async def post(self, path: str, body: object) -> LangfuseReply:
         """Send JSON; 200, 201, 202 and 207 are all answers."""
         return await self._ask("POST", path, body=body)
 
-    async def delete(self, path: str, name: str) -> None:
-        """Delete what has this name (any text) under a path.
+    async def has(self, path: str, query: Query | None = None) -> bool:
+        """Whether there is something at a path."""
+        try:
+            await self.get(path, query)
+        except LangfuseError as error:
+            if error.missing:
+                return False
+            raise
+        return True
+
+    async def delete(self, path: str, name: str) -> bool:
+        """Delete what has this name (any text) under a path; whether it was there.
 
         Deletions have a limit of their own, by the day: reaching it slows nothing else down.
         """
-        await self._ask("DELETE", f"{path}/{quote(name, safe='')}")
+        try:
+            await self._ask("DELETE", f"{path}/{quote(name, safe='')}")
+        except LangfuseError as error:
+            if error.missing:
+                return False
+            raise
+        return True
 
     async def close(self) -> None:
         """Let the connections go."""
@@ -199,9 +215,9 @@ class Langfuse:
         if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
             limit = read_refusal(status, reported, answer)
             self.budget.limited(limit.retry_after_s, limit.per_minute)
-        date_s = _date_s(reported.get("date", ""))
-        if date_s is not None:  # of a whole second, the last moment
-            self.ahead_s = max(0.0, date_s + 1 - time.time()) if date_s - time.time() > 1 else 0.0
+        if (date := date_of(reported)) is not None:  # of a whole second, the last moment
+            ahead_s = date.timestamp() - time.time()
+            self.ahead_s = ahead_s + 1 if ahead_s > 1 else 0.0
         return _read(status, reported, answer)
 
     async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
@@ -227,14 +243,7 @@ def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseRe
     body = as_json(content)
     if not isinstance(body, Mapping | list):
         raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
-    return LangfuseReply(status, body, _date_s(headers.get("date", "")))
-
-
-def _date_s(header: str) -> float | None:
-    try:
-        return parsedate_to_datetime(header).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    return LangfuseReply(status, body, date_of(headers))
 
 
 def encoded(body: object) -> bytes:

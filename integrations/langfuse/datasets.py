@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.pages import by_number
 from sidejudge.scoring.trace.span import Json
 
@@ -40,13 +40,7 @@ def item_id(dataset: str, source: str) -> str:
 
 async def dataset_exists(langfuse: Langfuse, name: str) -> bool:
     """Whether the project has a dataset of this name. Raises ``LangfuseError``."""
-    try:
-        await langfuse.get(f"v2/datasets/{quote(name, safe='')}")
-    except LangfuseError as error:
-        if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
-            return False
-        raise
-    return True
+    return await langfuse.has(f"v2/datasets/{quote(name, safe='')}")
 
 
 async def make_dataset(langfuse: Langfuse, name: str, description: str) -> None:
@@ -85,15 +79,11 @@ async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[s
         async for rows in by_number(langfuse, "dataset-items", {"datasetName": dataset}):
             found += [str(row["id"]) for row in rows if row.get("sourceTraceId") in trace_ids]
     except LangfuseError as error:
-        if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
+        if error.missing:
             return 0
         raise
     for name in found:
-        try:
-            await langfuse.delete("dataset-items", name)
-        except LangfuseError as error:
-            if error.kind is not LangfuseErrorKind.NOT_FOUND or error.body is None:
-                raise
+        await langfuse.delete("dataset-items", name)
     return len(found)
 
 

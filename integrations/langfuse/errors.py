@@ -98,6 +98,11 @@ class LangfuseError(SidejudgeError):
         reported = str(kind).replace("_", " ") if status is None else f"{str(kind).replace('_', ' ')} (HTTP {status})"
         super().__init__(f"{reported}: {self.message}" if self.message else reported)
 
+    @property
+    def missing(self) -> bool:
+        """Whether Langfuse itself answers that there is no such thing: a path that it does not know brings a page."""
+        return self.kind is LangfuseErrorKind.NOT_FOUND and self.body is not None
+
 
 def read_refusal(
     status: int, headers: Mapping[str, str], content: bytes, *, now: datetime | None = None
@@ -126,7 +131,7 @@ def read_refusal(
         kind,
         message,
         status=status,
-        retry_after_s=_retry_after(headers, body, now or _date(headers.get("date", "")) or datetime.now(UTC)),
+        retry_after_s=_retry_after(headers, body, now or date_of(headers) or datetime.now(UTC)),
         per_minute=_whole(headers.get("x-ratelimit-limit")) if limited else None,
         body=body,
     )
@@ -160,9 +165,10 @@ def _retry_after(headers: Mapping[str, str], body: object, now: datetime) -> flo
     return None if seconds is None else min(seconds, _DAY_S)
 
 
-def _date(header: str) -> datetime | None:
+def date_of(headers: Mapping[str, str]) -> datetime | None:
+    """When the server made an answer, by its own clock; None where it does not say."""
     try:
-        at = parsedate_to_datetime(header)
+        at = parsedate_to_datetime(headers.get("date", ""))
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -20,11 +20,9 @@ from urllib.parse import quote
 
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.pages import Cursors, Row, page_of, rows_of
+from sidejudge.integrations.langfuse.pages import Row, by_cursor, rows_of
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.instant import read_instant
-
-"""An observation as Langfuse returns it."""
 
 LISTED: Final = "core,basic,time,trace_context"
 """Field groups that identify traces, without their contents."""
@@ -59,13 +57,13 @@ class Window:
         return Window(from_ns=middle, to_ns=self.to_ns), Window(from_ns=self.from_ns, to_ns=middle)
 
 
-async def pages(langfuse: Langfuse, window: Window, *, fields: str = LISTED) -> AsyncIterator[Sequence[Row]]:
+async def pages(langfuse: Langfuse, window: Window) -> AsyncIterator[Sequence[Row]]:
     """The rows that started within a window, page by page, newest first. Rows may come twice, on pages far apart."""
     todo = [window]
     while todo:
         current = todo.pop()
         try:
-            async for page in _read(langfuse, _between(current), fields, MOST_ROWS):
+            async for page in _read(langfuse, _between(current), LISTED, MOST_ROWS):
                 yield page
         except LangfuseError as error:
             if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or current.to_ns - current.from_ns <= SMALLEST_NS:
@@ -130,25 +128,8 @@ def instant(at_ns: int) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit: int) -> AsyncIterator[Sequence[Row]]:
-    cursor: str | None = None
-    cursors = Cursors()
-    while True:
-        requested: dict[str, str | int] = {**query, "fields": fields, "limit": limit}
-        if cursor is not None:
-            requested["cursor"] = cursor
-        try:
-            body = await langfuse.get("v2/observations", requested)
-        except LangfuseError as error:
-            if error.kind is LangfuseErrorKind.TOO_EXPENSIVE and limit > 1:
-                limit = max(1, limit // 4)
-                continue
-            raise
-        rows, meta = page_of(body)
-        yield rows
-        cursor = cursors.following(meta)
-        if cursor is None:
-            return
+def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit: int) -> AsyncIterator[Sequence[Row]]:
+    return by_cursor(langfuse, "v2/observations", {**query, "fields": fields}, shrinking=limit)
 
 
 def _between(window: Window) -> dict[str, str]:
@@ -161,18 +142,9 @@ def _updated(row: Row) -> str:
     return str(row.get("updatedAt") or "")
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 async def trace_exists(langfuse: Langfuse, trace_id: str, *, v2: bool) -> bool:
     """Whether the project has anything of a trace; ``v2``: by the listing of observations. Raises ``LangfuseError``."""
     if v2:
         rows = rows_of(await langfuse.get("v2/observations", {"traceId": trace_id, "limit": 1, "fields": "core"}))
         return any(row.get("traceId") == trace_id for row in rows)
-    try:
-        await langfuse.get(f"traces/{quote(trace_id, safe='')}", {"fields": "core"})
-    except LangfuseError as error:
-        if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
-            return False
-        raise
-    return True
+    return await langfuse.has(f"traces/{quote(trace_id, safe='')}", {"fields": "core"})

@@ -58,37 +58,40 @@ async def by_number(langfuse: Langfuse, path: str, query: Query | None = None) -
     raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"a list of more than {_MOST_PAGES} pages")
 
 
-async def by_cursor(langfuse: Langfuse, path: str, query: Query) -> AsyncIterator[list[Row]]:
-    """The pages of a list that names where the next begins. Raises ``LangfuseError``, also where it has no end."""
-    cursor: str | None = None
-    cursors = Cursors()
+async def by_cursor(
+    langfuse: Langfuse, path: str, query: Query, *, shrinking: int | None = None
+) -> AsyncIterator[list[Row]]:
+    """The pages of a list that names where the next begins.
+
+    Args:
+        langfuse: The project.
+        path: The list's.
+        query: What is asked for.
+        shrinking: Rows of a page; where they cost too much, a quarter of them is asked for. None: ``query`` says it.
+
+    Raises:
+        LangfuseError: Also where the list has no end: a server that always names another page would be read for ever.
+    """
+    requested = dict(query)
+    known: set[str] = set()
     while True:
-        rows, meta = page_of(await langfuse.get(path, query if cursor is None else {**query, "cursor": cursor}))
+        if shrinking is not None:
+            requested["limit"] = shrinking
+        try:
+            rows, meta = page_of(await langfuse.get(path, requested))
+        except LangfuseError as error:
+            if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or shrinking is None or shrinking <= 1:
+                raise
+            shrinking = max(1, shrinking // 4)
+            continue
         yield rows
-        cursor = cursors.following(meta)
-        if cursor is None:
-            return
-
-
-class Cursors:
-    """The cursors of one list. A server that always names another page would be read for ever."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def following(self, meta: Row) -> str | None:
-        """The cursor of the next page; None after the last.
-
-        Raises:
-            LangfuseError: the cursor came before, or there are more pages than are read.
-        """
         cursor = meta.get("cursor")
         if not isinstance(cursor, str) or not cursor:
-            return None
-        if cursor in self._known:
+            return
+        if cursor in known:
             endless = "it gives the same cursor again: its pages would never end"
             raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, endless)
-        self._known.add(cursor)
-        if len(self._known) >= _MOST_CURSORS:
+        known.add(cursor)
+        if len(known) >= _MOST_CURSORS:
             raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"a list of more than {_MOST_CURSORS} pages")
-        return cursor
+        requested["cursor"] = cursor

@@ -119,11 +119,7 @@ class ScoreSender:
 
     async def delete(self, score_id: str) -> None:
         """Delete a score; one that is not there is as good. Raises ``LangfuseError``."""
-        try:
-            await self._langfuse.delete("scores", score_id)
-        except LangfuseError as error:
-            if error.kind is not LangfuseErrorKind.NOT_FOUND or error.body is None:
-                raise
+        await self._langfuse.delete("scores", score_id)
 
     async def _events(self, writings: Sequence[Writing], group: list[int], outcome: SendResult) -> None:
         events = {self._event_id(writings[index].score): index for index in group}

@@ -16,7 +16,7 @@ from typing import Final
 
 from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import ScoreSelection, names_of, score_id
 from sidejudge.scoring.verdict.rubric import Rubric
@@ -74,12 +74,10 @@ async def delete(langfuse: Langfuse, scores: Iterable[ExcessScore]) -> tuple[lis
     done: list[str] = []
     for each in scores:
         try:
-            await langfuse.delete("scores", each.id)
+            if await langfuse.delete("scores", each.id):
+                done.append(each.id)
         except LangfuseError as error:
-            if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
-                continue
             return done, error
-        done.append(each.id)
     return done, None
 
 
