@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .database import Transaction
-from .errors import LeaseLost
+from .database import LeaseLost, Transaction
 
 _TAKE: Final = """
 INSERT INTO leases AS held (name, holder, token, expires_at)

@@ -11,8 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from .database import Database, Transaction
-from .errors import DatabaseRefuses
+from .database import Database, DatabaseRefuses, Transaction
 
 VERSION: Final = 1
 """The version of the schema that this program writes."""

@@ -12,13 +12,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sidejudge.integrations.store.judge_calls import JudgeCallDocument
+from sidejudge.integrations.store.contents import JudgeCallDocument
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 from .connection import queries
+from .contents import unpacked
 from .errors import StoreUnavailable, changed
-from .judge_calls import unpacked
 from .outbox import Dead, dead_rows, replay, unarrived_rows
 from .part import as_written
 

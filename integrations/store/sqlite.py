@@ -25,18 +25,16 @@ from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 from .archive import finished, stored_verdict, trace_document
 from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
 from .connection import Lock, connect, identity, migrate, queries, reading
-from .contents import ContentsTable
+from .contents import ContentsTable, JudgeCallTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .health import SLICE, Capacity, StoreHealth, give_back, purge_some
-from .judge_calls import JudgeCallTable
 from .late_references import LateReferenceTable
 from .lru import JudgeCacheTable, Lru
 from .notification_outbox import NotificationOutbox
-from .outbox import Outbox
+from .outbox import Outbox, Untaken, mark
 from .part import KeyValueTable, as_written, with_checksum
 from .pulled import Pulled
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, finish, id_bytes, json_text
-from .untaken import Untaken, mark
 from .writer import Writer
 
 __all__ = ["FinishedTrace", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk", "StoredTurn"]

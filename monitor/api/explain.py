@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from sidejudge.integrations.store.judge_calls import AnswerDocument, ExchangeDocument, JudgeCallDocument
+from sidejudge.integrations.store.contents import AnswerDocument, ExchangeDocument, JudgeCallDocument
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.lexical.amount import amount

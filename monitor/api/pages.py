@@ -40,12 +40,11 @@ from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules
 from .compare_page import add_compare_page
-from .compression import compressed
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
 from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
 from .service_page import ServiceChoice, add_rubric_page, add_service_page
-from .shared_result import SharedResults
+from .shared_result import SharedResults, compressed
 from .verdict_pages import add_verdict_pages, html, refused
 
 _LATEST_FAILURES = 8

@@ -24,7 +24,6 @@ from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, Guard, add_sessions, asked_by_a_page
 from .compare_page import ComparedView, add_comparisons
-from .compression import accepts_gzip, compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
 from .fleet_route import FleetQueries, add_fleet
 from .pages import PagesView, add_pages
@@ -42,7 +41,7 @@ from .readers import Readers
 from .report import Passed, Position, ReloadOutcome, TracePosition, TraceQuery, VerdictQuery
 from .reported_route import ReportedQueries, add_reported
 from .schemas import AvailableMetricsBody, StatusBody
-from .shared_result import SharedResult
+from .shared_result import SharedResult, accepts_gzip, compressed
 from .status_schemas import AlertBody, BoardBody, ConditionBody
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
 

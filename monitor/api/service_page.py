@@ -17,9 +17,8 @@ from pydantic import BaseModel, Field
 from sidejudge.dashboards.pages.plain_pages import MetricCard, RubricPage, rubric_page
 from sidejudge.dashboards.pages.service_page import ServicePage, service_page
 from sidejudge.integrations.store.errors import SearchTooLong
-from sidejudge.monitor.config.rubrics import Card, cards
+from sidejudge.monitor.config.rubrics import Card, cards, choice, citation
 from sidejudge.monitor.config.units import parse_duration
-from sidejudge.monitor.config.which_rubric import choice, citation
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules

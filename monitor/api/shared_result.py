@@ -1,4 +1,7 @@
-"""Shared result: what many callers ask for, made once for all of them, and kept in proportion to what it costs."""
+"""Shared result: what many callers ask for, made once for all of them, and kept in proportion to what it costs.
+
+Compression: long responses, gzipped for those who accept it, off the event loop.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from fastapi import Request, Response
 
 _REST = 10
 """What took t seconds is kept for 10 t: at most a tenth of one processor, however many callers there are."""
@@ -104,3 +109,25 @@ class SharedMetrics:
             return False
         self._left -= 1.0
         return True
+
+
+_LEAST = 1024
+"""Bytes from which on a response is compressed."""
+
+
+async def compressed(body: bytes, content_type: str, request: Request) -> Response:
+    """A response with this body, compressed where it is long and the caller accepts it."""
+    headers = {"content-type": content_type, "vary": "accept-encoding"}
+    if len(body) >= _LEAST and accepts_gzip(request):
+        body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
+        headers["content-encoding"] = "gzip"
+    return Response(body, headers=headers)
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Whether the caller accepts a compressed response."""
+    for entry in ",".join(request.headers.getlist("accept-encoding")).lower().split(","):
+        name, _, weight = entry.partition(";")
+        if name.strip() in ("gzip", "x-gzip"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

@@ -159,8 +159,7 @@ def _from_store(store: Path, trace_id: str) -> TraceDocument | None:
 
 def _rubric(rubric: Rubric) -> Iterator[str]:
     """A rubric's description, its pass rule, and its metrics."""
-    from sidejudge.monitor.config.rubrics import cards
-    from sidejudge.monitor.config.which_rubric import choice, citation
+    from sidejudge.monitor.config.rubrics import cards, choice, citation
 
     from .table import paragraph, table
 
@@ -199,7 +198,7 @@ def _near(what: str, rubrics: Mapping[str, Rubric]) -> str:
 
 
 def _card(card: Card) -> Iterator[str]:
-    from sidejudge.monitor.config.which_rubric import citation
+    from sidejudge.monitor.config.rubrics import citation
 
     from .table import paragraph
 
@@ -223,8 +222,7 @@ def _card(card: Card) -> Iterator[str]:
 
 
 def _run_score(score: RunScore) -> Iterator[str]:
-    from sidejudge.monitor.config.rubrics import range_text
-    from sidejudge.monitor.config.which_rubric import citation
+    from sidejudge.monitor.config.rubrics import citation, range_text
 
     from .table import paragraph
 

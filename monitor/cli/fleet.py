@@ -63,8 +63,7 @@ def monitors(config: Path | None) -> None:
 
 
 def _with(config: Path | None, work: Callable[[Database], Awaitable[str]]) -> str:
-    from sidejudge.integrations.postgres.database import Database
-    from sidejudge.integrations.postgres.errors import DatabaseError
+    from sidejudge.integrations.postgres.database import Database, DatabaseError
 
     section = runnable(config).config.fleet
     if section is None:

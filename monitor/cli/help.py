@@ -111,6 +111,6 @@ def completion(shell: str) -> None:
 @click.option("--verdict", "what", flag_value="verdict", help="Of a line of verdicts, as 'score' writes them.")
 def schema(what: str) -> None:
     """Print a JSON Schema, for editors, charts and other programs: of the configuration unless an option says else."""
-    from sidejudge.monitor.api.json_schemas import schema_text
+    from sidejudge.monitor.api.verdict_schemas import schema_text
 
     click.echo(schema_text(what), nl=False)

@@ -56,7 +56,7 @@ def init(  # noqa: PLR0917  # click passes options by name
     checked before it is written. Files that are there are kept unless --force is given. Beside it stands
     sidejudge.schema.json, by which editors complete and check its keys.
     """
-    from sidejudge.monitor.api.json_schemas import schema_text
+    from sidejudge.monitor.api.verdict_schemas import schema_text
     from sidejudge.monitor.offline.init.document import Choices, document
     from sidejudge.monitor.offline.init.proposal import Proposal, propose, with_judge
 

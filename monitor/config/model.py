@@ -25,7 +25,6 @@ from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .alerts import AlertsSection
-from .budgets import BudgetSection
 from .evaluators import EvaluatorsSection, Priority
 from .fleet import DrainSection, FleetSection, PeersSection
 from .forward import ForwardSection
@@ -33,7 +32,7 @@ from .langfuse import LangfuseProject
 from .match import MatchSection
 from .metric_limits import metric_limits
 from .notify import names
-from .rubric_section import RubricSection
+from .rubric_section import BudgetSection, RubricSection
 from .sampling import FIXED_RATE, SamplingSection
 from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, FilePath, JsonMap, Rate, RubricName, Section, Share
 from .sinks import SinksSection

@@ -15,7 +15,7 @@ from sidejudge.scoring.trace.span import Json
 from .document import Document, Location, ReadFiles, read_document
 from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
-from .rubric_labels import RubricLabels
+from .rubric_sources import RubricLabels
 
 if TYPE_CHECKING:
     from sidejudge.scoring.declared.metric import Sources

@@ -8,11 +8,10 @@ from typing import Final
 
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError
 from sidejudge.integrations.postgres.archive import ArchivedResult, erase_results, put_results
-from sidejudge.integrations.postgres.errors import DatabaseError, DatabaseRefuses
+from sidejudge.integrations.postgres.database import DatabaseError, DatabaseRefuses
 from sidejudge.integrations.store.notification_outbox import PendingNotice
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
-from sidejudge.monitor.deliver.result_sink import ERASURE, ErasureRequest, ResultSink
-from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.deliver.sink import ERASURE, ErasureRequest, ResultSink, SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.trace.span import JsonRecord

@@ -13,7 +13,7 @@ from sidejudge.integrations.delivery_errors import DestinationUnreachableError, 
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.config.sinks import OtelMetricsSink
 
-from .task import DeliveryStatus
+from .dispatcher import DeliveryStatus
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -16,8 +16,7 @@ from sidejudge.integrations.jsonl import SinkError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.monitor.config.sinks import ParquetSink
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, StoredQueue
-from sidejudge.monitor.deliver.result_sink import ERASURE, ErasureRequest, ResultSink
-from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.deliver.sink import ERASURE, ErasureRequest, ResultSink, SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.trace.span import JsonRecord
 

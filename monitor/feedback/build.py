@@ -10,8 +10,8 @@ from typing import Final
 
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
-from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.fleet.fleet import Fleet, Quota
 from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.checks.redaction import Redaction

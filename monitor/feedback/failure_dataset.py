@@ -23,8 +23,8 @@ from sidejudge.integrations.otlp.wire.kept import PackedSpansError
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import FailureDatasetSection
+from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryStatus
 from sidejudge.monitor.deliver.kept_contents import held_spans
-from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryStatus
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract

@@ -3,6 +3,10 @@
 A round connects, records that this monitor is there, renews its leases, has each part read and write what it shares,
 and leaves. Nothing else of the monitor waits for it: others read what the last round found. While the database is away
 the monitor goes on alone, and rounds are tried again with growing pauses.
+
+Identity: a schema is one fleet's, by a lease that all its monitors hold together while any of them is there.
+
+A monitor without ``fleet.identity`` belongs to a fleet that has none, and is refused where another has one.
 """
 
 from __future__ import annotations
@@ -22,16 +26,20 @@ from typing import Final, TypeAlias
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.postgres import schema, shared
 from sidejudge.integrations.postgres.archive import purge
-from sidejudge.integrations.postgres.database import Database, Transaction
-from sidejudge.integrations.postgres.errors import DatabaseAway, DatabaseError, DatabaseRefuses, LeaseLost
+from sidejudge.integrations.postgres.database import (
+    Database,
+    DatabaseAway,
+    DatabaseError,
+    DatabaseRefuses,
+    LeaseLost,
+    Transaction,
+)
 from sidejudge.integrations.postgres.leases import Lease, Leases
 from sidejudge.integrations.postgres.schema import SchemaVersion
 from sidejudge.integrations.postgres.shared import MonitorRow, claim_within
 from sidejudge.integrations.store.part import KeyValueRoom
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.scoring.status.snapshots import FleetSnapshot, FleetState
-
-from . import identity
 
 log = logging.getLogger("sidejudge.fleet")
 
@@ -275,7 +283,7 @@ class Fleet:
             if count != self._count or self._clock_s() - self._listed_s >= _LIST_S:
                 self._listed_s = self._clock_s() - _LIST_S * _JITTER * self._jitter()
                 monitors = tuple(await shared.monitors(transaction))
-            await identity.hold(transaction, self.section)  # last: all monitors write that row
+            await hold_identity(transaction, self.section)  # last: all monitors write that row
         before = set(self.leases.names())
         self.leases.keep(wanted, taken)
         self.monitors, self._count = monitors, count
@@ -357,3 +365,35 @@ class Quota:
                 )
         except DatabaseError:
             return False
+
+
+_LEASE: Final = "fleet identity"
+_PREFIX: Final = "fleet:"
+"""No monitor's name has a colon."""
+_OWNER: Final = "SELECT holder FROM leases WHERE name = %s AND expires_at > now()"
+
+
+async def hold_identity(transaction: Transaction, section: FleetSection) -> None:
+    """Hold the schema for this fleet; at the end of a transaction, for all monitors write one row.
+
+    Raises:
+        DatabaseRefuses: it is another fleet's.
+    """
+    if section.identity is None:
+        await check_identity(transaction, section)
+        return
+    shared = Leases(f"{_PREFIX}{section.identity}", ttl_s=section.lease.seconds)
+    if not await shared.take(transaction, [_LEASE]):
+        await check_identity(transaction, section)
+
+
+async def check_identity(transaction: Transaction, section: FleetSection) -> None:
+    """Raise ``DatabaseRefuses`` where the schema is another fleet's at this moment."""
+    found = await transaction.rows(_OWNER, (_LEASE,))
+    owner = found[0][0].removeprefix(_PREFIX) if found else section.identity
+    if owner != section.identity:
+        mine = f"is of {section.identity}" if section.identity is not None else "has no fleet.identity"
+        raise DatabaseRefuses(
+            f"fleet.database: the schema {section.schema_name} is the fleet {owner}'s, this monitor {mine}\n"
+            "give this fleet another fleet.schema_name, or all monitors one fleet.identity"
+        )

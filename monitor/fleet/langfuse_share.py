@@ -13,8 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from sidejudge.integrations.postgres import shared
-from sidejudge.integrations.postgres.database import Transaction
-from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.integrations.postgres.database import DatabaseError, Transaction
 
 from .fleet import Fleet
 

@@ -7,12 +7,10 @@ import time
 from typing import Final
 
 from sidejudge.integrations.postgres import schema
-from sidejudge.integrations.postgres.database import Database
-from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.integrations.postgres.database import Database, DatabaseError
 from sidejudge.monitor.config.fleet import FleetSection
 
-from . import identity
-from .fleet import SKEW_S
+from .fleet import SKEW_S, check_identity
 
 _ABOUT: Final = """
 SELECT current_setting('server_version'), current_setting('max_connections')::int, pg_is_in_recovery(),
@@ -58,7 +56,7 @@ async def _try(section: FleetSection) -> tuple[str, str]:
             found.check()
         if "leases" not in refused:
             async with database.transaction() as transaction:
-                await identity.check(transaction, section)
+                await check_identity(transaction, section)
         if refused:
             return (
                 f"{known}; no rights on {', '.join(refused)}",

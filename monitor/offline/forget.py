@@ -13,7 +13,7 @@ from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.fleet import FLEET
 from sidejudge.monitor.deliver.parquet import PARQUET
-from sidejudge.monitor.deliver.result_sink import ERASURE, ErasureRequest
+from sidejudge.monitor.deliver.sink import ERASURE, ErasureRequest
 from sidejudge.monitor.evaluate.stages import user_digest
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sidejudge.integrations.dialects.reference as dialects
 import sidejudge.integrations.prometheus.reference as families
-from sidejudge.monitor.api.json_schemas import SCHEMAS, schema_text
+from sidejudge.monitor.api.verdict_schemas import SCHEMAS, schema_text
 
 from .api_page import api_page, openapi_text
 from .cli_page import cli_page

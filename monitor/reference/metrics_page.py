@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.monitor.config.rubrics import Card, cards, range_text, weight_text
-from sidejudge.monitor.config.which_rubric import citation
+from sidejudge.monitor.config.rubrics import Card, cards, citation, range_text, weight_text
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.final import FINAL, RUN_SCORES, RunScore
 from sidejudge.scoring.verdict.rubric import Rubric

@@ -15,7 +15,7 @@ from typing import Final
 import click
 
 from sidejudge.integrations.prometheus.families import FAMILIES
-from sidejudge.monitor.api.json_schemas import SCHEMAS
+from sidejudge.monitor.api.verdict_schemas import SCHEMAS
 from sidejudge.monitor.cli import COMMANDS, main
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sidejudge.monitor.config.library import library
 from sidejudge.monitor.config.rubric_section import METRIC_SCHEMA
-from sidejudge.monitor.config.which_rubric import Choice, choices, ready_choices
+from sidejudge.monitor.config.rubrics import Choice, choices, ready_choices
 from sidejudge.scoring.checks.registry import CHECKS
 from sidejudge.scoring.declared.ask import VARIABLES
 from sidejudge.scoring.declared.cel import VIEW

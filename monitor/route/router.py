@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sidejudge.monitor.config import Config, RouteSection
-from sidejudge.monitor.config.budgets import BudgetSection
 from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.config.match import task_of
+from sidejudge.monitor.config.rubric_section import BudgetSection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.run_steps import run_steps
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS

@@ -20,8 +20,7 @@ from sidejudge.monitor.alerting.build import declaration, figure_windows_of, win
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.examples import illustrated
 from sidejudge.monitor.alerting.failures import FailureGroups
-from sidejudge.monitor.alerting.fleet.board import FleetBoard
-from sidejudge.monitor.alerting.fleet.build import FleetParts, fleet_parts
+from sidejudge.monitor.alerting.fleet.build import FleetBoard, FleetParts, fleet_parts
 from sidejudge.monitor.alerting.last_received import LastReceived
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.notify.build import Notifications
@@ -33,12 +32,12 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.deliver.commit import Commit
+from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents, kept_redaction, redacting
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.deliver.otel_events.sink import observing
 from sidejudge.monitor.deliver.sink import SinkParts
 from sidejudge.monitor.deliver.sinks import Sinks
-from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.deliver.verdict_metrics import VerdictMetrics
 from sidejudge.monitor.evaluate.baselines import Baselines
 from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot

@@ -15,8 +15,7 @@ from typing import Final
 import msgspec
 
 from sidejudge.integrations.postgres import schema, shared
-from sidejudge.integrations.postgres.database import Database
-from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.integrations.postgres.database import Database, DatabaseError
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.metric_status import MetricStatus

@@ -38,8 +38,7 @@ from sidejudge.monitor.config.notify import (
     names,
 )
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher, StoredQueue
-from sidejudge.monitor.deliver.task import DeliveryCounters
+from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, DeliveryCounters, Dispatcher, StoredQueue
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.alerts.observed import Agreement

@@ -10,7 +10,7 @@ handled by what helps against them:
 - a score that was taken and is not there: send it again without its config, then give it up;
 - another writing of it is shown: write it again, later than what is shown, and name it until it is there.
 
-Scores of a trace that upstream has not taken are held back (``integrations/store/untaken.py``): Langfuse is asked now
+Scores of a trace that upstream has not taken are held back (``integrations/store/outbox.py``): Langfuse is asked now
 and then whether it has the trace all the same, and after a day they are let go, counted.
 
 A later word than ours stays: a higher revision, or what another monitor wrote after it. Such scores are counted as
@@ -36,9 +36,8 @@ from sidejudge.integrations.langfuse.observations import trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, ScoreOfLangfuse, timestamp, withdrawn
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
-from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore
-from sidejudge.integrations.store.untaken import Untaken
-from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask
+from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore, Untaken
+from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 log = logging.getLogger("sidejudge.langfuse")

@@ -12,9 +12,9 @@ from sidejudge.integrations.langfuse.scores import ScoreSelection, declared, sco
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.monitor.deliver.langfuse.delivery import Overtaken, ScoreDelivery
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
-from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.verdict.rubric import Rubric
 

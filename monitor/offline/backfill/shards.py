@@ -20,8 +20,7 @@ from contextlib import suppress
 from typing import Final
 
 from sidejudge.integrations.postgres import schema, shared
-from sidejudge.integrations.postgres.database import Database, Transaction
-from sidejudge.integrations.postgres.errors import DatabaseError, DatabaseRefuses, LeaseLost
+from sidejudge.integrations.postgres.database import Database, DatabaseError, DatabaseRefuses, LeaseLost, Transaction
 from sidejudge.integrations.postgres.leases import Leases
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace

@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from sidejudge.integrations.postgres.database import Database
-from sidejudge.integrations.postgres.errors import DatabaseAway, DatabaseRefuses, cause, shown
+from sidejudge.integrations.postgres.database import Database, DatabaseAway, DatabaseRefuses, cause, shown
 from tests.postgres_server import PostgresServer, SlowProxy
 
 

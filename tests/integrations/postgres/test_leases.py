@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from sidejudge.integrations.postgres import shared
-from sidejudge.integrations.postgres.database import Database
-from sidejudge.integrations.postgres.errors import LeaseLost
+from sidejudge.integrations.postgres.database import Database, LeaseLost
 from sidejudge.integrations.postgres.leases import SAFETY, Lease, Leases
 
 NAME = "labels"

@@ -9,8 +9,7 @@ from importlib.resources import files
 import pytest
 
 from sidejudge.integrations.postgres import schema, shared
-from sidejudge.integrations.postgres.database import Database
-from sidejudge.integrations.postgres.errors import DatabaseRefuses
+from sidejudge.integrations.postgres.database import Database, DatabaseRefuses
 from sidejudge.integrations.postgres.schema import VERSION, SchemaVersion
 from tests.postgres_server import PostgresServer
 from tests.running import ROOT

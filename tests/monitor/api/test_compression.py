@@ -7,7 +7,7 @@ import gzip
 import pytest
 from fastapi import Request
 
-from sidejudge.monitor.api.compression import compressed
+from sidejudge.monitor.api.shared_result import compressed
 
 LONG = b"sidejudge_traces_total 1.0\n" * 1000
 

@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from sidejudge.integrations.store.kept_requests import KeptRequest, KeptRequests, beside
-from sidejudge.integrations.store.outbox import ScoreRow, replace_scores
+from sidejudge.integrations.store.outbox import ScoreRow, mark, replace_scores
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.integrations.store.untaken import mark
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 
 REQUEST = KeptRequest(signal="traces", target=b"/v1/traces", headers=[], trusted=True, body=b"x" * 100, lane=0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.monitor.config.rubrics import cards, run_score_json
-from sidejudge.monitor.config.which_rubric import PURPOSES, choice, citation, ready_choices
+from sidejudge.monitor.config.rubrics import PURPOSES, cards, choice, citation, ready_choices, run_score_json
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.final import RUN_SCORES
 

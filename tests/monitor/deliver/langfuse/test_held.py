@@ -97,7 +97,7 @@ async def test_a_trace_of_which_upstream_has_a_part_is_there(sidecar, fake):
 
 
 async def test_langfuse_is_asked_for_a_trace_whose_answer_was_lost(sidecar, fake, monkeypatch):
-    monkeypatch.setattr("sidejudge.integrations.store.untaken.ASK_AFTER_NS", 0)
+    monkeypatch.setattr("sidejudge.integrations.store.outbox.ASK_AFTER_NS", 0)
     app = await sidecar()
     fake.standing_fault = only(*FORWARDED, lost_answer(fake))
     assert (await post(app, one(1))).status_code == 502
@@ -133,7 +133,7 @@ async def test_scores_are_held_while_the_spans_of_their_traces_are_kept_though_n
     assert await app.monitor.store.untaken.forget(time.time_ns()) == 0
     fake.standing_fault = only(*FORWARDED, lambda request: None if trace(1) in request.raw else resets()(request))
     await until(lambda: scored(fake) == {trace(1).hex()}, 60)
-    monkeypatch.setattr("sidejudge.integrations.store.untaken.KEPT_NS", 0)
+    monkeypatch.setattr("sidejudge.integrations.store.outbox.KEPT_NS", 0)
     await until(lambda: export(app).waiting == 0)
     assert scored(fake) == {trace(1).hex()}
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from sidejudge.integrations.history.reading import history_records
-from sidejudge.monitor.deliver.result_sink import ErasureRequest
+from sidejudge.monitor.deliver.sink import ErasureRequest
 from tests.forked import sidejudge
 from tests.needs import DUCKDB, PYARROW
 from tests.otlp_requests import S, request, span, trace
