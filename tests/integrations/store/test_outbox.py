@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,8 @@ from sidejudge.integrations.store.outbox import SETTLES_NS, ScoreRow
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 
 TRACE = "0" * 31 + "1"
+SECOND_NS = 10**9
+HOUR_NS = 3600 * SECOND_NS
 
 
 @pytest.fixture
@@ -66,6 +69,65 @@ async def test_what_is_not_said_any_more_is_to_be_deleted_later_and_comes_back_w
     assert [row.body for row in store.outbox.due(100 + SETTLES_NS, 10) if row.id == "a"] == [None]
     await store.finish(ended(("a", '"1"'), ("b", '"1"'), revision=3))
     assert {row.id: row.body for row in store.outbox.due(100, 10)} == {"a": '"1"', "b": '"1"'}
+
+
+async def test_what_was_taken_is_looked_for_after_twenty_seconds(store):
+    await store.finish(ended(("a", '"1"')))
+    await store.outbox.taken(store.outbox.due(100, 10), 100, verify=True)
+    assert store.outbox.unseen(100 + 20 * SECOND_NS - 1, 10) == []
+    assert [row.id for row in store.outbox.unseen(100 + 20 * SECOND_NS, 10)] == ["a"]
+
+
+async def test_what_takes_a_score_back_is_overwritten_and_deleted_a_minute_after_that(store):
+    await store.finish(ended(("a", '{"value":1}')))
+    await store.outbox.taken(store.outbox.due(100, 10), 100, verify=True)
+    await store.finish(ended(revision=2, now_ns=200))
+    (row,) = store.outbox.due(200, 10)
+    assert row.withdrawn
+    await store.outbox.taken([row], 300, verify=True)
+    assert store.outbox.due(300 + 60 * SECOND_NS - 1, 10) == []
+    assert [row.body for row in store.outbox.due(300 + 60 * SECOND_NS, 10)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("deleted_ns", "seen_ns", "looks"),
+    [
+        (SECOND_NS, 48 * HOUR_NS + SECOND_NS, False), (SECOND_NS, 48 * HOUR_NS, True),
+        (SECOND_NS, 2 * SECOND_NS, True),
+    ],
+)  # fmt: skip
+async def test_what_came_back_after_a_deletion_is_watched_hourly_while_that_may_still_be_done(
+    store, deleted_ns, seen_ns, looks
+):
+    await store.finish(ended(("a", '{"value":1}')))
+    await store.outbox.taken(store.outbox.due(100, 10), 100, verify=True)
+    await store.finish(ended(revision=2, now_ns=200))
+    await store.outbox.taken(store.outbox.due(200, 10), 200, verify=True)
+    await store.outbox.taken(store.outbox.due(200 + 60 * SECOND_NS, 10), deleted_ns, verify=True)
+    await store.finish(ended(("a", '{"value":3}'), revision=3, now_ns=deleted_ns))
+    rows = store.outbox.due(deleted_ns, 10)
+    await store.outbox.taken(rows, deleted_ns, verify=True)
+    await store.outbox.seen(rows, seen_ns)
+    assert store.outbox.unseen(seen_ns + HOUR_NS - 1, 10) == []
+    assert [row.id for row in store.outbox.unseen(seen_ns + HOUR_NS, 10)] == ["a"] * looks
+
+
+async def test_what_was_seen_and_deleted_by_nobody_is_looked_for_once_more_only_where_that_is_wanted(store):
+    await store.finish(ended(("a", '"1"'), ("b", '"1"')))
+    one, other = store.outbox.due(100, 10)
+    await store.outbox.taken([one, other], 100, verify=True)
+    await store.outbox.seen([one], 100)
+    await store.outbox.seen([other], 100, twice=True)
+    assert [row.id for row in store.outbox.unseen(100 + HOUR_NS, 10)] == [other.id]
+
+
+async def test_the_first_writing_of_a_score_is_known_from_those_that_follow_it(store):
+    first_ns = 1_700_000_000 * SECOND_NS + 999_999
+    for revision, body in ((1, '"1"'), (2, '"2"')):
+        await store.finish(replace(ended(revision=revision), scores=[ScoreRow(id="a", at_ns=first_ns, body=body)]))
+        (row,) = store.outbox.due(100, 10)
+        assert row.first is (revision == 1)
+        await store.outbox.taken([row], 100, verify=True)
 
 
 async def test_what_waits_or_was_given_up_is_never_purged_and_survives_a_restart(store, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher, StoredQueue
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher, StoredQueue
 from sidejudge.scoring.status.snapshots import QueueStatus
 from tests.waiting import until
 
@@ -59,6 +59,7 @@ class Counters:
 
     def exported(self, destination, count=1, *, at_s=None):
         self.calls.append(("exported", destination, count))
+        self.last_taken_s = at_s
 
     def export_failed(self, destination, reason, count=1):
         self.calls.append(("failed", destination, reason, count))
@@ -174,12 +175,55 @@ async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(of
     assert destination.attempts == 2
 
 
+async def test_a_batch_that_is_full_waits_for_nothing(office):
+    store, start = office
+    await store.notifications.put(entries("a", "b"), 1)
+    destination = Destination(batch=2, gather_s=60)
+    await start(destination)
+    await until(lambda: destination.taken == ["a", "b"])
+
+
+async def test_what_waits_as_it_closes_is_delivered_first_unless_the_destination_was_away(office):
+    store, start = office
+    sound, away = Destination(), Destination(DestinationUnreachableError("it answered 503", retry_after_s=60))
+    away.name = "pager"
+    for destination in (sound, away):
+        await store.notifications.put([Entry(destination=destination.name, id="a", body="{}")], 1)
+    first, second = await start(sound), await start(away, clock_ns=lambda: 1)
+    await until(lambda: sound.taken and away.attempts == 1)
+    await store.notifications.put(entries("b"), 2)
+    for dispatcher in (first, second):
+        await dispatcher.close()
+    assert (sound.taken, away.taken) == (["a", "b"], [])
+
+
+@pytest.mark.parametrize(("refused", "at_s"), [({}, 1e9), ({"a": "no"}, 1e9), ({"a": "no", "b": "no"}, None)])
+async def test_the_time_of_the_last_delivery_is_when_something_of_it_was_taken(office, refused, at_s):
+    store, start = office
+    await store.notifications.put(entries("a", "b"), 1)
+    destination, counters = Destination(batch=2), Counters()
+    destination.refuses = refused
+    await start(destination, clock_ns=lambda: 10**18, counters=counters)
+    await until(idle(store))
+    assert counters.last_taken_s == at_s
+
+
+async def test_what_is_a_moment_younger_than_a_day_waits_on(office):
+    store, start = office
+    queued_ns = time.time_ns()
+    await store.notifications.put(entries("a"), queued_ns)
+    destination = Destination(*(DestinationUnreachableError("nobody listens") for _ in range(3)))
+    await start(destination, clock_ns=lambda: queued_ns + 24 * 3600 * 10**9 - 1)
+    await until(lambda: destination.taken == ["a"])
+    assert destination.attempts == 4
+
+
 async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):
     store, start = office
     queued_ns = time.time_ns()
     await store.notifications.put(entries("a"), queued_ns)
     destination = Destination(DestinationUnreachableError("nobody listens"))
-    await start(destination, clock_ns=lambda: queued_ns + EXPIRES_NS)
+    await start(destination, clock_ns=lambda: queued_ns + 24 * 3600 * 10**9)
     await until(idle(store))
     assert store.notifications.queue("slack").reason == "not taken in time: nobody listens"
     assert destination.taken == []
