@@ -25,7 +25,7 @@ from sidejudge.scoring.trace.span import Json, ToolCall
 from sidejudge.scoring.trace.tool_spans import canonical
 
 from .metric import Metric
-from .run_ending import SOURCE
+from .run_ending import SOURCE, UNKNOWN_CALLS
 from .run_steps import CallStep, RunSteps, run_steps, signs
 
 _ENOUGH_PIECES = 3
@@ -255,7 +255,7 @@ MOST_CHARACTERS: Final = 100_000
 def _results_used(case: Case) -> Result:
     steps = case.once(run_steps)
     if steps.calls is None:
-        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
+        return UNKNOWN_CALLS
     if not any(_brings_a_result(step) for step in steps.calls):
         return NotApplicable(Reason("no tool returned a result that is in the trace"))
     if case.model_output is None:
@@ -267,12 +267,11 @@ def _results_used(case: Case) -> Result:
     found, settled = _unused(case, steps)
     if not settled:
         return NotApplicable(Reason("no result holds anything distinctive to look for"))
+    why = "of {n} of {all} results nothing occurs in what follows"
     return Scored(
         value=1.0 - len(found) / settled,
         method=Method.LEXICAL,
-        reason=Reason("of {n} of {all} results nothing occurs in what follows", n=len(found), all=settled)
-        if found
-        else "",
+        reason=Reason(why, n=len(found), all=settled) if found else "",
         details=signs(found),
     )
 

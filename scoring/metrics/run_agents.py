@@ -16,8 +16,8 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, is_refusal, sole_text
-from .run_ending import SOURCE, no_run, top
-from .run_steps import cause, failure_part, signs
+from .run_ending import SOURCE, of_trace, top
+from .run_steps import cause, failure_part, share_without, signs
 from .service_message import GAVE_UP, service_message, texts_in
 
 _LEAST_OUTPUT: Final = 40
@@ -47,15 +47,12 @@ def _outputs(trace: Trace) -> Iterator[tuple[Span, str]]:
             yield span, text
 
 
-def _outputs_vary(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
-    if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
+@of_trace
+def _outputs_vary(_case: Case, trace: Trace) -> Result:
     seen = set[tuple[str, str]]()
     found: list[tuple[str | None, Reason]] = []
     read = 0
-    for span, text in _outputs(case.trace):
+    for span, text in _outputs(trace):
         if len(text) < _LEAST_OUTPUT:
             continue
         read += 1
@@ -63,19 +60,14 @@ def _outputs_vary(case: Case) -> Result:
         if key in seen:
             found.append((span.span_id, Reason("{agent} returns the same again", agent=part(label(key[0])))))
         seen.add(key)
-    if not read:
-        return _NO_SUB_AGENTS
     return _share(found, read)
 
 
-def _sub_agents_answered(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
-    if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
+@of_trace
+def _sub_agents_answered(_case: Case, trace: Trace) -> Result:
     read = 0
     found: list[tuple[str | None, Reason]] = []
-    for span, text in _outputs(case.trace):
+    for span, text in _outputs(trace):
         read += 1
         name = part(label(span.agent or span.name))
         if span.error is not None:
@@ -84,33 +76,23 @@ def _sub_agents_answered(case: Case) -> Result:
             found.append((span.span_id, Reason("{agent} returned a refusal", agent=name)))
         elif (failure := answer_failure(text, span.input)) is not None:
             found.append((span.span_id, Reason("{agent} returned {why}", agent=name, why=failure_part(failure))))
-    if not read:
-        return _NO_SUB_AGENTS
     return _share(found, read)
 
 
 def _share(found: list[tuple[str | None, Reason]], read: int) -> Result:
+    if not read:
+        return _NO_SUB_AGENTS
     stated = together(list(dict.fromkeys(sign for _, sign in found))[:_SHOWN], ", ")
-    return Scored(
-        value=1.0 - len(found) / read,
-        method=Method.LEXICAL,
-        reason=Reason("{n} of {all} runs of sub-agents: {signs}", n=len(found), all=read, signs=stated)
-        if found
-        else "",
-        details=signs(found),
-    )
+    return share_without(found, read, "runs of sub-agents", stated=stated, method=Method.LEXICAL)
 
 
-def _not_exhausted(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
-    if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
-    reached = {span.span_id: why for span in case.trace.spans if (why := _limit(span)) is not None}
+@of_trace
+def _not_exhausted(case: Case, trace: Trace) -> Result:
+    reached = {span.span_id: why for span in trace.spans if (why := _limit(span)) is not None}
     found: list[tuple[str | None, Reason]] = [
         (span_id, why)
         for span_id, why in reached.items()
-        if not any(below.span_id in reached for below in case.trace.children.get(span_id, ()))
+        if not any(below.span_id in reached for below in trace.children.get(span_id, ()))
     ]
     if case.timed_out and not found:
         found.append((case.root_span_id, Reason("the run timed out")))

@@ -23,9 +23,8 @@ from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json
 
 from .answer_failure import sole_text
-from .run_ending import SOURCE, no_run
-from .run_steps import CallStep, RunSteps, run_steps, signs
-from .run_tools import some
+from .run_ending import SOURCE, of_run
+from .run_steps import CallStep, RunSteps, run_steps, signs, some
 from .run_words import is_english
 from .service_message import texts_in
 
@@ -84,9 +83,8 @@ class _Shown:
         return not self.about.isdisjoint(map(str.casefold, _WORDS.findall(sentence)))
 
 
+@of_run
 def _results_upheld(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     steps = case.once(run_steps)
     calls = steps.calls or ()
     shown = [*_booleans(calls), *_failures(calls)]

@@ -14,7 +14,7 @@ from sidejudge.scoring.lexical.text_memory import TextMemory
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
@@ -22,8 +22,8 @@ from sidejudge.scoring.trace.tool_calls import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, no_run
-from .run_steps import CallStep, run_steps, signs
+from .run_ending import SOURCE, UNKNOWN_CALLS, of_trace
+from .run_steps import CallStep, run_steps, share_without, signs
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -143,7 +143,7 @@ def _refuse(uri: str) -> NoReturn:
 def _calls_valid(case: Case) -> Result:
     calls = case.once(run_steps).calls
     if calls is None:
-        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
+        return UNKNOWN_CALLS
     if not calls:
         return NotApplicable(Reason("no tool was called"))
     offered = case.once(offered_tools)
@@ -151,18 +151,8 @@ def _calls_valid(case: Case) -> Result:
         return _NONE_OFFERED
     chosen = case.once(_chosen)
     found = [(step.span_id, fault) for step in calls if (fault := _fault(step, offered, chosen)) is not None]
-    return Scored(
-        value=1.0 - len(found) / len(calls),
-        reason=Reason(
-            "{n} of {all} calls do not fit: {faults}",
-            n=len(found),
-            all=len(calls),
-            faults=together((fault for _, fault in found[:3]), ", "),
-        )
-        if found
-        else "",
-        details={**signs(found), "calls": len(calls), "offered": len(offered)} if found else {},
-    )
+    stated = together((fault for _, fault in found[:3]), ", ")
+    return share_without(found, len(calls), "calls do not fit", stated=stated, calls=len(calls), offered=len(offered))
 
 
 def _chosen(case: Case) -> frozenset[str]:
@@ -204,14 +194,11 @@ def _words(error: jsonschema_rs.ValidationError) -> Reason:
     return Reason("the arguments break {rule}", rule=rule)
 
 
-def _tools_tried(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
-    if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
-    if not any(span.kind is SpanKind.AGENT or _is_graph(span) for span in case.trace.spans):
+@of_trace
+def _tools_tried(case: Case, trace: Trace) -> Result:
+    if not any(span.kind is SpanKind.AGENT or _is_graph(span) for span in trace.spans):
         return NotApplicable(Reason("no agent ran: a model alone may answer a turn without a tool"))
-    known = [run for run in _runs(case.trace) if run.offered]
+    known = [run for run in _runs(trace) if run.offered]
     if not known:
         return _NONE_OFFERED
     offered = [run for run in known if run.acted or run.speaker.error is None]
@@ -221,13 +208,10 @@ def _tools_tried(case: Case) -> Result:
     if idle and not case.complete:
         return incomplete(case)  # the call may be in what never came
     found = [(run.speaker.span_id, f"{label(run.top.agent or run.top.name)}: answered without a tool") for run in idle]
+    why = "{n} of {all} runs answered without any of the tools they were offered"
     return Scored(
         value=1.0 - len(idle) / len(offered),
-        reason=Reason(
-            "{n} of {all} runs answered without any of the tools they were offered", n=len(idle), all=len(offered)
-        )
-        if idle
-        else "",
+        reason=Reason(why, n=len(idle), all=len(offered)) if idle else "",
         details=signs(found),
     )
 

@@ -18,7 +18,7 @@ from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unava
 from sidejudge.scoring.trace.span import SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, no_run
+from .run_ending import SOURCE, of_run
 from .run_steps import CallStep, run_steps, signs
 
 UNITS: Final[Mapping[str, str]] = {
@@ -81,9 +81,8 @@ def _longest_gap_s(trace: Trace) -> float | None:
     return longest / 1e9 if longest else None
 
 
+@of_run
 def _within_usual(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     if case.usual is None:
         return Unavailable(Reason("what is usual for the service is known to a running monitor alone"))
     effort = case.once(run_effort)
@@ -106,9 +105,8 @@ def _too_early(usual: Usual) -> Reason:
     return Reason("{n} runs of the service are known, of {needed} that are needed", n=usual.runs, needed=usual.needed)
 
 
+@of_run
 def _within_budget(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     if not case.budget:
         return NotApplicable(Reason("no budget is configured for it"))
     effort = case.once(run_effort)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -23,6 +23,8 @@ SOURCE: Final = "sidejudge: run health"
 UNKNOWN_RUN: Final = Unavailable(Reason("the case is not a trace, and states neither tools_used nor agents_called"))
 LONE_CALL: Final = NotApplicable(Reason("the trace is one call of a tool; the run that called it is not in it"))
 NO_RUN: Final = NotApplicable(Reason("the trace has no model, agent or tool span"))
+NOT_A_TRACE: Final = NotApplicable(Reason("the case is not a trace"))
+UNKNOWN_CALLS: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))
 _OK: Final = Scored(value=1.0)
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
@@ -36,9 +38,37 @@ def top(trace: Trace) -> Span | None:
     return next(agents, trace.root or next(iter(trace.tops), None))
 
 
+def no_run(case: Case) -> NotApplicable | Unavailable | None:
+    """Why there is no run to look at; None where there is one."""
+    if case.trace is None:
+        return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
+    steps = case.once(run_steps)
+    if steps.lone_call:
+        return LONE_CALL
+    return None if steps.acts else NO_RUN
+
+
+def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
+    """The measure of a run; of a case in which none took part, why."""
+
+    def measured(case: Case) -> Result:
+        gap = no_run(case)
+        return measure(case) if gap is None else gap
+
+    return measured
+
+
+def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Result]:
+    """The measure of a run by its trace; not applicable to a case that is none."""
+
+    def measured(case: Case) -> Result:
+        return NOT_A_TRACE if case.trace is None else measure(case, case.trace)
+
+    return of_run(measured)
+
+
+@of_run
 def _completed(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     trace = case.trace
     if trace is None:
         return Scored(value=0.0, reason=Reason("the run timed out")) if case.timed_out else _OK
@@ -60,9 +90,8 @@ def _ends(trace: Trace) -> Sequence[Span]:
     return ends[:1] if len(ends) == 2 and ends[0] is ends[1] else ends
 
 
+@of_run
 def _answered(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     if headless(case):
         return incomplete(case)
     if shows(case.model_output):
@@ -113,9 +142,8 @@ def _may_answer(trace: Trace) -> bool:
     return any(span.kind in (SpanKind.AGENT, SpanKind.LLM) for span in trace.spans)
 
 
+@of_run
 def _answer_intact(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     if headless(case):
         return incomplete(case)
     last = last_model_call(case)
@@ -133,9 +161,8 @@ def _answer_intact(case: Case) -> Result:
     return _OK
 
 
+@of_run
 def _not_refused(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     if headless(case):
         return incomplete(case)
     answer = sole_text(case.model_output)
@@ -153,16 +180,6 @@ def last_model_call(case: Case) -> Span | None:
     """The model call that ended last; None without one."""
     models = case.once(run_steps).models
     return max(models, key=lambda span: span.end_ns) if models else None
-
-
-def no_run(case: Case) -> NotApplicable | Unavailable | None:
-    """Why there is no run to look at; None where there is one."""
-    if case.trace is None:
-        return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
-    steps = case.once(run_steps)
-    if steps.lone_call:
-        return LONE_CALL
-    return None if steps.acts else NO_RUN
 
 
 def _failed(span: Span, error: str) -> Reason:

@@ -16,10 +16,10 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored
 from sidejudge.scoring.trace.tool_spans import canonical
 
-from .run_ending import SOURCE
+from .run_ending import SOURCE, UNKNOWN_CALLS
 from .run_steps import CallStep, Key, key_of, run_steps, signs
 
 STREAK: Final = 8
@@ -34,7 +34,7 @@ _TURNS: Final = 4
 def _no_repetition(case: Case) -> Result:
     calls = case.once(run_steps).calls
     if calls is None:
-        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
+        return UNKNOWN_CALLS
     if len(calls) < 2:
         return NotApplicable(Reason("fewer than two tools were called"))
     repeats = dict(_repeats(case, calls))

@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, quoted
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, quoted, together
+from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
@@ -36,6 +37,9 @@ _CARRIES: Final = re.compile(
 )
 """Names of spans that carry a request to a tool's server: HTTP, MCP, RPC."""
 Key: TypeAlias = tuple[str, str]
+Found: TypeAlias = Sequence[tuple[str | None, str]]
+"""Signs: the id of a span, None where no span shows it, and what is wrong there."""
+_NAMED: Final = 3
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -124,11 +128,11 @@ def key_of(call: ToolCall) -> Key:
     return call.name, (arguments if isinstance(arguments, str) else canonical(arguments))[:_LONGEST_KEY].strip()
 
 
-def signs(found: Sequence[tuple[str | None, str]]) -> Mapping[str, object]:
+def signs(found: Found) -> Mapping[str, object]:
     """The details of a metric: what was found, and at which span. Names and kinds of errors, never contents.
 
     Args:
-        found: The id of a span, None where no span shows it, and what is wrong there. Of a ``Reason`` no contents show.
+        found: Of a ``Reason`` no contents show.
 
     Returns:
         ``count`` (how many) and ``signs`` (the first of them, each ``{"span_id": …, "sign": …}``).
@@ -138,6 +142,34 @@ def signs(found: Sequence[tuple[str | None, str]]) -> Mapping[str, object]:
         for span_id, sign in found[:MOST_SIGNS]
     ]
     return {"count": len(found), "signs": shown} if shown else {}
+
+
+def some(found: Found) -> Reason:
+    """The first signs of different kinds, each with the message of the first that has it."""
+    named: dict[str, str] = {}
+    for _, sign in found:
+        named.setdefault(sign.shown() if isinstance(sign, Reason) else sign, sign)
+    return together(list(named.values())[:_NAMED], ", ") + Reason(", …" if len(named) > _NAMED else "")
+
+
+def share_without(
+    found: Found, of: int, what: str, *, stated: Reason | None = None, method: Method = Method.EXACT, **counts: object
+) -> Scored:
+    """The share of the steps looked at that show no sign.
+
+    Args:
+        found: The signs, as ``signs`` takes them.
+        of: How many steps were looked at.
+        what: Words of ours for them, and for what is wrong: *3 of 5* ``tool calls failed``.
+        stated: The signs in words; None for ``some`` of them.
+        method: How they were found.
+        counts: What the details hold besides.
+    """
+    if not found:
+        return Scored(value=1.0, method=method)
+    shown = some(found) if stated is None else stated
+    reason = Reason("{n} of {all} {what}: {signs}", n=len(found), all=of, what=own(what), signs=shown)
+    return Scored(value=1.0 - len(found) / of, method=method, reason=reason, details={**signs(found), **counts})
 
 
 _MESSAGE: Final = 200

@@ -8,10 +8,10 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored
+from sidejudge.scoring.result.result import Result, Scored
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, no_run
+from .run_ending import SOURCE, of_trace
 from .run_steps import run_steps, signs
 
 _SKEW_NS: Final = 1_000_000_000
@@ -19,12 +19,9 @@ _SKEW_NS: Final = 1_000_000_000
 CHECKS: Final = ("attributes", "parents", "contents", "tokens", "clocks")
 
 
-def _telemetry(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
-    if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
-    trace, models = case.trace, case.once(run_steps).models
+@of_trace
+def _telemetry(case: Case, trace: Trace) -> Result:
+    models = case.once(run_steps).models
     found: list[tuple[str | None, Reason]] = []
     dropped = [span for span in trace.spans if span.dropped_attributes]
     if dropped:

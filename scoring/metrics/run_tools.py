@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -12,18 +11,26 @@ from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
-from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, sole_text
-from .run_ending import LONE_CALL, SOURCE, no_run, top
-from .run_steps import CallStep, RunSteps, cause, failure_part, run_steps, signs, with_message
+from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, of_run, of_trace, top
+from .run_steps import (
+    CallStep,
+    RunSteps,
+    cause,
+    failure_part,
+    run_steps,
+    share_without,
+    signs,
+    some,
+    with_message,
+)
 
 _NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
-_UNKNOWN: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))
-_NAMED: Final = 3
 _HOLDS_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
 _TRANSPORT: Final = re.compile(
     r"(?:HTTP\b|GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|SELECT|INSERT|UPDATE|redis|dns|tls|tcp)\b|[\w.]+/[\w.]+$",
@@ -39,18 +46,14 @@ def _tool_success(case: Case) -> Result:
     steps = case.once(run_steps)
     calls = steps.calls
     if calls is None:
-        return _UNKNOWN
+        return UNKNOWN_CALLS
     if not calls:
         return LONE_CALL if steps.lone_call else _NO_CALLS
     failed = [step for step in calls if step.failure is not None]
-    if not failed:
-        return Scored(value=1.0)
     found = [(step.span_id, failed_call(step)) for step in failed]
-    stated = [(step.span_id, _stated(step)) for step in failed]
-    return Scored(
-        value=1.0 - len(failed) / len(calls),
-        reason=Reason("{n} of {all} tool calls failed: {signs}", n=len(failed), all=len(calls), signs=some(stated)),
-        details={**signs(found), "calls": len(calls), "failed_by_tool": _by_tool(failed)},
+    stated = some([(step.span_id, _stated(step)) for step in failed])
+    return share_without(
+        found, len(calls), "tool calls failed", stated=stated, calls=len(calls), failed_by_tool=_by_tool(failed)
     )
 
 
@@ -64,13 +67,10 @@ def calls_by_tool(case: Case) -> dict[str, list[int]]:
     return dict(sorted(found.items(), key=lambda item: -item[1][0])[:MOST_TOOLS])
 
 
-def _step_success(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
-    if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
+@of_trace
+def _step_success(case: Case, trace: Trace) -> Result:
     steps = case.once(run_steps).steps
-    ends = {span.span_id for span in (case.trace.root, top(case.trace)) if span is not None}
+    ends = {span.span_id for span in (trace.root, top(trace)) if span is not None}
     failed_calls = [step for step in case.once(run_steps).calls or () if step.failure is not None]
     failed_tools = {step.span_id for step in failed_calls}
     known = {step.call.name for step in failed_calls}  # a call that failed is one sign, however many spans show it
@@ -78,7 +78,7 @@ def _step_success(case: Case) -> Result:
         span
         for span in steps
         if span.span_id not in ends
-        and (span.kind is not SpanKind.OTHER or (span.name not in known and _failed_plainly(case.trace, span)))
+        and (span.kind is not SpanKind.OTHER or (span.name not in known and _failed_plainly(trace, span)))
     ]
     if not counted:
         return NotApplicable(Reason("the run has no step below its top"))
@@ -86,7 +86,7 @@ def _step_success(case: Case) -> Result:
     stated: list[tuple[str | None, Reason]] = []
     for span in counted:
         if span.error is not None:
-            if not _from_below(case.trace, span):
+            if not _from_below(trace, span):
                 why = cause(span.error)
                 found.append((span.span_id, _failed_step(span, why)))
                 stated.append((span.span_id, with_message(found[-1][1], why.text, span.error)))
@@ -95,13 +95,7 @@ def _step_success(case: Case) -> Result:
             if failure is not None:
                 found.append((span.span_id, _failed_step(span, failure_part(failure))))
                 stated.append(found[-1])
-    return Scored(
-        value=1.0 - len(found) / len(counted),
-        reason=Reason("{n} of {all} steps failed: {signs}", n=len(found), all=len(counted), signs=some(stated))
-        if found
-        else "",
-        details={**signs(found), "steps": len(counted)} if found else {},
-    )
+    return share_without(found, len(counted), "steps failed", stated=some(stated), steps=len(counted))
 
 
 def _failed_plainly(trace: Trace, span: Span) -> bool:
@@ -137,9 +131,8 @@ def _stated(step: CallStep) -> Reason:
     return with_message(failed_call(step), step.failure or "", text)
 
 
+@of_run
 def _error_variety(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     steps = case.once(run_steps)
     errors = _errors(steps)
     if not errors:
@@ -176,14 +169,6 @@ def _errors(steps: RunSteps) -> list[tuple[str, ReasonPart, str, str | None]]:
 def _by_tool(failed: list[CallStep]) -> dict[str, int]:
     counts = Counter(label(step.call.name) for step in failed)
     return dict(counts.most_common(MOST_TOOLS))
-
-
-def some(found: Sequence[tuple[str | None, Reason]]) -> Reason:
-    """The first signs of different kinds, each with the message of the first that has it."""
-    named: dict[str, Reason] = {}
-    for _, sign in found:
-        named.setdefault(sign.shown(), sign)
-    return together(list(named.values())[:_NAMED], ", ") + Reason(", …" if len(named) > _NAMED else "")
 
 
 tool_success = Metric(

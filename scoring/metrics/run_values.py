@@ -16,14 +16,13 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Unavailable
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
 from sidejudge.scoring.trace.tool_spans import canonical
 
-from .run_ending import SOURCE, no_run
-from .run_steps import CallStep, run_steps, signs
-from .run_tools import some
+from .run_ending import SOURCE, UNKNOWN_CALLS, of_run
+from .run_steps import CallStep, run_steps, share_without
 
 MOST_CHARACTERS: Final = 1_000_000
 """Characters of one run that are searched for the values."""
@@ -64,12 +63,11 @@ _TOO_LONG: Final = NotApplicable(
 _NO_VALUES: Final = NotApplicable(Reason("no argument of a call looks like an identifier"))
 
 
+@of_run
 def _values_founded(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
     steps = case.once(run_steps)
     if steps.calls is None:
-        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
+        return UNKNOWN_CALLS
     wanted = [(step, given) for step in steps.calls if (given := _identifiers(step))]
     if not wanted:
         return _NO_VALUES
@@ -90,16 +88,7 @@ def _values_founded(case: Case) -> Result:
                 where = part(f"{label(step.call.name)}.{label(name)}")
                 found.append((step.span_id, Reason("{argument}: its value stands in no earlier text", argument=where)))
             known |= pieces  # one sign a value, however often it is used
-    return Scored(
-        value=1.0 - len(found) / settled,
-        method=Method.LEXICAL,
-        reason=Reason(
-            "{n} of {all} identifiers stand in no earlier text: {signs}", n=len(found), all=settled, signs=some(found)
-        )
-        if found
-        else "",
-        details=signs(found),
-    )
+    return share_without(found, settled, "identifiers stand in no earlier text", method=Method.LEXICAL)
 
 
 def _identifiers(step: CallStep) -> dict[str, frozenset[str]]:

@@ -14,44 +14,22 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
-from sidejudge.scoring.result.reason import Reason, together
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Method, NotApplicable, Result
 from sidejudge.scoring.trace import usage
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Span
 
 from .answer_failure import sole_text
 from .run_ending import SOURCE, no_run
-from .run_steps import MOST_CALLS, signs
+from .run_steps import MOST_CALLS, share_without
 
 _READ: Final = 6_000
 """Characters of one answer of a model that are read."""
-_ENGLISH: Final = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "i",
-        "to",
-        "of",
-        "and",
-        "in",
-        "that",
-        "it",
-        "for",
-        "not",
-        "this",
-        "with",
-        "be",
-        "on",
-        "we",
-        "you",
-        "have",
-    ]
-)
+_ENGLISH: Final = frozenset({
+    "the", "a", "an", "is", "are", "was", "i", "to", "of", "and", "in", "that", "it", "for", "not", "this", "with",
+    "be", "on", "we", "you", "have",
+})  # fmt: skip
 _LEAST_ENGLISH: Final = 0.12
 """Of the words of an English text, the share of these few, at the least."""
 _WE: Final = (
@@ -152,13 +130,7 @@ def _share(case: Case, read: Sequence[tuple[str, Reason | None]]) -> Result:
     if not read:
         return _NO_WORDS
     found = [(span_id, sign) for span_id, sign in read if sign is not None]
-    stated = together(dict.fromkeys(sign for _, sign in found), ", ")
-    return Scored(
-        value=1.0 - len(found) / len(read),
-        method=Method.LEXICAL,
-        reason=Reason("{n} of {all} steps: {signs}", n=len(found), all=len(read), signs=stated) if found else "",
-        details=signs(found),
-    )
+    return share_without(found, len(read), "steps", method=Method.LEXICAL)
 
 
 no_stated_trouble = Metric(
