@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
@@ -81,28 +83,12 @@ def _graded(case: Case, field: str) -> Steps:
     return Scored(value=getattr(grade, field), method=method, reason=grade.rationale, judgements=judgements)
 
 
-def _accuracy(case: Case) -> Steps:
-    return (yield from _graded(case, "accuracy_score"))
-
-
-def _faithfulness(case: Case) -> Steps:
-    return (yield from _graded(case, "faithfulness_score"))
-
-
-def _milliseconds(value: float | None, field: str, *, timed_out: bool) -> Result:
+def _milliseconds(case: Case, field: Literal["latency_e2e_ms", "latency_model_ms"]) -> Result:
+    value = case.latency_e2e_ms if field == "latency_e2e_ms" else case.latency_model_ms
     if value is None:
         return Unavailable(Reason("{field} is not known", field=own(field)))
-    return Scored(
-        value=value, reason=Reason("timed out; elapsed time") if timed_out else "", details={"timed_out": timed_out}
-    )
-
-
-def _latency_e2e(case: Case) -> Result:
-    return _milliseconds(case.latency_e2e_ms, "latency_e2e_ms", timed_out=case.timed_out)
-
-
-def _latency_model(case: Case) -> Result:
-    return _milliseconds(case.latency_model_ms, "latency_model_ms", timed_out=case.timed_out)
+    reason = Reason("timed out; elapsed time") if case.timed_out else ""
+    return Scored(value=value, reason=reason, details={"timed_out": case.timed_out})
 
 
 def _tokens(case: Case) -> tuple[int, int] | Unavailable:
@@ -211,7 +197,7 @@ accuracy_score = Metric(
     meaning="2 fully correct and complete, 1 partially correct, 0 incorrect or non-responsive.",
     formula="judge's grade in {0, 1, 2}; accuracy_norm = accuracy_score / 2",
     source=f"{SOURCE} §1.1, §2; rubrics §8",
-    measure=_accuracy,
+    measure=partial(_graded, field="accuracy_score"),
     bands=_SCORE_BANDS,
     unit="points",
     bounds=(0.0, 2.0),
@@ -224,7 +210,7 @@ faithfulness_score = Metric(
     meaning="2 no unsupported claims, 1 minor unsupported inference, 0 fabricated or materially unfaithful.",
     formula="judge's grade in {0, 1, 2}; faithfulness_norm = faithfulness_score / 2",
     source=f"{SOURCE} §1.2, §2; rubrics §8",
-    measure=_faithfulness,
+    measure=partial(_graded, field="faithfulness_score"),
     bands=_SCORE_BANDS,
     unit="points",
     bounds=(0.0, 2.0),
@@ -237,7 +223,7 @@ latency_e2e_ms = Metric(
     meaning="From the start of the request to the fully received answer; a timed-out one counts as it is.",
     formula="end − start; latency_norm = min(1, 3000 / max(latency_e2e_ms, 1))",
     source=f"{SOURCE} §1.3",
-    measure=_latency_e2e,
+    measure=partial(_milliseconds, field="latency_e2e_ms"),
     bands=at_most(good=3000, acceptable=8000),
     unit="ms",
     bounds=(0.0, None),
@@ -249,7 +235,7 @@ latency_model_ms = Metric(
     meaning="Generation time of the model or its provider.",
     formula="sum of the model calls' durations, as stated by the case",
     source=f"{SOURCE} §1.3",
-    measure=_latency_model,
+    measure=partial(_milliseconds, field="latency_model_ms"),
     unit="ms",
     bounds=(0.0, None),
     undefined="the case states no model latency",

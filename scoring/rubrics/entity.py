@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import TypeGuard
 
 from sidejudge.scoring.case.case import Case
@@ -20,7 +21,7 @@ from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, cou
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
 
 SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
@@ -305,41 +306,34 @@ def _f1_family(
     what: str, compare: Callable[[Case], Detection | Unavailable], bands: Bands, first: int
 ) -> tuple[Metric, Metric, Metric]:
     """Precision, recall and F1 of keywords or of topics: one card each."""
-    key = f"detected_{what}s"
-    title = what.title()
-    undefined = f"there is no expected outcome with {key}"
-    return (
-        Metric(
-            id=f"{what}_precision",
-            title=f"{title} Detection Precision",
-            meaning=f"Of the {what}s that the model reported, the share that stands in the reference.",
-            formula=f"{what}s_also_in_expected_outcome / total_{what}s_model_detected",
-            source=f"{SOURCE}, Metric {first}; rubrics §4",
-            measure=_detection(compare, lambda both: both.precision),
-            bands=bands,
-            undefined=undefined,
+    shares = {
+        "precision": (
+            f"Of the {what}s that the model reported, the share that stands in the reference.",
+            f"{what}s_also_in_expected_outcome / total_{what}s_model_detected",
         ),
-        Metric(
-            id=f"{what}_recall",
-            title=f"{title} Detection Recall",
-            meaning=f"Of the reference's {what}s, the share that the model reported.",
-            formula=f"{what}s_also_in_expected_outcome / total_{what}s_in_expected_outcome",
-            source=f"{SOURCE}, Metric {first + 1}; rubrics §4",
-            measure=_detection(compare, lambda both: both.recall),
-            bands=bands,
-            undefined=undefined,
+        "recall": (
+            f"Of the reference's {what}s, the share that the model reported.",
+            f"{what}s_also_in_expected_outcome / total_{what}s_in_expected_outcome",
         ),
-        Metric(
-            id=f"{what}_f1",
-            title=f"{title} Detection F1",
-            meaning=f"Harmonic mean of precision and recall of the {what}s.",
-            formula="2 × precision × recall / (precision + recall)",
-            source=f"{SOURCE}, Metric {first + 2}; rubrics §4",
-            measure=_detection(compare, lambda both: both.f1),
-            bands=bands,
-            undefined=undefined,
+        "f1": (
+            f"Harmonic mean of precision and recall of the {what}s.",
+            "2 × precision × recall / (precision + recall)",
         ),
+    }
+    precision, recall, f1 = (
+        Metric(
+            id=f"{what}_{share}",
+            title=f"{what.title()} Detection {share.title()}",
+            meaning=meaning,
+            formula=formula,
+            source=f"{SOURCE}, Metric {number}; rubrics §4",
+            measure=_detection(compare, attrgetter(share)),
+            bands=bands,
+            undefined=f"there is no expected outcome with detected_{what}s",
+        )
+        for number, (share, (meaning, formula)) in enumerate(shares.items(), first)
     )
+    return precision, recall, f1
 
 
 def _reference_fault(case: Case) -> Unavailable | None:
@@ -412,7 +406,7 @@ RUBRIC = Rubric(
     id="entity",
     title="Entity Analysis",
     source="seed 000, Task 2; rubrics §4",
-    formula="0.47 × keyword_f1 + 0.29 × topic_f1 + 0.24 × configured_entity_compliance; "
+    formula=f"{weights_in_words(_CRITERIA)}; "
     "invalid if response_structure_compliance = 0 or fabricated_entity_count > 2",
     criteria=_CRITERIA,
     pass_mark=derived_pass_mark(*_CRITERIA),

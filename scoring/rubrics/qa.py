@@ -25,7 +25,7 @@ from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
 
 SOURCE = "seed 000, Task 1"
 _LARGEST = 1e15
@@ -314,8 +314,7 @@ RUBRIC = Rubric(
     id="qa",
     title="QA Analysis",
     source="seed 000, Task 1; rubrics §3",
-    formula="0.70 × question_score_accuracy + 0.20 × score_gap_accuracy + 0.10 × evidence_backed_reasoning; "
-    "invalid if response_structure_compliance = 0",
+    formula=f"{weights_in_words(_CRITERIA)}; invalid if response_structure_compliance = 0",
     criteria=_CRITERIA,
     pass_mark=derived_pass_mark(*_CRITERIA),
 )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+
+from msgspec.structs import replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import criteria, has_no_sources, sources
@@ -59,10 +62,6 @@ def _graded(case: Case, field: str) -> Steps:
     return Scored(value=getattr(quality, field), method=method, reason=quality.reasoning, judgements=judgements)
 
 
-def _answer_quality(case: Case) -> Steps:
-    return (yield from _graded(case, "answer_quality"))
-
-
 def _factual_correctness(case: Case) -> Steps:
     if has_no_sources(case):
         return NotApplicable(Reason("there are no sources: there is nothing to be correct by"))
@@ -81,13 +80,7 @@ def _completeness(case: Case) -> Steps:
     result = yield from _graded(case, "completeness")
     if not isinstance(result, Scored):
         return result
-    return Scored(
-        value=result.value,
-        method=result.method,
-        reason=result.reason,
-        details={"compared_against": wanted.field},
-        judgements=result.judgements,
-    )
+    return replace(result, details={"compared_against": wanted.field})
 
 
 def _metric(
@@ -120,7 +113,7 @@ answer_quality = _metric(
         "Very poor, confusing, disorganized",
         "Unacceptable, incomprehensible",
     ),
-    _answer_quality,
+    partial(_graded, field="answer_quality"),
 )
 factual_correctness = _metric(
     "factual_correctness",

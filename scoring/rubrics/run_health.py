@@ -19,7 +19,7 @@ from sidejudge.scoring.metrics.run_values import values_founded
 from sidejudge.scoring.metrics.run_words import no_stated_trouble, not_stuck
 from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.result import Result, Scored
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, weights_in_words
 
 _MOST = 50
 _FAILS = Blocker(effect=Effect.DISQUALIFIED, below=1.0)
@@ -57,36 +57,36 @@ def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:
             failed |= {sign["span_id"] for sign in held}
 
 
+_CRITERIA = (
+    Criterion(metric=completed, weight=0.08, blocker=_FAILS),
+    Criterion(metric=answered, weight=0.08, blocker=_FAILS),
+    Criterion(metric=answer_intact, weight=0.04, blocker=_FAILS),
+    Criterion(metric=tool_success, weight=0.24),
+    Criterion(metric=step_success, weight=0.08),
+    Criterion(metric=error_variety, weight=0.08),
+    Criterion(metric=no_repetition, weight=0.08, blocker=_LOOPS),
+    Criterion(metric=calls_valid, weight=0.06),
+    Criterion(metric=tools_tried, weight=0.06),
+    Criterion(metric=results_used),
+    Criterion(metric=not_refused),
+    Criterion(metric=no_stated_trouble, weight=0.05),
+    Criterion(metric=not_stuck, weight=0.05),
+    Criterion(metric=outputs_vary, weight=0.05),
+    Criterion(metric=sub_agents_answered),
+    Criterion(metric=not_exhausted),
+    Criterion(metric=values_founded),
+    Criterion(metric=results_upheld, weight=0.05),
+    Criterion(metric=within_usual),
+    Criterion(metric=within_budget, blocker=_FAILS),
+    Criterion(metric=telemetry),
+)
+
 RUBRIC = Rubric(
     id="run_health",
     title="Run Health",
     source=SOURCE,
-    formula="0.08 × completed + 0.08 × answered + 0.04 × answer_intact + 0.24 × tool_success + 0.08 × step_success "
-    "+ 0.08 × error_variety + 0.08 × no_repetition + 0.06 × calls_valid + 0.06 × tools_tried "
-    "+ 0.05 × no_stated_trouble + 0.05 × not_stuck + 0.05 × outputs_vary + 0.05 × results_upheld",
-    criteria=(
-        Criterion(metric=completed, weight=0.08, blocker=_FAILS),
-        Criterion(metric=answered, weight=0.08, blocker=_FAILS),
-        Criterion(metric=answer_intact, weight=0.04, blocker=_FAILS),
-        Criterion(metric=tool_success, weight=0.24),
-        Criterion(metric=step_success, weight=0.08),
-        Criterion(metric=error_variety, weight=0.08),
-        Criterion(metric=no_repetition, weight=0.08, blocker=_LOOPS),
-        Criterion(metric=calls_valid, weight=0.06),
-        Criterion(metric=tools_tried, weight=0.06),
-        Criterion(metric=results_used),
-        Criterion(metric=not_refused),
-        Criterion(metric=no_stated_trouble, weight=0.05),
-        Criterion(metric=not_stuck, weight=0.05),
-        Criterion(metric=outputs_vary, weight=0.05),
-        Criterion(metric=sub_agents_answered),
-        Criterion(metric=not_exhausted),
-        Criterion(metric=values_founded),
-        Criterion(metric=results_upheld, weight=0.05),
-        Criterion(metric=within_usual),
-        Criterion(metric=within_budget, blocker=_FAILS),
-        Criterion(metric=telemetry),
-    ),
+    formula=weights_in_words(_CRITERIA),
+    criteria=_CRITERIA,
     pass_mark=0.85,
     min_coverage=0.6,
     detail=_detail,

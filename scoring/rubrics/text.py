@@ -33,7 +33,6 @@ SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20
 _OPEN = (Method.EXACT, Method.LEXICAL, Method.JUDGE)
 _ALIKE = (Method.EXACT, Method.LEXICAL, Method.EMBEDDING, Method.JUDGE)
 _NO_LABELS = "there is no expected outcome with labelled sentences"
-_NO_PART = "a metric that it is made of has no value"
 
 
 def _reference_fault(case: Case) -> Unavailable | None:
@@ -43,6 +42,22 @@ def _reference_fault(case: Case) -> Unavailable | None:
         expected_emotions(case),
     )
     return next((part for part in parts if isinstance(part, Unavailable)), None)
+
+
+def _sub_score(
+    part: str, where: str, *shares: tuple[Metric, float], methods: tuple[Method, ...] = (Method.EXACT,)
+) -> Metric:
+    """A part of the rubric in one number; ``where`` the seed has it."""
+    return Metric(
+        id=f"{part}_score",
+        title=f"{part.title()} Sub-Score",
+        meaning=f"The {part} part in one number.",
+        formula=" + ".join(metric.id if share == 1 else f"{share:.2f} × {metric.id}" for metric, share in shares),
+        source=f"{SOURCE}, {where}",
+        measure=weighted(*shares),
+        methods=methods,
+        undefined="a metric that it is made of has no value",
+    )
 
 
 response_structure_compliance = structure_compliance(_reference_fault)
@@ -81,15 +96,7 @@ missing_sentiment_labels = Metric(
     bounds=(0.0, None),
     undefined=_NO_LABELS,
 )
-sentiment_score = Metric(
-    id="sentiment_score",
-    title="Sentiment Sub-Score",
-    meaning="The sentiment part in one number.",
-    formula="0.60 × sentiment_accuracy + 0.40 × sentiment_macro_f1",
-    source=f"{SOURCE}, Sentiment Sub-Score",
-    measure=weighted((sentiment_accuracy, 0.60), (sentiment_macro_f1, 0.40)),
-    undefined=_NO_PART,
-)
+sentiment_score = _sub_score("sentiment", "Sentiment Sub-Score", (sentiment_accuracy, 0.60), (sentiment_macro_f1, 0.40))
 
 # -- Part 2: Summary
 
@@ -152,22 +159,15 @@ fabrication_free_rate = Metric(
     methods=_OPEN,
     undefined="there is no expected outcome with a summary, or no evaluator decides whether a fact is supported",
 )
-summary_score = Metric(
-    id="summary_score",
-    title="Summary Sub-Score",
-    meaning="The summary part in one number.",
-    formula="0.30 × call_intent_match + 0.10 × highlight_recall_rate + 0.10 × highlight_correctness_rate "
-    "+ 0.20 × required_field_presence_rate + 0.30 × fabrication_free_rate",
-    source=f"{SOURCE}, Summary Sub-Score",
-    measure=weighted(
-        (call_intent_match, 0.30),
-        (highlight_recall_rate, 0.10),
-        (highlight_correctness_rate, 0.10),
-        (required_field_presence_rate, 0.20),
-        (fabrication_free_rate, 0.30),
-    ),
+summary_score = _sub_score(
+    "summary",
+    "Summary Sub-Score",
+    (call_intent_match, 0.30),
+    (highlight_recall_rate, 0.10),
+    (highlight_correctness_rate, 0.10),
+    (required_field_presence_rate, 0.20),
+    (fabrication_free_rate, 0.30),
     methods=_ALIKE,
-    undefined=_NO_PART,
 )
 
 # -- Part 3: Emotion
@@ -183,15 +183,7 @@ dominant_emotion_correctness = Metric(
     unit="pass or fail",
     undefined="there is no expected outcome with emotions",
 )
-emotion_score = Metric(
-    id="emotion_score",
-    title="Emotion Sub-Score",
-    meaning="The emotion part in one number.",
-    formula="dominant_emotion_correctness",
-    source=f"{SOURCE}, Part 3",
-    measure=weighted((dominant_emotion_correctness, 1.0)),
-    undefined=_NO_PART,
-)
+emotion_score = _sub_score("emotion", "Part 3", (dominant_emotion_correctness, 1.0))
 
 _CRITERIA = (
     Criterion(metric=response_structure_compliance, prerequisite=True),

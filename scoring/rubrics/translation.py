@@ -17,7 +17,7 @@ from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
 from sidejudge.scoring.result.bands import Blocker, Effect, at_least
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
 from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Result, Scored, Unavailable
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
 
 SOURCE = "seed 000, Task 4"
 FLUENCY_LEVELS = (0.0, 0.25, 0.50, 0.75, 1.0)
@@ -362,9 +362,7 @@ RUBRIC = Rubric(
     id="translation",
     title="Translation Analysis",
     source="seed 000, Task 4; rubrics §6",
-    formula="0.10 × translation_completeness_rate + 0.35 × sentence_meaning_accuracy + "
-    "0.10 × target_language_fluency + 0.20 × domain_term_preservation_rate + "
-    "0.10 × proper_noun_preservation_rate + 0.15 × critical_fact_preservation_rate; "
+    formula=f"{weights_in_words(_CRITERIA)}; "
     "invalid if response_structure_compliance = 0, domain_term_preservation_rate < 0.90 "
     "or critical_fact_preservation_rate < 0.97",
     criteria=_CRITERIA,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -151,6 +151,11 @@ def _by(model: str, criterion: Criterion) -> Criterion:
     if Method.EMBEDDING not in metric.methods:
         return criterion
     return replace(criterion, metric=replace(metric, formula=f"{metric.formula}; embedding: {model}"))
+
+
+def weights_in_words(criteria: Iterable[Criterion]) -> str:
+    """The weighted sum as a formula has it: ``0.70 × accuracy + 0.30 × gap``."""
+    return " + ".join(f"{each.weight:.2f} × {each.metric.id}" for each in criteria if each.weight)
 
 
 def derived_pass_mark(*criteria: Criterion) -> float:
