@@ -31,9 +31,9 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.benchmarks import METRICS
 from sidejudge.scoring.verdict.consistency import MAX_RUNS, consistency_of
 from sidejudge.scoring.verdict.verdict import State, reach_verdict
+from tests.scoring.rubrics.made import AT, judge
 
 RUBRIC = RUBRICS["benchmarks"]
-AT = "2026-01-01T00:00:00Z"
 CALL = "Customer: I was charged twice for my order.\nAgent: I see the duplicate charge of $49 and refund it."
 VOUCHER = "Agent saw the duplicate charge of $49. Agent offered a $20 voucher."
 IDS = [
@@ -47,17 +47,6 @@ LETTERS = [f"Fact {word} holds here." for word in WORDS]
 
 def case(output="It was refunded.", expected="It was refunded.", **more):
     return Case(case_id="c", model_output=output, expected_outcome=expected, **{"transcript": CALL, **more})
-
-
-def judge(**answers):
-    """An answerer by the question's name; a function answers from the question, anything else as it is."""
-
-    def answer(_case, question):
-        given = answers.get(type(question).__name__, NoAnswer("not asked"))
-        given = given(question) if callable(given) else given
-        return given if isinstance(given, NoAnswer) else Answer(value=given, method=Method.JUDGE)
-
-    return answer
 
 
 def result(metric, about, answer=nobody):

@@ -175,20 +175,23 @@ def test_eight_decimals_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    ("rubric", "metric", "value"),
+    ("rubric", "metric", "value", "at_its_bound"),
     [
-        ("qa", "response_structure_compliance", 0.0),
-        ("entity", "fabricated_entity_count", 3),
-        ("text", "missing_sentiment_labels", 3),
-        ("text", "call_intent_match", 0.0),
-        ("text", "fabrication_free_rate", 0.969),
-        ("translation", "domain_term_preservation_rate", 0.899),
-        ("translation", "critical_fact_preservation_rate", 0.969),
+        ("qa", "response_structure_compliance", 0.0, 1.0),
+        ("entity", "fabricated_entity_count", 3, 2),
+        ("text", "response_structure_compliance", 0.0, 1.0),
+        ("text", "missing_sentiment_labels", 3, 2),
+        ("text", "call_intent_match", 0.0, 0.5),
+        ("text", "fabrication_free_rate", 0.9699, 1 - 0.03),
+        ("translation", "domain_term_preservation_rate", 0.899, 0.9),
+        ("translation", "critical_fact_preservation_rate", 0.969, 0.97),
     ],
 )
-def test_a_blocker_that_the_formula_names_leaves_no_number(rubric, metric, value):
+def test_a_blocker_that_the_formula_names_leaves_no_number(rubric, metric, value, at_its_bound):
     found = scored_as(rubric, **{metric: value})
     assert (found.state, found.composite, found.passed) == (State.INVALID, None, False)
+    assert (found.blockers, found.rating) == ((metric,), "blocker")
+    assert (scored_as(rubric, **{metric: at_its_bound}).state) is State.VALID
 
 
 @pytest.mark.parametrize(
@@ -201,7 +204,7 @@ def test_a_blocker_that_only_its_table_names_leaves_the_number_standing(rubric, 
     assert found.composite > found.pass_mark
 
 
-@pytest.mark.parametrize("value", [0.90, 0.95, 0.969])
+@pytest.mark.parametrize("value", [0.5, 0.90, 0.95, 0.969])
 def test_where_bands_overlap_with_the_blocker_the_blocker_wins(value):
     found = scored_as("translation", critical_fact_preservation_rate=value)
     line = next(s for s in found.scores if s.metric == "critical_fact_preservation_rate")
@@ -211,10 +214,42 @@ def test_where_bands_overlap_with_the_blocker_the_blocker_wins(value):
 # -- 5. missing parts
 
 
-def test_with_everything_scored_coverage_is_one_and_the_formula_stands():
-    found = scored_as("qa", question_score_accuracy=0.93, score_gap_accuracy=0.73, evidence_backed_reasoning=0.85)
-    assert (found.coverage, found.state) == (1.0, State.VALID)
-    assert found.composite == pytest.approx(0.882)
+@pytest.mark.parametrize(
+    ("rubric", "values", "composite"),
+    [
+        (
+            "qa",
+            {"question_score_accuracy": 0.93, "score_gap_accuracy": 0.73, "evidence_backed_reasoning": 0.85},
+            0.882,
+        ),
+        # The seed prints 0.915: it adds parts that it rounded before.
+        ("entity", {"keyword_f1": 0.91, "topic_f1": 0.85}, 0.9142),
+        (
+            "text",
+            {
+                "sentiment_accuracy": 0.85, "sentiment_macro_f1": 0.80, "missing_sentiment_labels": 1,
+                "call_intent_match": 0.5, "highlight_recall_rate": 0.80, "highlight_correctness_rate": 0.90,
+                "required_field_presence_rate": 0.85, "fabrication_free_rate": 0.985,
+            },
+            0.30 * 0.830 + 0.50 * 0.7855 + 0.20,  # which the seed prints as 0.842
+        ),
+        (
+            "translation",
+            {
+                "translation_completeness_rate": 0.97, "sentence_meaning_accuracy": 0.84,
+                "target_language_fluency": 0.80, "domain_term_preservation_rate": 0.92,
+                "proper_noun_preservation_rate": 0.95, "critical_fact_preservation_rate": 0.98,
+            },
+            0.897,
+        ),
+    ],
+    ids=["qa", "entity", "text", "translation"],
+)  # fmt: skip
+def test_with_everything_scored_coverage_is_one_and_the_seeds_worked_example_comes_out(rubric, values, composite):
+    found = scored_as(rubric, **values)
+    assert (found.coverage, found.state, found.passed) == (1.0, State.VALID, True)
+    assert found.composite == pytest.approx(composite, abs=5e-4 if rubric == "translation" else 1e-12)
+    assert found.rating == "acceptable"
 
 
 def test_at_nine_tenths_the_weights_are_renormalised_and_the_verdict_is_partial():

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from sidejudge.scoring.case.case import Case, Utterance
-from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.kinds import SameEntity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.result import Method, Scored
-from sidejudge.scoring.rubrics import RUBRICS, entity
-from sidejudge.scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import entity
+from sidejudge.scoring.verdict.verdict import State
+from tests.scoring.rubrics.made import Made
 
-RUBRIC = RUBRICS["entity"]
-AT = "2026-01-01T00:00:00Z"
+MADE = Made("entity")
+verdict, line, result, value = MADE.verdict, MADE.line, MADE.result, MADE.value
 CALL = "Agent: hello. Customer: I want a refund, please cancel my account. Billing was wrong."
 
 
@@ -26,16 +26,6 @@ def output(keywords=(), topics=(), valid=()):
 
 def case(found, expected, **more):
     return Case(case_id="c", model_output=found, expected_outcome=expected, **{"transcript": CALL, **more})
-
-
-def result(metric, about):
-    measured = score(about, RUBRIC, created_at=AT)
-    return next(s for s in measured.scores if s.metric == metric).result
-
-
-def value(metric, about):
-    found = result(metric, about)
-    return found.value if isinstance(found, Scored) else found.status
 
 
 def test_keywords_of_the_seeds_example_score_two_thirds():
@@ -55,29 +45,10 @@ def test_an_entity_outside_the_configured_list_halves_adherence_and_disqualifies
         output(["refund", "loan"]), output(["refund", "loan"]), config={"keywords": ["refund", "account", "billing"]}
     )
     assert value("configured_entity_compliance", about) == 0.5
-    found = score(about, RUBRIC, created_at=AT)
+    found = verdict(about)
     assert found.state is State.DISQUALIFIED
     assert found.composite == pytest.approx(0.47 + 0.29 + 0.12)
     assert found.passed is False
-
-
-def test_the_worked_example_of_the_seed():
-    values = dict.fromkeys((c.metric.id for c in RUBRIC.criteria), 1.0) | {
-        "keyword_f1": 0.91,
-        "topic_f1": 0.85,
-        "configured_entity_compliance": 1.0,
-        "fabricated_entity_count": 0,
-    }
-    found = reach_verdict(
-        RUBRIC, case({}, {}), {name: Scored(value=number) for name, number in values.items()}, created_at=AT
-    )
-    # The seed prints 0.915: it adds parts that it rounded before.
-    assert found.composite == 0.9142
-    assert found.passed is True
-
-
-def test_the_pass_mark_is_derived_from_the_acceptable_bands():
-    assert RUBRIC.pass_mark == 0.8595
 
 
 def test_insurance_that_nobody_mentioned_is_fabricated():
@@ -108,7 +79,7 @@ def test_an_entity_is_counted_once_over_keywords_and_topics():
 )
 def test_more_than_two_fabricated_entities_leave_no_number(count, state, rating):
     about = case(output(["refund", *"xyz"[:count]]), output(["refund"], valid=["refund"]))
-    found = score(about, RUBRIC, created_at=AT)
+    found = verdict(about)
     assert found.state is state
     assert (found.composite is None) == (state is State.INVALID)
     assert next(s.rating for s in found.scores if s.metric == "fabricated_entity_count") == rating
@@ -117,17 +88,6 @@ def test_more_than_two_fabricated_entities_leave_no_number(count, state, rating)
 def test_text_is_compared_after_normalisation_and_duplicates_count_once():
     about = case(output(["Refund", "refund ", "४९"]), output(["REFUND", "49"]))
     assert value("keyword_f1", about) == 1
-
-
-def test_both_sides_empty_is_perfect_and_one_side_empty_is_zero():
-    for metric in ("keyword_precision", "keyword_recall", "keyword_f1"):
-        assert value(metric, case(output(), output())) == 1
-        assert value(metric, case(output(["a"]), output())) == 0
-        assert value(metric, case(output(), output(["a"]))) == 0
-
-
-def test_no_entity_detected_is_full_adherence():
-    assert value("configured_entity_compliance", case(output(), output(["a"], valid=["a"]))) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,13 +109,13 @@ def test_without_any_configured_list_adherence_is_unavailable_and_the_verdict_in
     expected = {"detected_keywords": ["a"], "detected_topics": []}
     about = case(dict(expected), expected)
     assert value("configured_entity_compliance", about) == "unavailable"
-    assert score(about, RUBRIC, created_at=AT).state is State.INCOMPLETE
+    assert verdict(about).state is State.INCOMPLETE
 
 
 def test_without_transcript_doubtful_entities_cannot_be_told_and_leave_a_mark():
     about = case(output(["a", "z"]), output(["a"], valid=["a", "z"]), transcript=None)
     assert value("fabricated_entity_count", about) == "unavailable"
-    found = score(about, RUBRIC, created_at=AT)
+    found = verdict(about)
     assert found.state is State.PARTIAL
     assert "fabricated_entity_count unavailable" in found.reason
 
@@ -179,11 +139,7 @@ def test_across_languages_the_rest_needs_embeddings():
         seen.append(requested)
         return Answer(value=(0,), method=Method.EMBEDDING) if isinstance(requested, SameEntity) else NoAnswer("no")
 
-    found = next(
-        s
-        for s in score(about, RUBRIC, answer=embeddings, created_at=AT).scores
-        if s.metric == "cross_language_match_rate"
-    )
+    found = line("cross_language_match_rate", about, embeddings)
     assert (found.result.value, found.result.method, found.rating) == (1.0, Method.EMBEDDING, "good")
     assert seen == [SameEntity(("refund",), ("रिफंड",))]
 
@@ -191,8 +147,8 @@ def test_across_languages_the_rest_needs_embeddings():
 @pytest.mark.parametrize("wrong", [(0, 0), (5, None), (None,), "ab", (True, None), (0.0, None)])
 def test_matches_that_are_not_one_to_one_are_an_error(wrong):
     about = case(output(["x", "y"]), output(["a", "b"]))
-    found = score(about, RUBRIC, answer=lambda *_: Answer(value=wrong, method=Method.EMBEDDING), created_at=AT)
-    assert next(s for s in found.scores if s.metric == "cross_language_match_rate").result.status == "error"
+    found = result("cross_language_match_rate", about, lambda *_: Answer(value=wrong, method=Method.EMBEDDING))
+    assert found.status == "error"
 
 
 NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=10)
@@ -221,7 +177,7 @@ def test_swapping_the_sides_swaps_precision_and_recall(found, expected):
 
 
 def test_items_that_are_no_strings_are_no_entities():
-    found = score(case(output([1, 2, None, {"x": 1}], [True]), output()), RUBRIC, created_at=AT)
+    found = verdict(case(output([1, 2, None, {"x": 1}], [True]), output()))
     assert (found.state, found.passed) == (State.INVALID, False)
     assert found.blockers == ("response_structure_compliance",)
     assert "$.detected_keywords[0]: number, expected string" in found.reason
@@ -229,14 +185,14 @@ def test_items_that_are_no_strings_are_no_entities():
 
 @pytest.mark.parametrize("expected", [output([1]), {**output(), "valid_entity_set": "loan"}, {"detected_keywords": []}])
 def test_a_reference_without_usable_lists_is_never_the_models_fault(expected):
-    found = score(case(output(["refund"]), expected), RUBRIC, created_at=AT)
+    found = verdict(case(output(["refund"]), expected))
     assert found.state is State.INCOMPLETE
     assert "response_structure_compliance unavailable: expected_outcome." in found.reason
 
 
 def test_entities_of_symbols_alone_are_looked_for_literally():
     symbols = ["💰", "🚗", "!!!", "€"]
-    found = score(case(output(symbols), output()), RUBRIC, created_at=AT)
+    found = verdict(case(output(symbols), output()))
     assert value("fabricated_entity_count", case(output(symbols), output())) == 4
     assert found.state is State.INVALID
     assert value("fabricated_entity_count", case(output(symbols), output(), transcript="5 € 🚗💰!!!")) == 0
@@ -259,11 +215,7 @@ def test_a_verdict_stays_small_whatever_the_entities():
     found = [f"{n}{'x' * 50_000}" for n in range(40)]
     other = [f"{n}{'y' * 50_000}" for n in range(40)]
     for about in (case(output(found, found), output(other, other, found)), case(output(found), output(other))):
-        assert len(str(score(about, RUBRIC, created_at=AT).to_json())) < 40_000
-    matched = score(
-        case(output(found), output(other)),
-        RUBRIC,
-        answer=lambda *_: Answer(value=tuple(range(40)), method=Method.EMBEDDING),
-        created_at=AT,
-    )
+        assert len(str(verdict(about).to_json())) < 40_000
+    about = case(output(found), output(other))
+    matched = verdict(about, lambda *_: Answer(value=tuple(range(40)), method=Method.EMBEDDING))
     assert len(str(matched.to_json())) < 40_000

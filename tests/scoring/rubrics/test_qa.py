@@ -7,15 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.evaluators.score import nobody
 from sidejudge.scoring.questions.kinds import BorneOut
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Failed, Method, Scored
 from sidejudge.scoring.rubrics import RUBRICS, qa
 from sidejudge.scoring.verdict.verdict import State, reach_verdict
+from tests.scoring.rubrics.made import AT, Made
 
 RUBRIC = RUBRICS["qa"]
-AT = "2026-01-01T00:00:00Z"
+MADE = Made("qa")
+verdict, line = MADE.verdict, MADE.line
 CALL = "[00:12] Agent: Good morning, how can I help?\n[01:23] Agent: I have verified your account."
 
 
@@ -32,46 +34,25 @@ def case(given, expected, **more):
     )
 
 
+ONE = case([question(1, 5)], [question(1, 5)])
+
+
 def value(metric, about):
     result = getattr(qa, metric).measure(about)
     return result.value if isinstance(result, Scored) else result.status
-
-
-def verdict(about, **more):
-    return score(about, RUBRIC, created_at=AT, **more)
 
 
 def test_eighteen_of_twenty_questions_is_exactly_acceptable():
     expected = [question(n, 5, kind="PASS_FAIL") for n in range(20)]
     given = [question(n, 0 if n < 2 else 5, kind="PASS_FAIL") for n in range(20)]
     assert value("question_score_accuracy", case(given, expected)) == 0.90
-    accuracy = next(s for s in verdict(case(given, expected)).scores if s.metric == "question_score_accuracy")
-    assert accuracy.rating == "acceptable"
+    assert line("question_score_accuracy", case(given, expected)).rating == "acceptable"
 
 
 def test_gaps_are_measured_on_each_questions_own_scale():
     expected = [question(1, 5), question(2, 2, most=2), question(3, 9, most=10)]
     given = [question(1, 4), question(2, 1, most=2), question(3, 8, most=10)]
     assert value("score_gap_accuracy", case(given, expected)) == pytest.approx(0.733, abs=5e-4)
-
-
-def test_the_worked_example_of_the_seed():
-    values = {
-        "question_score_accuracy": 0.93,
-        "score_gap_accuracy": 0.73,
-        "evidence_backed_reasoning": 0.85,
-        "response_structure_compliance": 1,
-        "compliance_false_pass_rate": 0,
-    }
-    found = reach_verdict(
-        RUBRIC, case([], []), {name: Scored(value=number) for name, number in values.items()}, created_at=AT
-    )
-    assert found.composite == pytest.approx(0.882, abs=1e-12)
-    assert (found.state, found.passed, found.rating) == (State.VALID, True, "acceptable")
-
-
-def test_the_pass_mark_is_derived_from_the_acceptable_bands():
-    assert RUBRIC.pass_mark == 0.87
 
 
 @pytest.mark.parametrize(
@@ -161,8 +142,7 @@ def test_the_seeds_example_of_a_reason_counts_twice_and_praise_not_at_all():
     about = case(
         [question(1, 5, reason=good), question(2, 5, reason="Agent was polite")], [question(1, 5), question(2, 5)]
     )
-    found = verdict(about)
-    reasoning = next(s for s in found.scores if s.metric == "evidence_backed_reasoning").result
+    reasoning = line("evidence_backed_reasoning", about).result
     assert reasoning.value == 0.5
     assert reasoning.method is Method.LEXICAL
     assert reasoning.details["without_evidence"] == ["Q2"]
@@ -172,14 +152,13 @@ def test_a_reason_without_evidence_is_not_factual_either():
     def odd(_case, requested):
         return Answer(value=isinstance(requested, BorneOut), method=Method.JUDGE)
 
-    found = verdict(case([question(1, 5)], [question(1, 5)]), answer=odd)
-    assert next(s for s in found.scores if s.metric == "evidence_backed_reasoning").result.value == 0
+    assert line("evidence_backed_reasoning", ONE, odd).result.value == 0
 
 
 @pytest.mark.parametrize("reason", ["", "   "])
 def test_no_reasons_at_all_is_zero(reason):
-    found = verdict(case([question(1, 5, reason=reason)], [question(1, 5)]))
-    assert next(s for s in found.scores if s.metric == "evidence_backed_reasoning").result.value == 0
+    about = case([question(1, 5, reason=reason)], [question(1, 5)])
+    assert line("evidence_backed_reasoning", about).result.value == 0
 
 
 def test_without_a_transcript_reasons_cannot_be_told_and_the_verdict_is_partial():
@@ -195,16 +174,14 @@ def test_without_a_transcript_reasons_cannot_be_told_and_the_verdict_is_partial(
 
 @pytest.mark.parametrize(("failed", "status"), [(True, "error"), (False, "unavailable")])
 def test_a_question_that_nobody_answered_leaves_the_metric_without_a_value(failed, status):
-    found = verdict(case([question(1, 5)], [question(1, 5)]), answer=lambda *_: NoAnswer("timeout", failed=failed))
-    assert next(s for s in found.scores if s.metric == "evidence_backed_reasoning").result.status == status
+    found = line("evidence_backed_reasoning", ONE, lambda *_: NoAnswer("timeout", failed=failed))
+    assert found.result.status == status
 
 
 @pytest.mark.parametrize("wrong", ["yes", 1, None])
 def test_an_answer_that_is_neither_yes_nor_no_is_an_error(wrong):
-    found = verdict(
-        case([question(1, 5)], [question(1, 5)]), answer=lambda *_: Answer(value=wrong, method=Method.JUDGE)
-    )
-    assert next(s for s in found.scores if s.metric == "evidence_backed_reasoning").result.status == "error"
+    found = line("evidence_backed_reasoning", ONE, lambda *_: Answer(value=wrong, method=Method.JUDGE))
+    assert found.result.status == "error"
 
 
 @pytest.mark.parametrize("broken", ["no JSON", {"questions": [{"question_id": "Q1"}]}, None, []])

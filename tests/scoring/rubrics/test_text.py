@@ -12,15 +12,17 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
-from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.evaluators.score import nobody
 from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Judgement, Method, Scored
 from sidejudge.scoring.rubrics import RUBRICS, text
 from sidejudge.scoring.verdict.verdict import State, reach_verdict
+from tests.scoring.rubrics.made import AT, Made, judge
 
 RUBRIC = RUBRICS["text"]
-AT = "2026-01-01T00:00:00Z"
+MADE = Made("text")
+verdict, line, result, value = MADE.verdict, MADE.line, MADE.result, MADE.value
 CLASSES = ("positive", "neutral", "negative")
 CALL = "Customer: I was charged twice, this is Priya Sharma.\nAgent: I see the duplicate charge of $49 and refund it."
 REFERENCE = {
@@ -65,34 +67,6 @@ def summarised(found, expected, **more):
     return case(output(**found), output(**expected), **more)
 
 
-def verdict(about, **more):
-    return score(about, RUBRIC, created_at=AT, **more)
-
-
-def line(metric, about, **more):
-    return next(s for s in verdict(about, **more).scores if s.metric == metric)
-
-
-def result(metric, about, **more):
-    return line(metric, about, **more).result
-
-
-def value(metric, about, **more):
-    found = result(metric, about, **more)
-    return found.value if isinstance(found, Scored) else found.status
-
-
-def judge(**answers):
-    """An answerer by the question's name; a function answers from the question, anything else as it is."""
-
-    def answer(_case, question):
-        given = answers.get(type(question).__name__, NoAnswer("not asked"))
-        given = given(question) if callable(given) else given
-        return given if isinstance(given, NoAnswer) else Answer(value=given, method=Method.JUDGE)
-
-    return answer
-
-
 def all_one():
     return dict.fromkeys((c.metric.id for c in RUBRIC.criteria), Scored(value=1.0)) | {
         "missing_sentiment_labels": Scored(value=0)
@@ -100,28 +74,6 @@ def all_one():
 
 
 # -- the whole
-
-
-WORKED = {
-    "sentiment_accuracy": 0.85,
-    "sentiment_macro_f1": 0.80,
-    "missing_sentiment_labels": 1,
-    "call_intent_match": 0.5,
-    "highlight_recall_rate": 0.80,
-    "highlight_correctness_rate": 0.90,
-    "required_field_presence_rate": 0.85,
-    "fabrication_free_rate": 0.985,
-    "dominant_emotion_correctness": 1.0,
-}
-
-
-def test_the_worked_example_of_the_seed():
-    results = all_one() | {name: Scored(value=number) for name, number in WORKED.items()}
-    found = reach_verdict(RUBRIC, case(REFERENCE), results, created_at=AT)
-    assert found.composite == pytest.approx(0.842, abs=5e-4)
-    # To the last digit: the seed adds parts that it rounded before.
-    assert found.composite == pytest.approx(0.30 * 0.830 + 0.50 * 0.7855 + 0.20, abs=1e-12)
-    assert (found.state, found.passed, found.rating) == (State.VALID, True, "acceptable")
 
 
 def a_case_like_the_worked_example():
@@ -172,10 +124,6 @@ def test_the_sentiment_sub_score_weighs_accuracy_and_macro_f1():
     assert value("sentiment_score", about) == pytest.approx(0.75 * 0.60 + (60 / 70 / 3) * 0.40)
 
 
-def test_the_pass_mark_is_derived_from_the_acceptable_bands():
-    assert RUBRIC.pass_mark == 0.8085
-
-
 def test_the_weights_are_the_seeds_nested_ones():
     weights = {c.metric.id: c.weight for c in RUBRIC.criteria}
     assert weights["sentiment_accuracy"] + weights["sentiment_macro_f1"] == pytest.approx(0.30)
@@ -191,27 +139,6 @@ def test_a_perfect_output_is_one_and_needs_nobodys_opinion(transcript):
     found = verdict(case(copy.deepcopy(REFERENCE), transcript=transcript), answer=nobody)
     assert (found.composite, found.state, found.passed, found.rating) == (1.0, State.VALID, True, "good")
     assert {s.result.method for s in found.scores} == {Method.EXACT}
-
-
-@pytest.mark.parametrize(
-    ("metric", "number", "state"),
-    [
-        ("call_intent_match", 0.0, State.INVALID),
-        ("call_intent_match", 0.5, State.VALID),
-        ("missing_sentiment_labels", 3, State.INVALID),
-        ("missing_sentiment_labels", 2, State.VALID),
-        ("fabrication_free_rate", 0.9699, State.INVALID),
-        ("fabrication_free_rate", 1 - 0.03, State.VALID),
-        ("response_structure_compliance", 0.0, State.INVALID),
-        ("dominant_emotion_correctness", 0.0, State.VALID),
-    ],
-)
-def test_each_blocker_makes_the_composite_invalid_beyond_its_bound_and_not_at_it(metric, number, state):
-    found = reach_verdict(RUBRIC, case(REFERENCE), all_one() | {metric: Scored(value=number)}, created_at=AT)
-    assert found.state is state
-    assert found.blockers == ((metric,) if state is State.INVALID else ())
-    if state is State.INVALID:
-        assert (found.composite, found.passed, found.rating) == (None, False, "blocker")
 
 
 @pytest.mark.parametrize(
@@ -313,11 +240,6 @@ def test_a_label_of_no_class_is_wrong_and_not_missing():
 def test_a_sentence_without_an_item_is_missing_and_wrong():
     about = labelled(["positive"], ["positive", "negative"])
     assert (value("sentiment_accuracy", about), value("missing_sentiment_labels", about)) == (0.5, 1)
-
-
-def test_a_class_that_neither_side_has_counts_one_and_one_that_only_one_has_counts_nought():
-    assert value("sentiment_macro_f1", labelled(["neutral"], ["neutral"])) == 1.0
-    assert value("sentiment_macro_f1", labelled(["positive"], ["neutral"])) == pytest.approx(1 / 3)
 
 
 def test_labels_are_compared_as_texts_are():
@@ -741,13 +663,14 @@ def test_a_metric_and_its_sub_score_carry_the_judgements_of_every_round():
     assert found.method is Method.JUDGE
 
 
-@given(
-    st.sampled_from((0.5, 1.0)), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2), st.sampled_from(sorted(WORKED))
-)
+RATIOS = [c.metric.id for c in RUBRIC.criteria if c.weight and c.metric.id not in (
+    "call_intent_match", "dominant_emotion_correctness",
+)]  # fmt: skip
+
+
+@given(st.sampled_from((0.5, 1.0)), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2), st.sampled_from(RATIOS))
 def test_a_better_part_never_lowers_the_composite_and_a_blocked_one_never_passes(intent, low, high, missing, which):
     low, high = sorted((low, high))
-    if which in ("call_intent_match", "missing_sentiment_labels", "dominant_emotion_correctness"):
-        return
     base = all_one() | {"call_intent_match": Scored(value=intent), "missing_sentiment_labels": Scored(value=missing)}
     worse, better = (
         reach_verdict(RUBRIC, case(REFERENCE), base | {which: Scored(value=v)}, created_at=AT) for v in (low, high)
