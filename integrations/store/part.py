@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from .connection import queries
 
@@ -55,6 +55,13 @@ class Part:
     async def _do_each(self, name: str, rows: Sequence[Sequence[object] | Mapping[str, object]]) -> None:
         """Run it for each of these rows, in one transaction."""
         await self._write(lambda connection: connection.executemany(self._sql[name], rows) and None)
+
+
+class TextsByName(Protocol):
+    """Texts by name that outlive the process."""
+
+    def all(self) -> dict[str, str]: ...
+    async def change(self, values: Mapping[str, str | None], /) -> None: ...
 
 
 class KeyValueTable(Part):

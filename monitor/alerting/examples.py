@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Rights, outline, shown_name
@@ -31,17 +33,7 @@ _LATE_NS = 60 * 10**9
 """A verdict is committed a little after the look that it is part of was due."""
 
 
-class Failures(Protocol):
-    """The part of the store that is read."""
-
-    @property
-    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
-
-    def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
-        """Verdicts with what they may be compared by. Raises ``StoreError``."""
-
-
-def illustrated(store: Failures, event: AlertEvent, since_ns: int) -> AlertEvent:
+def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
     """The event with the worst of the latest failures that its labels speak of, the worst first, and the main failure.
 
     Without a rubric in the labels there are none. A verdict without a composite (invalid, disqualified) is worse than
@@ -64,7 +56,14 @@ def illustrated(store: Failures, event: AlertEvent, since_ns: int) -> AlertEvent
     )
 
 
-def _of_slice(store: Failures, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
+def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, window_ns: int) -> AlertEvent:
+    """The event as ``illustrated`` has it, where it says that an alert fires whose condition has examples."""
+    if not condition.examples or event.transition is not AlertTransition.FIRING:
+        return event
+    return illustrated(store, event, min(event.since_ns, event.at_ns) - window_ns)
+
+
+def _of_slice(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
     """The traces of the part of the traffic that the event is about; none where that cannot be read."""
     wanted = ComparedFilter(
         since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
@@ -76,7 +75,7 @@ def _of_slice(store: Failures, event: AlertEvent, about: Mapping[str, str], sinc
     return {each.trace_id for each in found if each.slices.get(about["slice"]) == about["value"]}
 
 
-def _explained(store: Failures, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:
+def _explained(store: Store, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:
     """How many failed before, and of which version, tenant or name those are that fail now; None where unknown."""
     wanted = ComparedFilter(
         since_ns=began_ns - _DAY_NS, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
@@ -95,7 +94,7 @@ def _explained(store: Failures, event: AlertEvent, about: Mapping[str, str], beg
     return None if known is None else _caused(store, known, about)
 
 
-def _caused(store: Failures, known: Explanation, about: Mapping[str, str]) -> Explanation:
+def _caused(store: Store, known: Explanation, about: Mapping[str, str]) -> Explanation:
     """The explanation with the tools and the failure groups that have a good part in the failures."""
     began_ns = known.since_ns
     found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=began_ns - _DAY_NS, limit=_CAUSES_IN)

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT, Vector
 from sidejudge.scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
-from sidejudge.scoring.verdict.documents import VerdictDocument
 
 log = logging.getLogger("sidejudge.failures")
 
@@ -25,13 +25,6 @@ REFRESH_S: Final = 300.0
 FindVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]
 
 
-class FailingVerdicts(Protocol):
-    """The part of the store that is read."""
-
-    @property
-    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
-
-
 @dataclass(slots=True)
 class FailureGroups:
     """Groups failures. ``vectors`` gives those of texts, none for a text that it cannot embed; None: no embeddings.
@@ -39,30 +32,33 @@ class FailureGroups:
     ``latest`` are the groups of the last day as they were counted last, of all services.
     """
 
-    store: FailingVerdicts
+    store: Store
     clock_ns: Callable[[], int]
     vectors: FindVectors | None = None
     latest: tuple[FailureGroup, ...] = ()
     _counted_ns: int | None = None
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def over(self, span_ns: int, **where: str | None) -> tuple[FailureGroup, ...]:
+    async def over(
+        self, span_ns: int, *, rubric: str | None = None, service: str | None = None, environment: str | None = None
+    ) -> tuple[FailureGroup, ...]:
         """The groups of a time that ends now, the largest first. Raises ``StoreError``.
 
-        Args:
-            span_ns: its length; as long a time before it is counted as ``before``.
-            where: ``rubric``, ``service`` and ``environment``, as in a query for verdicts.
+        As long a time before it is counted as ``before``.
         """
         now_ns = self.clock_ns()
         found = await asyncio.to_thread(
-            lambda: self.store.verdicts(passed="false", since_ns=now_ns - 2 * span_ns, limit=MOST, **where)
-        )
+            lambda: self.store.verdicts(
+                passed="false", since_ns=now_ns - 2 * span_ns, limit=MOST, rubric=rubric, service=service,
+                environment=environment,
+            )
+        )  # fmt: skip
         same: dict[Subject, str] = {}
         if self.vectors is not None:
-            for (rubric, metric), texts in (await asyncio.to_thread(reasons, found)).items():
+            for (of, metric), texts in (await asyncio.to_thread(reasons, found)).items():
                 vectors = await self.vectors(texts)
                 leaders = await asyncio.to_thread(alike, texts, vectors, SAME_STATEMENT)
-                same |= {(rubric, metric, text): leader for text, leader in leaders.items()}
+                same |= {(of, metric, text): leader for text, leader in leaders.items()}
         return await asyncio.to_thread(failure_groups, found, now_ns - span_ns, same)
 
     async def recent(self) -> tuple[FailureGroup, ...]:

@@ -12,10 +12,11 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
+from sidejudge.integrations.store.part import TextsByName
+from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
-from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed
 from sidejudge.scoring.statistics.descriptive import p95
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
@@ -23,7 +24,7 @@ from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.snapshots import JudgeSnapshot
 
 from .details import WatchedWindow, details
-from .examples import Failures, illustrated
+from .examples import illustrated_firing
 from .watch import Watch
 from .windows import Windows
 
@@ -37,13 +38,6 @@ _MOST_LAGS = 5_000
 _EVENT = "event/"
 
 
-class AlertMemory(Protocol):
-    """Texts by name that outlive the process."""
-
-    def all(self) -> dict[str, str]: ...
-    async def change(self, values: Mapping[str, str | None], /) -> None: ...
-
-
 class EvaluationSchedule:
     """Looks at the watch, with what the ``monitor`` knows of itself at a time, in ns."""
 
@@ -53,8 +47,8 @@ class EvaluationSchedule:
         watch: Watch,
         windows: Windows,
         watched: Mapping[str, WatchedWindow],
-        memory: AlertMemory,
-        store: Failures,
+        memory: TextsByName,
+        store: Store,
         spool_bytes: Callable[[], int],
         judge: Callable[[], JudgeSnapshot | None],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
@@ -159,7 +153,4 @@ class EvaluationSchedule:
 
     def _illustrated(self, event: AlertEvent) -> AlertEvent:
         condition = next(each for each in self._watch.conditions if each.id == event.condition)
-        if not condition.examples or event.transition is not AlertTransition.FIRING:
-            return event
-        since_ns = min(event.since_ns, event.at_ns) - self._windows.window_ns
-        return illustrated(self._store, event, since_ns)
+        return illustrated_firing(self._store, condition, event, self._windows.window_ns)

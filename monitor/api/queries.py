@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from itertools import islice
-from typing import Protocol
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
 from sidejudge.dashboards.pages.service_page import ServicePage
 from sidejudge.dashboards.pages.trace_page import TracePage
-from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
@@ -35,7 +33,8 @@ from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembler import Assembler
-from sidejudge.monitor.ingest.intake import Intake, IntakeCounts
+from sidejudge.monitor.ingest.intake import Intake
+from sidejudge.monitor.ingest.listeners import Listeners
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.upstream_trust import WHY
 from sidejudge.monitor.peers.joining import Joining
@@ -63,7 +62,7 @@ from .report import (
     ComparedReport,
     MonitorReport,
     Position,
-    ReloadOutcome,
+    ReloadResult,
     TraceList,
     TracePosition,
     TraceQuery,
@@ -93,13 +92,6 @@ _OF_A_SERVICE = 1_500
 """Verdicts that the page of a service is made from at most, the latest."""
 
 
-class Counting(Protocol):
-    """The counters of the listeners: received and forwarded requests."""
-
-    def receiving(self, counts: IntakeCounts, /) -> Receiving: ...
-    def forwarding(self) -> Forwarding | None: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class MonitorQueries:
     """One monitor, looked at from outside.
@@ -116,7 +108,7 @@ class MonitorQueries:
     assembler: Assembler
     outcomes: TraceOutcomes
     intake: Intake
-    listeners: Counting
+    listeners: Listeners
     pipeline: Pipeline
     windows: Windows
     watch: StatusSource
@@ -145,7 +137,7 @@ class MonitorQueries:
     is_ready: bool = False
     started_ns: int = 0
     rubrics: Sequence[str] = ()
-    reload: Callable[[], Awaitable[ReloadOutcome]] | None = None
+    reload: Callable[[], Awaitable[ReloadResult]] | None = None
     _details: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)
     _compared: ComparedSource = field(init=False)

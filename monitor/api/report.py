@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.store.verdict_search import VerdictFilter
@@ -179,14 +179,18 @@ class TraceList:
     next: TracePosition | None = None
 
 
-class ReloadOutcome(Protocol):
-    """What came of reading the configuration again."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadResult:
+    """What came of reading the configuration again.
 
-    @property
-    def mistakes(self) -> Sequence[str]:
-        """Why nothing changed; empty where it is in force."""
-        ...
+    ``mistakes``: why nothing changed; ``changed``: rubrics with another version, new and gone ones; ``restart``:
+    sections that differ and are not in force before a restart.
+    """
 
-    def to_json(self) -> Mapping[str, object]:
-        """The whole, for the answer."""
-        ...
+    mistakes: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """For an answer of the API and the log."""
+        return {"changed": list(self.changed), "needs_restart": list(self.restart), "mistakes": list(self.mistakes)}

@@ -38,7 +38,7 @@ from .params import (
     unknown_trace,
 )
 from .readers import Readers
-from .report import Passed, Position, ReloadOutcome, TracePosition, TraceQuery, VerdictQuery
+from .report import Passed, Position, ReloadResult, TracePosition, TraceQuery, VerdictQuery
 from .reported_route import ReportedQueries, add_reported
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult, accepts_gzip, compressed
@@ -64,7 +64,7 @@ class _Protobuf(Response):
 class MonitorView(PagesView, ComparedView, FleetQueries, ReportedQueries, Protocol):
     """The queries of the API. They run on the event loop; only the store may make them wait."""
 
-    reload: Callable[[], Awaitable[ReloadOutcome]] | None
+    reload: Callable[[], Awaitable[ReloadResult]] | None
 
     def live(self) -> bool:
         """Whether the process works; when not, it should be restarted."""

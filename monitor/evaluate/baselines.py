@@ -12,8 +12,9 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
+from sidejudge.integrations.store.part import TextsByName
 from sidejudge.scoring.case.case import Usual
 from sidejudge.scoring.metrics.run_effort import UNITS
 from sidejudge.scoring.statistics.descriptive import outer_fence
@@ -34,13 +35,6 @@ _STEP: Final = 8
 _NAME_LENGTH: Final = 200
 EFFORT: Final = "effort"
 """Key of a run's effort in the details of a result."""
-
-
-class Memory(Protocol):
-    """Texts by name that survive a restart."""
-
-    def all(self) -> dict[str, str]: ...
-    async def change(self, values: Mapping[str, str | None]) -> None: ...
 
 
 class _Service:
@@ -73,7 +67,7 @@ class _Service:
 class Baselines:
     """What is usual, by service and environment. ``committed`` is a listener of the commit."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: TextsByName) -> None:
         self._memory = memory
         self._services: dict[tuple[str | None, str | None], _Service] = {}
         self._gone: set[tuple[str | None, str | None]] = set()

@@ -94,7 +94,7 @@ class Monitor(MonitorParts):
     ) -> None:
         super().__init__(config, clock_ns=clock_ns, at_rest=at_rest)
         # Its own patience of a second leaves out looks while the machine is busy, which is when they matter.
-        self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None})
+        self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True})
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
         self._warming: asyncio.Task[None] | None = None
@@ -142,18 +142,15 @@ class Monitor(MonitorParts):
         self._warming = asyncio.create_task(self.backends.warm()) if self.backends.others else None
         if self.annotating:
             self.annotating.start()
-        self._scheduler.add_job(self.retention.purge, "interval", minutes=1, coalesce=True, max_instances=1)
-        self._scheduler.add_job(self._remember_baselines, "interval", minutes=1, coalesce=True, max_instances=1)
-        self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30, coalesce=True, max_instances=1)
-        every_s = self.config.alerts.look.seconds
-        self._scheduler.add_job(self._watch_alerts, "interval", seconds=every_s, coalesce=True, max_instances=1)
-        self._scheduler.add_job(
-            self.notifications.tick, "interval", seconds=NOTIFY_TICK_S, coalesce=True, max_instances=1
-        )
+        for work, seconds in (
+            (self.retention.purge, 60.0), (self._remember_baselines, 60.0), (self.traffic.log_news, 30.0),
+            (self._watch_alerts, self.config.alerts.look.seconds), (self.notifications.tick, NOTIFY_TICK_S),
+            (self.retention.relieve, 2.0),
+        ):  # fmt: skip
+            self._scheduler.add_job(work, "interval", seconds=seconds)
         await self.notifications.start()
         await self._watch_alerts()
         await self.notifications.tick()
-        self._scheduler.add_job(self.retention.relieve, "interval", seconds=2, coalesce=True, max_instances=1)
         self._repeat_all()
         self._scheduler.start()
         if self.fleet is not None:
@@ -196,8 +193,7 @@ class Monitor(MonitorParts):
         """At once, and then regularly; a round that takes longer has the next ones left out."""
         self._repeated.append(Periodic(work))
         self._scheduler.add_job(
-            self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
-            next_run_time=datetime.now(UTC),
+            self._repeated[-1].run, "interval", seconds=every_s, max_instances=2, next_run_time=datetime.now(UTC)
         )  # fmt: skip
 
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
@@ -262,18 +258,22 @@ class Monitor(MonitorParts):
                 await self.peers.left()
 
     def begin_drain(self) -> None:
+        """Report that this process is not ready any more, and close what is open from now on."""
         self.view.is_ready = False
         self.judging.draining = True
         self.judging.hands_over = self.config.drain is not None and self.config.drain.to is not None
         self.pipeline.judge_queue.progress.set()
 
     def requests(self) -> int:
+        """How many requests have come since the start."""
         return self.intake.counts.requests
 
     def refuse(self) -> None:
+        """Take in no further request."""
         self.receiver.accepting = False
 
     def unfinished(self) -> int:
+        """Traces and conversations that are open, wait or are being judged, but for torn ones that are handed over."""
         queue = self.pipeline.judge_queue
         sessions = self.sessions.open_sessions if self.sessions is not None else 0
         waiting = self._waiting() + queue.under_way + queue.waiting + len(queue.results)
@@ -288,14 +288,17 @@ class Monitor(MonitorParts):
         return self.peers.joining.waiting if self.peers is not None else 0
 
     def undelivered(self) -> int:
+        """Scores, verdicts and notices that wait for their destinations."""
         return self.sinks.undelivered() + sum(each.waiting for each in self.notifications.exports())
 
     async def report(self) -> None:
+        """Look at statuses and alerts once more, and queue their notices."""
         await self._watch_alerts()
         await self.notifications.tick()
         await self.notifications.end()
 
     async def stop_judging(self) -> None:
+        """Judge nothing more; what was reached is committed."""
         if not await self.judging.stop():
             return
         try:
@@ -304,6 +307,7 @@ class Monitor(MonitorParts):
             log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
 
     async def hand_over(self, until_s: float) -> int:
+        """Pass on what is not judged until this time of the loop, in s; return how many traces that were."""
         section = self.config.drain
         if section is None or section.to is None:
             return 0

@@ -9,44 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from sidejudge.monitor.config.fleet import DrainSection
+
+if TYPE_CHECKING:
+    from .app import Monitor
 
 _STEP_S: Final = 0.05
 _HANDOVER_S: Final = 5.0
 """How much of the timeout is kept for handing over, at most; a quarter of a short one."""
-
-
-class Drainable(Protocol):
-    """The parts of a running monitor that a drain moves."""
-
-    def begin_drain(self) -> None:
-        """Report that this process is not ready any more, and close what is open from now on."""
-
-    def requests(self) -> int:
-        """How many requests have come since the start."""
-
-    def refuse(self) -> None:
-        """Take in no further request."""
-
-    def unfinished(self) -> int:
-        """Traces and conversations that are open, wait or are being judged, but for torn ones that are handed over."""
-
-    def torn(self) -> int:
-        """Open traces that lack spans, which may come to the monitor that takes them over."""
-
-    def undelivered(self) -> int:
-        """Scores, verdicts and notices that wait for their destinations."""
-
-    async def report(self) -> None:
-        """Look at statuses and alerts once more, and queue their notices."""
-
-    async def stop_judging(self) -> None:
-        """Judge nothing more; what was reached is committed."""
-
-    async def hand_over(self, until_s: float) -> int:
-        """Pass on what is not judged until this time of the loop, in s; return how many traces that were."""
 
 
 @dataclass(slots=True)
@@ -59,7 +31,7 @@ class DrainResult:
 class Drain:
     """One drain. ``hurry`` ends it at once: somebody has asked a second time."""
 
-    def __init__(self, monitor: Drainable, section: DrainSection, hurry: asyncio.Event) -> None:
+    def __init__(self, monitor: Monitor, section: DrainSection, hurry: asyncio.Event) -> None:
         self._monitor, self._section, self._hurry = monitor, section, hurry
         self._now = asyncio.get_running_loop().time
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.api.report import ReloadResult
 from sidejudge.monitor.config import Config, ConfigError, Loaded
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.scoring.status.snapshots import PromptSnapshot
 from sidejudge.scoring.trace.span import Json
-from sidejudge.scoring.verdict.rubric import Rubric
+
+if TYPE_CHECKING:
+    from .app import Monitor
 
 log = logging.getLogger("sidejudge.reload")
 
@@ -30,43 +32,8 @@ RELOADED: Final = ("routes", "default_rubrics", "rubrics", "rubric_files", "scen
 """Sections that are put into force; all others need a restart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReloadResult:
-    """What came of reading the configuration again.
-
-    ``mistakes``: why nothing changed; ``changed``: rubrics with another version, new and gone ones; ``restart``:
-    sections that differ and are not in force before a restart.
-    """
-
-    mistakes: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    restart: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """For an answer of the API and the log."""
-        return {"changed": list(self.changed), "needs_restart": list(self.restart), "mistakes": list(self.mistakes)}
-
-
-class Reloadable(Protocol):
-    """The parts of a running monitor that a reload changes."""
-
-    @property
-    def config(self) -> Config: ...
-    @property
-    def rubrics(self) -> MutableMapping[str, Rubric]: ...
-    def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
-        """Put a configuration into force. ``changed`` are the rubrics that are new or have another version."""
-        ...
-
-    def reloaded(self, *, successful: bool) -> None:
-        """Record how the latest reload went."""
-        ...
-
-
-class ReadConfig(Protocol):
-    """Reads the configuration, or raises ``ConfigError``. It gets the reading that is in force."""
-
-    def __call__(self, before: Loaded, /) -> Loaded: ...
+ReadConfig: TypeAlias = Callable[[Loaded], Loaded]
+"""Reads the configuration, or raises ``ConfigError``. It gets the reading that is in force."""
 
 
 class Reload:
@@ -82,7 +49,7 @@ class Reload:
 
     def __init__(
         self,
-        monitor: Reloadable,
+        monitor: Monitor,
         loaded: Loaded,
         read: ReadConfig,
         *,

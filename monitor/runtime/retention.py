@@ -13,8 +13,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
+from sidejudge.integrations.store.contents import ContentsTable
+from sidejudge.integrations.store.lru import JudgeCacheTable, Lru
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.kept_contents import KeptContents
@@ -29,27 +31,8 @@ _STEPS: Final = 12
 """Halvings: of a day they leave 21 seconds."""
 
 
-class FillingStore(Protocol):
-    """The part of the store that is used."""
-
-    @property
-    def fullness(self) -> float: ...
-    async def purge(
-        self, before_ns: int, *, chunks_before_ns: int | None = None, referred_before_ns: int | None = None
-    ) -> None: ...
-    async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None: ...
-
-
-class VerdictMemory(Protocol):
-    """The parts of the assembler and of the sessions that are used."""
-
-    def forget(self, closed_before_ns: int) -> None: ...
-
-
-class ShrinkableCache(Protocol):
-    """A table whose entries can be computed again."""
-
-    async def trim(self, most: int) -> None: ...
+Cache: TypeAlias = JudgeCacheTable | Lru[bytes] | ContentsTable
+"""A table whose entries can be computed again, or are kept for people alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +43,11 @@ class RetentionTerms:
     late_ns: int
     referred_ns: int = 0
     session_late_ns: int = 0
-    caches: Sequence[tuple[ShrinkableCache, int]] = ()
+    caches: Sequence[tuple[Cache, int]] = ()
 
 
 async def free_space(
-    store: FillingStore, assembler: VerdictMemory, sessions: VerdictMemory | None, terms: RetentionTerms, *, now_ns: int
+    store: Store, assembler: Assembler, sessions: SessionWindows | None, terms: RetentionTerms, *, now_ns: int
 ) -> int:
     """Delete the oldest data until the store is less than 80 % full.
 
@@ -158,7 +141,7 @@ class Retention:
 def _terms(config: Config, store: Store) -> RetentionTerms:
     judge, embedding, sessions = config.evaluators.judge, config.evaluators.embedding, config.sessions
     # A cache that is not configured any more is emptied.
-    caches: list[tuple[ShrinkableCache, int]] = [
+    caches: list[tuple[Cache, int]] = [
         (store.judged, judge.cache_entries if judge is not None else 0),
         (store.vectors, embedding.cache_entries if embedding is not None else 0),
         (store.contents, config.contents_max_bytes),  # in bytes

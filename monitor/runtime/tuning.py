@@ -9,7 +9,9 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
+
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 
 # Garbage collection between batches.
 #
@@ -119,18 +121,10 @@ _CREDIT_S: Final = 0.02
 """The longest wait at once, in seconds, however long judging has worked without waiting."""
 
 
-class RequestActivity(Protocol):
-    """Whether requests are in progress."""
-
-    @property
-    def left_s(self) -> float: ...
-    def wait(self, seconds: float, /) -> None: ...
-
-
 class YieldToRequests:
     """Called by the judging thread where it may pause; returns at once when no request is in progress."""
 
-    def __init__(self, active: RequestActivity, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, active: ActiveRequests, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._active, self._clock_s = active, clock_s
         self._credit_s = 0.0
         self._since_s = clock_s()

@@ -11,15 +11,15 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
 
-from sidejudge.integrations.postgres import shared
-from sidejudge.integrations.postgres.database import DatabaseError, LeaseLost, Transaction
+from sidejudge.integrations.postgres.database import DatabaseError
 from sidejudge.integrations.postgres.leases import Lease
 from sidejudge.integrations.postgres.shared import MonitorRow
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.monitor.alerting.examples import Failures, illustrated
+from sidejudge.monitor.alerting.examples import illustrated_firing
 from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.schedule import AlertListener
 from sidejudge.monitor.alerting.watch import Watch
@@ -28,68 +28,14 @@ from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent
-from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted
+from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, MonitorState, ServiceStatus
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .publish import SlicePublisher
-from .status import ALONE_AFTER_S, LEASE, FleetStatus, OpenTables, SliceRow
-
-_OWN: Final = "SELECT name FROM windows WHERE monitor = %s"
-
-
-async def share_status(fleet: Fleet, status: FleetStatus) -> None:
-    """One round of the status. Raises ``DatabaseError``; the next round goes on."""
-    await status.round(_opener(fleet), leading=fleet.held(LEASE) is not None)
-
-
-def _opener(fleet: Fleet) -> OpenTables:
-    lease = fleet.held(LEASE)
-
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[FleetTables]:
-        async with fleet.transaction() as transaction:
-            yield FleetTables(transaction, fleet.name, lease)
-
-    return opened
-
-
-async def end_sharing(fleet: Fleet, status: FleetStatus) -> None:
-    """Leave the status to another. Raises ``DatabaseError``."""
-    await status.end(_opener(fleet))
-
-
-class FleetTables:
-    """Slices and states in one transaction."""
-
-    def __init__(self, transaction: Transaction, monitor: str, lease: Lease | None) -> None:
-        self._transaction, self._monitor, self._lease = transaction, monitor, lease
-
-    async def publish(self, slices: Mapping[str, bytes]) -> None:
-        """Write slices of this monitor."""
-        await shared.put_windows(self._transaction, self._monitor, slices)
-
-    async def published(self, younger_s: float) -> Sequence[SliceRow]:
-        """Slices of all monitors that were written within so many seconds."""
-        rows = await shared.windows(self._transaction, younger_s=younger_s)
-        return [SliceRow(row.monitor, row.name, row.body) for row in rows]
-
-    async def held(self) -> Sequence[str]:
-        """The names of the slices of this monitor that there are."""
-        return [name for (name,) in await self._transaction.rows(_OWN, (self._monitor,))]
-
-    async def save(self, states: Mapping[str, bytes]) -> None:
-        """Write states under the lease. Raises ``LeaseLost`` where another monitor holds it."""
-        if self._lease is None:
-            raise LeaseLost(f"the lease {LEASE} is not held")
-        await shared.save(self._transaction, self._lease, states)
-
-    async def load(self, names: Sequence[str]) -> Mapping[str, bytes]:
-        """The states of these names that there are."""
-        return {name: state.body for name, state in (await shared.load(self._transaction, names)).items()}
-
+from .status import ALONE_AFTER_S, LEASE, FleetStatus, FleetTables
 
 log = logging.getLogger("sidejudge.fleet")
 
@@ -126,7 +72,8 @@ class FleetParts:
         if self.fleet.away is not None:
             return
         try:
-            await share_status(self.fleet, self.status)
+            lease = self.fleet.held(LEASE)
+            await self.status.round(partial(self._tables, lease), leading=lease is not None)
         except (DatabaseError, StoreError) as error:
             log.warning("the fleet's status could not be shared; it is tried again", extra={"cause": str(error)})
 
@@ -135,12 +82,17 @@ class FleetParts:
         if self.fleet.away is not None:
             return
         with suppress(DatabaseError, StoreError):
-            await end_sharing(self.fleet, self.status)
+            await self.status.end(partial(self._tables, self.fleet.held(LEASE)))
+
+    @asynccontextmanager
+    async def _tables(self, lease: Lease | None) -> AsyncIterator[FleetTables]:
+        async with self.fleet.transaction() as transaction:
+            yield FleetTables(transaction, self.fleet.name, lease)
 
 
 def fleet_parts(
     fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, figures: Windows,
-    watched: Mapping[str, WatchedWindow], rubrics: Mapping[str, Rubric], store: Failures,
+    watched: Mapping[str, WatchedWindow], rubrics: Mapping[str, Rubric], store: Store,
     notifications: Notifications, count: AlertListener,
     labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int], hash_key: bytes = b"",
 ) -> FleetParts:  # fmt: skip
@@ -155,11 +107,7 @@ def fleet_parts(
         await count(event)
 
     def shown(event: AlertEvent) -> AlertEvent:
-        condition = status.conditions_by_id[event.condition]
-        if not condition.examples or event.transition is not AlertTransition.FIRING:
-            return event
-        since_ns = min(event.since_ns, event.at_ns) - windows.window_ns
-        return illustrated(store, event, since_ns)
+        return illustrated_firing(store, status.conditions_by_id[event.condition], event, windows.window_ns)
 
     fleet.want(LEASE, by_time=True)
     limits = watch.declared.metrics

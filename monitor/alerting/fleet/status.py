@@ -18,8 +18,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import LeaseLost, Transaction
+from sidejudge.integrations.postgres.leases import Lease
+from sidejudge.integrations.postgres.shared import WindowRow
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
@@ -49,6 +53,7 @@ ALONE_AFTER_S: Final = 600.0
 STALE_NS: Final = 5 * 60 * 10**9
 """A document that is older is no status of the present: no monitor leads."""
 _STATE: Final = "alerts/state"
+_OWN: Final = "SELECT name FROM windows WHERE monitor = %s"
 _OVERLAP_S: Final = 60.0
 """How far each reading goes back behind the last: a transaction that took so long is not missed."""
 _GRACE_NS: Final = 30 * 10**9
@@ -68,25 +73,36 @@ _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, Arithmeti
 """What comes of reading a record that another version wrote."""
 
 
-class SliceRow(NamedTuple):
-    """A slice of a monitor as the database holds it; ``name`` is its number."""
+class FleetTables:
+    """Slices and states in one transaction of the fleet's database; the name of a slice is its number."""
 
-    monitor: str
-    name: str
-    body: bytes
+    def __init__(self, transaction: Transaction, monitor: str, lease: Lease | None) -> None:
+        self._transaction, self._monitor, self._lease = transaction, monitor, lease
+
+    async def publish(self, slices: Mapping[str, bytes]) -> None:
+        """Write slices of this monitor."""
+        await shared.put_windows(self._transaction, self._monitor, slices)
+
+    async def published(self, younger_s: float) -> Sequence[WindowRow]:
+        """Slices of all monitors that were written within so many seconds."""
+        return await shared.windows(self._transaction, younger_s=younger_s)
+
+    async def held(self) -> Sequence[str]:
+        """The names of the slices of this monitor that there are."""
+        return [name for (name,) in await self._transaction.rows(_OWN, (self._monitor,))]
+
+    async def save(self, states: Mapping[str, bytes]) -> None:
+        """Write states under the lease. Raises ``LeaseLost`` where another monitor holds it."""
+        if self._lease is None:
+            raise LeaseLost(f"the lease {LEASE} is not held")
+        await shared.save(self._transaction, self._lease, states)
+
+    async def load(self, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The states of these names that there are."""
+        return {name: state.body for name, state in (await shared.load(self._transaction, names)).items()}
 
 
-class SharedTables(Protocol):
-    """The database in one transaction; what is saved is saved under the lease, or nothing is."""
-
-    async def publish(self, slices: Mapping[str, bytes], /) -> None: ...
-    async def published(self, younger_s: float, /) -> Sequence[SliceRow]: ...
-    async def held(self) -> Sequence[str]: ...
-    async def save(self, states: Mapping[str, bytes], /) -> None: ...
-    async def load(self, names: Sequence[str], /) -> Mapping[str, bytes]: ...
-
-
-OpenTables: TypeAlias = Callable[[], AbstractAsyncContextManager[SharedTables]]
+OpenTables: TypeAlias = Callable[[], AbstractAsyncContextManager[FleetTables]]
 """Begins a transaction."""
 
 
@@ -328,7 +344,7 @@ class _Leader:
             return since_ns >= look_ns - 10**9
         return since_ns >= look_ns - SLICE_NS // 2 and _complete(now_ns) > _complete(self._looked_ns)
 
-    def wants_more(self, rows: Sequence[SliceRow], now_ns: int, reach_s: float) -> bool:
+    def wants_more(self, rows: Sequence[WindowRow], now_ns: int, reach_s: float) -> bool:
         """Take in what was published in the last ``reach_s``; whether some window reaches further back."""
         self._take(rows, now_ns)
         self._windows.advance(now_ns)
@@ -341,7 +357,7 @@ class _Leader:
         """How far to read back, in s."""
         return (now_ns - self._read_ns) / 1e9 + _OVERLAP_S
 
-    def look(self, rows: Sequence[SliceRow], now_ns: int) -> FleetDocument:
+    def look(self, rows: Sequence[WindowRow], now_ns: int) -> FleetDocument:
         """Take in what was published, follow what is complete, look, and state what was found."""
         self._take(rows, now_ns)
         self._read_ns = now_ns
@@ -420,9 +436,9 @@ class _Leader:
         self._restored = list(map(event_of_json, self._sent))
         self._waiting = {event.id: event for event in map(event_of_json, kept["waiting"])}
 
-    def _take(self, rows: Sequence[SliceRow], now_ns: int) -> None:
+    def _take(self, rows: Sequence[WindowRow], now_ns: int) -> None:
         oldest = slice_of(now_ns - _longest_ns(self._declared))
-        for monitor, name, body in rows:
+        for monitor, name, body, _ in rows:
             number = _number(name)
             place = (monitor, number)
             if number < oldest or self._bodies.get(place) == hash(body):

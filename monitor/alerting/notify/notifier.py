@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Self, TypeAlias
 
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
@@ -74,10 +74,8 @@ RESENT_NS = int(ENDS_AFTER_S * 1e9)
 _ALERT, _DIGEST = "told/", "digest/"
 
 
-class Illustrate(Protocol):
-    """Adds to an event what shows it best, since a moment: failing traces, and what most have in common. It reads."""
-
-    def __call__(self, event: AlertEvent, since_ns: int, /) -> AlertEvent: ...
+Illustrate: TypeAlias = Callable[[AlertEvent, int], AlertEvent]
+"""Adds to an event what shows it best, since a moment: failing traces, and what most have in common. It reads."""
 
 
 class Notifier:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.part import TextsByName
 from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.evaluate.stages import user_digest
 from sidejudge.scoring.case.case import Case
@@ -45,13 +46,6 @@ _Pair: TypeAlias = tuple[Mapping[str, Answered], Mapping[str, Answered]]
 """Measures of one prompt, before and now."""
 
 
-class DriftMemory(Protocol):
-    """Texts by name that outlive the process."""
-
-    def all(self) -> dict[str, str]: ...
-    async def change(self, values: Mapping[str, str | None], /) -> None: ...
-
-
 class RepeatableJudge(Protocol):
     """A judge that answers a prompt again; None for a judge that there is not any more."""
 
@@ -63,7 +57,7 @@ class DriftWatch:
 
     def __init__(
         self,
-        memory: DriftMemory,
+        memory: TextsByName,
         *,
         section: DriftSection,
         clock_ns: Callable[[], int],

@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from sidejudge.integrations.postgres.shared import WindowRow
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
-from sidejudge.monitor.alerting.fleet.status import FleetStatus, SliceRow
+from sidejudge.monitor.alerting.fleet.status import FleetStatus
 from sidejudge.monitor.alerting.fleet.values import values_of
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import Key, Observation
@@ -55,7 +56,7 @@ class _Transaction:
 
     async def published(self, younger_s):
         self.tables.reads += 1
-        return [SliceRow(*place, body) for place, body in self.tables.rows.items()]
+        return [WindowRow(*place, body, 0.0) for place, body in self.tables.rows.items()]
 
     async def held(self):
         return [name for monitor, name in self.tables.rows if monitor == self.monitor]
