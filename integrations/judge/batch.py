@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
 
+from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .client import (
-    Completion,
     JudgeCall,
     JudgeClient,
     JudgeModel,

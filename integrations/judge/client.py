@@ -15,11 +15,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final, Literal, Protocol, TypeAlias
 
+from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .raw_body import BodyShape, error_in, read_body
+from .raw_body import error_in, read_body
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -94,27 +95,6 @@ class JudgeModel:
     def provider(self) -> str:
         """What limits are kept for: the part before the slash."""
         return self.name.partition("/")[0]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
-    """A model's response; the text is empty where it returned none, which is no fault of the provider.
-
-    ``model`` is the provider's name for it; ``tool_call``: the text is the arguments of one; ``cut_off``: it ran into
-    ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none. ``tokens`` are
-    those of the text with the logarithms of their probabilities, where it gives them. ``shapes``: the body was unusual.
-    """
-
-    text: str
-    model: str
-    usage: ProviderUsage
-    duration_s: float
-    cut_off: bool = False
-    tool_call: bool = False
-    finish_reason: str | None = None
-    response_id: str | None = None
-    tokens: tuple[tuple[str, float], ...] = ()
-    shapes: tuple[BodyShape, ...] = ()
 
 
 class _Message(Protocol):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from sidejudge.integrations.provider.attempt import BodyShape
 from sidejudge.scoring.case.case import parse_output
 from sidejudge.scoring.trace.span import Json
 
-BodyShape: TypeAlias = Literal["stream", "parts"]
 _EVENT: Final = "data:"
 _DONE: Final = "[DONE]"
 MAX_BODY: Final = 8 * 2**20

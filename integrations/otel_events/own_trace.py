@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
 
+from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.loop_guard import OWN_TAG
@@ -38,17 +39,6 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 """Providers whose name in the conventions is not the one in front of the model."""
 
 
-class Said(Protocol):
-    """A model's response without its text: the provider's name of the model, the finish reason, the response id."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def finish_reason(self) -> str | None: ...
-    @property
-    def response_id(self) -> str | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
@@ -62,7 +52,7 @@ class Call:
     end_ns: int
     usage: ProviderUsage
     failure: str | None = None
-    completion: Said | None = None
+    completion: Completion | None = None
     prompt: tuple[str, int] | None = None
 
 
@@ -148,7 +138,7 @@ def _used(usage: ProviderUsage) -> dict[str, int | float | str]:
     return attributes
 
 
-def _stated(completion: Said | None) -> dict[str, str | list[str]]:
+def _stated(completion: Completion | None) -> dict[str, str | list[str]]:
     if completion is None:
         return {}
     attributes: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator
 
-from sidejudge.integrations.provider.errors import ProviderUsage
+from sidejudge.integrations.provider.attempt import Flag, JudgeAttempt, JudgeObserver
+from sidejudge.integrations.provider.errors import ProviderErrorKind
 from sidejudge.scoring.status.snapshots import CIRCUITS, JudgeSnapshot
 
 from . import families as f
 from .collect import MetricValues, Series, known
 from .labels import KnownJudge, LabelCap
 
-_REFUSED = "content refused"
-"""A kind of ``ProviderErrorKind``, which another adapter declares."""
 
-
-class AttemptedRequest(Protocol):
-    """One request to a model; ``failure`` is why it brought nothing, None when it did."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def duration_s(self) -> float: ...
-    @property
-    def usage(self) -> ProviderUsage: ...
-    @property
-    def failure(self) -> str | None: ...
-
-
-class JudgeMetrics:
+class JudgeMetrics(JudgeObserver):
     """Counts everything that judging does. Lives on the event loop."""
 
     def __init__(self, counted: MetricValues, known: KnownJudge, *, label_cap: int) -> None:
@@ -45,24 +29,17 @@ class JudgeMetrics:
         for model in models:
             counted.histogram(f.JUDGE_DURATION, model)
 
-    def judging(self, case: object) -> None:
-        """Which case a request is for is not counted."""
-
-    def asking(self, questions: object) -> None:
-        """What is asked is not counted."""
-
-    def attempted(self, attempt: AttemptedRequest) -> None:
+    def attempted(self, attempt: JudgeAttempt) -> None:
         """One request to a model is over."""
         model, usage, failure = attempt.model, attempt.usage, attempt.failure
         self._counted.counter(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:
             self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
-        if failure == _REFUSED:
+        if failure == ProviderErrorKind.CONTENT_REFUSED:
             self._counted.counter(f.JUDGE_FILTERED, model).inc()
-        if getattr(usage, "estimated", False):  # whoever counts tokens of its own need not know of it
+        if usage.estimated:
             self._counted.counter(f.JUDGE_ESTIMATED, model).inc()
-        shapes: Mapping[str, int] = getattr(attempt, "shapes", {})  # likewise
-        for shape, count in shapes.items():
+        for shape, count in attempt.shapes.items():
             self._counted.counter(f.JUDGE_SHAPES, model, shape).inc(count)
         self._counted.histogram(f.JUDGE_DURATION, model).observe(max(0.0, attempt.duration_s))
         self._counted.counter(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
@@ -79,7 +56,7 @@ class JudgeMetrics:
         self._counted.counter(f.JUDGE_CACHE_HITS).inc(hits)
         self._counted.counter(f.JUDGE_CACHE_MISSES).inc(misses)
 
-    def flagged(self, model: str, flag: str) -> None:
+    def flagged(self, model: str, flag: Flag) -> None:
         """An answer is doubtful."""
         self._counted.counter(f.JUDGE_FLAGS, model, flag).inc()
 
@@ -108,7 +85,7 @@ class EmbeddingMetrics:
         self._counted.counter(f.EMBEDDING_CACHE_HITS).inc(hits)
         self._counted.counter(f.EMBEDDING_CACHE_MISSES).inc(misses)
 
-    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:  # noqa: ARG002  # there is one
+    def embedded(self, *, texts: int, duration_s: float, failed: bool) -> None:
         """The model was given so many texts at once, and is through."""
         self._counted.counter(f.EMBEDDING_TEXTS).inc(texts)
         if failed:

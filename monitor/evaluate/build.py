@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from sidejudge.integrations.prometheus.labels import KnownJudge
+from sidejudge.integrations.provider.attempt import FLAGS
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import JudgeSection
@@ -22,12 +23,13 @@ from .backends import Backend, Backends, JudgeBackendProtocol, Synchronous
 if TYPE_CHECKING:
     from sidejudge.integrations.judge.batch import BatchJudgeClient, BatchNotes
     from sidejudge.integrations.judge.client import JudgeModel
+    from sidejudge.integrations.prometheus.judge_metrics import EmbeddingMetrics
+    from sidejudge.integrations.provider.attempt import JudgeObserver
     from sidejudge.integrations.provider.library import LiteLLM
-    from sidejudge.monitor.evaluate.embedding.embedder import EmbeddingObserver, VectorCacheStorage
+    from sidejudge.integrations.store.contents import JudgeCallTable
+    from sidejudge.monitor.evaluate.embedding.embedder import VectorCacheStorage
     from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
-    from sidejudge.monitor.evaluate.judge.call_record import CallStorage, KeptCalls
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
-    from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
     from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
     from sidejudge.monitor.evaluate.judge.panel_member import Client
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("sidejudge.judge")
 
 PARSE_ERROR = "parse_error"
-FLAGS = ("contradiction", "disagreement")
 
 
 class Closeable(Protocol):
@@ -85,8 +86,8 @@ def build_backends(
     memory: JudgeStorage,
     vectors: VectorCacheStorage,
     observer: JudgeObserver | None,
-    embedding_observer: EmbeddingObserver | None = None,
-    calls: CallStorage | None = None,
+    embedding_observer: EmbeddingMetrics | None = None,
+    calls: JudgeCallTable | None = None,
     batches: BatchNotes | None = None,
     on_answered: OnAnswered | None = None,
     clock_ns: Callable[[], int],
@@ -113,6 +114,8 @@ def build_backends(
     judge = embedding = in_lots = None
     if section.judge is not None:
         from sidejudge.integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
+        from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # likewise
+        from sidejudge.monitor.evaluate.judge.observer import JudgeLog, JudgeObservers  # noqa: PLC0415  # likewise
 
         client: Client = JudgeClient(library)
         settings = judge_settings(config)
@@ -121,10 +124,12 @@ def build_backends(
 
             client = in_lots = BatchJudgeClient(JudgeClient(library), library, batches)
             settings = in_batches(settings)
-        judge = _judge(
-            settings, client, memory, observer=observer, calls=_kept_calls(section.judge, calls),
-            on_answered=on_answered, clock_ns=clock_ns,
+        outages = JudgeLog(lambda: clock_ns() / 1e9)
+        judge = JudgeBackend(
+            settings, client=client, memory=memory, observer=JudgeObservers(*filter(None, (observer, outages))),
+            calls=calls, on_answered=on_answered, clock_ns=clock_ns,
         )  # fmt: skip
+        outages.watch(judge)
     if section.embedding is not None:
         from sidejudge.monitor.evaluate.embedding.embedding_backend import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
@@ -149,33 +154,6 @@ def arrange_backends(
     )
 
 
-def _judge(
-    settings: JudgeSettings,
-    client: Client,
-    memory: JudgeStorage,
-    *,
-    observer: JudgeObserver | None,
-    calls: KeptCalls | None,
-    on_answered: OnAnswered | None,
-    clock_ns: Callable[[], int],
-) -> JudgeBackend:
-    from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
-    from sidejudge.monitor.evaluate.judge.observer import JudgeLog, JudgeObservers  # noqa: PLC0415  # likewise
-
-    judge_log = JudgeLog(lambda: clock_ns() / 1e9)
-    judge = JudgeBackend(
-        settings,
-        client=client,
-        memory=memory,
-        observer=JudgeObservers(*filter(None, (observer, judge_log))),
-        calls=calls,
-        on_answered=on_answered,
-        clock_ns=clock_ns,
-    )
-    judge_log.watch(judge)
-    return judge
-
-
 _DAY_S: Final = 86_400.0
 
 
@@ -189,14 +167,6 @@ def in_batches(settings: JudgeSettings) -> JudgeSettings:
         models=tuple(replace(model, timeout_s=_DAY_S + 3600.0) for model in settings.models),
         others={name: in_batches(other) for name, other in settings.others.items()},
     )
-
-
-def _kept_calls(section: JudgeSection, storage: CallStorage | None) -> KeptCalls | None:
-    if storage is None or section.keep_calls_bytes is None:
-        return None
-    from sidejudge.monitor.evaluate.judge.call_record import KeptCalls  # noqa: PLC0415  # imported only where it is configured
-
-    return KeptCalls(storage=storage, keep_ns=section.keep_calls.ns, most_bytes=section.keep_calls_bytes)
 
 
 def judge_settings(config: Config) -> JudgeSettings:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.evaluate.backends import JudgeAccount
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluation import Evaluation
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.question import Question, Reply
@@ -37,7 +37,7 @@ class RawAnswer:
 
 
 @dataclass(slots=True)
-class RawAnswers(SilentJudgeObserver):
+class RawAnswers(JudgeObserver):
     """Keeps what judges write. To be given to the backends as their observer."""
 
     seen: list[RawAnswer] = field(default_factory=list)

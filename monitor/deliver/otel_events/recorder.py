@@ -17,7 +17,7 @@ from typing import Final
 from sidejudge.integrations.otel_events.evaluation import EvaluationSubject, report
 from sidejudge.integrations.otel_events.own_trace import Call, OwnTrace
 from sidejudge.integrations.otel_events.providers import Telemetry
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
+from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import AskDeclared

@@ -19,7 +19,7 @@ from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState
 if TYPE_CHECKING:
     from sidejudge.integrations.otel_events.providers import MemoryItem, MemoryQueue
     from sidejudge.integrations.otel_events.request import Signal
-    from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
+    from sidejudge.integrations.provider.attempt import JudgeObserver
 
     from .recorder import Recorder
 

@@ -14,29 +14,16 @@ import logging
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.evaluators.embedding import Vector, unit
 
+if TYPE_CHECKING:
+    from sidejudge.integrations.prometheus.judge_metrics import EmbeddingMetrics
+
 log = logging.getLogger("sidejudge.embedding")
-
-
-class EmbeddingObserver(Protocol):
-    """All methods are called in the event loop and must return at once."""
-
-    def looked_up(self, *, hits: int, misses: int) -> None:  # noqa: ARG002  # a subclass uses them
-        """So many texts had their vectors in the cache, so many not."""
-        return
-
-    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:  # noqa: ARG002  # likewise
-        """The model was given so many texts at once, and is through."""
-        return
-
-
-class SilentEmbeddingObserver(EmbeddingObserver):
-    """Ignores every event."""
 
 
 class VectorCacheStorage(Protocol):
@@ -116,12 +103,12 @@ class Embedder:
         model: EmbeddingModel,
         cache: VectorCache,
         *,
-        observer: EmbeddingObserver | None = None,
+        observer: EmbeddingMetrics | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model: Final = model
         self._cache = cache
-        self._observer = observer or SilentEmbeddingObserver()
+        self._observer = observer
         self._clock = clock
         self._requested: list[PendingTexts] = []
         self._working: asyncio.Task[None] | None = None
@@ -134,7 +121,8 @@ class Embedder:
         """A vector for each text that the model gives a direction. Raises ``EmbeddingError``."""
         known = await self._cache.get(texts)
         missing = tuple(text for text in dict.fromkeys(texts) if text not in known)
-        self._observer.looked_up(hits=len(known), misses=len(missing))
+        if self._observer is not None:
+            self._observer.looked_up(hits=len(known), misses=len(missing))
         if not missing:
             return known
         future: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
@@ -186,7 +174,8 @@ class Embedder:
             given = await self._model.embed(texts)
             failed = False
         finally:
-            self._observer.embedded(self._model.name, texts=len(texts), duration_s=self._clock() - began, failed=failed)
+            if self._observer is not None:
+                self._observer.embedded(texts=len(texts), duration_s=self._clock() - began, failed=failed)
         packed = await asyncio.to_thread(_packed, texts, given)
         await self._cache.put(packed)
         # What comes out of the cache later is what is answered with now, to the last digit.

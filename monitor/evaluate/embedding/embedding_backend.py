@@ -18,10 +18,11 @@ from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, Cosin
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, own, quoted
 
-from .embedder import Embedder, EmbeddingModel, EmbeddingObserver, VectorCache, VectorCacheStorage
+from .embedder import Embedder, EmbeddingModel, VectorCache, VectorCacheStorage
 
 if TYPE_CHECKING:
     from sidejudge.integrations.embed.remote import RemoteModel
+    from sidejudge.integrations.prometheus.judge_metrics import EmbeddingMetrics
 
 log = logging.getLogger("sidejudge.embedding")
 
@@ -100,7 +101,7 @@ def embedding_backend(
     library: LiteLLM,
     storage: VectorCacheStorage,
     clock_ns: Callable[[], int],
-    observer: EmbeddingObserver | None = None,
+    observer: EmbeddingMetrics | None = None,
 ) -> EmbeddingBackend:
     """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
     cache = VectorCache(storage, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.judging.layout import form_for
@@ -18,23 +18,6 @@ from .answer_cache import CachedAnswer
 
 LONGEST: Final = 200_000
 """Characters of one text that are kept."""
-
-
-class CallStorage(Protocol):
-    """Keeps calls by trace."""
-
-    async def put(
-        self, call: str, trace_id: bytes, body: Mapping[str, object], *, at_ns: int, before_ns: int, most_bytes: int
-    ) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptCalls:
-    """Where calls are kept, for how long, and how many bytes of them."""
-
-    storage: CallStorage
-    keep_ns: int
-    most_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.part import TextsByName
@@ -20,12 +20,15 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.drift import far, measures
 from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.questions.kinds import question_json, question_of_json
-from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.statistics.judge_drift import Answered, JudgeDrift, drifts
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .answer_cache import CachedAnswer
 from .panel_member import UnansweredError
+
+if TYPE_CHECKING:
+    from .judge_backend import JudgeBackend
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -46,22 +49,10 @@ _Pair: TypeAlias = tuple[Mapping[str, Answered], Mapping[str, Answered]]
 """Measures of one prompt, before and now."""
 
 
-class RepeatableJudge(Protocol):
-    """A judge that answers a prompt again; None for a judge that there is not any more."""
-
-    async def repeat(self, judge: str, request: JudgeRequest) -> Mapping[Question, CachedAnswer | NoAnswer] | None: ...
-
-
 class DriftWatch:
     """Keeps the sample and compares. ``latest`` is what the last round found."""
 
-    def __init__(
-        self,
-        memory: TextsByName,
-        *,
-        section: DriftSection,
-        clock_ns: Callable[[], int],
-    ) -> None:
+    def __init__(self, memory: TextsByName, *, section: DriftSection, clock_ns: Callable[[], int]) -> None:
         self._memory, self._section, self._clock_ns = memory, section, clock_ns
         self._known: dict[str, int] = {}
         self._new: dict[str, str] = {}
@@ -106,7 +97,7 @@ class DriftWatch:
             },
         })  # fmt: skip
 
-    async def round(self, judge: RepeatableJudge) -> None:
+    async def round(self, judge: JudgeBackend) -> None:
         """Write what was taken, and once a day send the sample to the judge again. The store's trouble ends a round."""
         now_ns = self._clock_ns()
         try:
@@ -121,7 +112,7 @@ class DriftWatch:
         except StoreError as error:
             log.warning("could not look for drift of the judge", extra={"cause": str(error)})
 
-    async def _compare(self, judge: RepeatableJudge, now_ns: int) -> None:
+    async def _compare(self, judge: JudgeBackend, now_ns: int) -> None:
         kept = await asyncio.to_thread(self._memory.all)
         sample = {name: json.loads(text) for name, text in kept.items() if name.startswith(_PROMPT)}
         gone = [name for name, each in sample.items() if now_ns - each["taken_ns"] > self._section.keep.ns]

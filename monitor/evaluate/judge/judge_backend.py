@@ -17,7 +17,9 @@ from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
 from sidejudge.integrations.judge.client import JudgeModel
+from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.store.contents import JudgeCallTable
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
@@ -38,8 +40,7 @@ from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN
 from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
 from .breaker import CONSECUTIVE, Breaker, BreakerState
 from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
-from .call_record import KeptCalls, record_of
-from .observer import JudgeObserver, SilentJudgeObserver
+from .call_record import record_of
 from .panel import JudgePanel, JudgeSettings
 from .panel_member import OUTAGE, Client, JudgeBill, PanelMember, UnansweredError
 from .rate_limits import RateLimits
@@ -75,17 +76,17 @@ class JudgeBackend:
         client: Client,
         memory: JudgeStorage,
         observer: JudgeObserver | None = None,
-        calls: KeptCalls | None = None,
+        calls: JudgeCallTable | None = None,
         on_answered: OnAnswered | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        section = settings.section
+        section = self._section = settings.section
         self._caches = bool(section.cache_entries)
         self._redaction = redaction_of(section.redact, section.redact_patterns)
         self._client = client
         self._memory = memory
-        self._observer = observer or SilentJudgeObserver()
+        self._observer = observer or JudgeObserver()
         self._clock_ns = clock_ns
         self._calls = calls
         self._on_answered = on_answered
@@ -361,19 +362,19 @@ class JudgeBackend:
         answers: Mapping[Question, CachedAnswer | NoAnswer],
     ) -> None:
         """Keep what was sent and answered, where that is configured. A store that fails costs the record alone."""
-        identity = case.trace_id or case.case_id
-        if self._calls is None or not bill.exchanges or _TRACE_ID.fullmatch(identity) is None:
+        identity, most_bytes = case.trace_id or case.case_id, self._section.keep_calls_bytes
+        if self._calls is None or most_bytes is None or not bill.exchanges or _TRACE_ID.fullmatch(identity) is None:
             return
         now_ns = self._clock_ns()
         body = record_of(request, bill.exchanges, answers, self._redaction)
         try:
-            await self._calls.storage.put(
+            await self._calls.put(
                 call,
                 bytes.fromhex(identity),
                 {"call": call, "at": written(now_ns), "cost_usd": bill.usd, **body},
                 at_ns=now_ns,
-                before_ns=now_ns - self._calls.keep_ns,
-                most_bytes=self._calls.most_bytes,
+                before_ns=now_ns - self._section.keep_calls.ns,
+                most_bytes=most_bytes,
             )
         except StoreError as error:
             log.warning("could not keep a call to a judge", extra={"cause": str(error)})

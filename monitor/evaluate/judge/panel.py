@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.integrations.judge.client import JudgeModel
+from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.layout import form_for
@@ -29,7 +30,6 @@ from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE
 
 from .answer_cache import CachedAnswer
 from .breaker import BreakerState, Circuit
-from .observer import JudgeObserver
 from .panel_member import JudgeBill, PanelMember, UnansweredError
 
 Rule = Literal["majority", "median"]

@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from sidejudge.integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
+from sidejudge.integrations.judge.client import JudgeCall, JudgeModel, TokenPrice
+from sidejudge.integrations.provider.attempt import Completion, JudgeAttempt, JudgeObserver
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
@@ -26,7 +27,6 @@ from sidejudge.scoring.result.reason import Reason, own, part, quoted
 from .breaker import REACTIONS, Breaker, BreakerState, Circuit, Permit, pause
 from .budget import HOUR_S, JudgeBudget
 from .call_record import Exchange
-from .observer import JudgeAttempt, JudgeObserver
 from .probe import HEALTH_PROBE
 from .rate_limits import RateLimits
 

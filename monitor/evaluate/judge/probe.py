@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.judge.client import Completion, JudgeClient, JudgeModel
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
+from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.case.case import Case

@@ -14,10 +14,11 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.late_references import LateReferenceTable
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import reached, reported_names
@@ -64,20 +65,6 @@ class Found:
     lookups: Lookups
 
 
-class ReferenceMemory(Protocol):
-    """What lookups need of the store: (closed, key, trace, found), the oldest first; (key, found) of one trace."""
-
-    def referred(self, since_ns: int) -> Iterable[tuple[int, bytes, bytes, bytes | None]]: ...
-    def referred_of(self, trace_id: bytes) -> Sequence[tuple[bytes, bytes | None]]: ...
-
-
-class LateReferences(Protocol):
-    """Receives traces whose references changed after their spans were let go."""
-
-    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
-        """These traces, each with 16 bytes for its references as they are now, are to be judged again from then on."""
-
-
 class References:
     """``sources`` in order: a key of metadata, or a place.
 
@@ -91,12 +78,12 @@ class References:
         self,
         sources: Sequence[str | ReferencePlace],
         *,
-        store: ReferenceMemory,
+        store: Store,
         reopen: Callable[[bytes], bool],
         clock_ns: Callable[[], int],
         late_ns: int,
         within_ns: Sequence[int] = (),
-        late_references: LateReferences | None = None,
+        late_references: LateReferenceTable | None = None,
         scores: Callable[[str], ReferencePlace] | None = None,
         scores_within_ns: int = 0,
     ) -> None:
@@ -260,7 +247,7 @@ def references(
     clock_ns: Callable[[], int],
     *,
     under_way: Callable[[bytes], bool] = lambda _: False,
-    late_references: LateReferences | None = None,
+    late_references: LateReferenceTable | None = None,
     shared: Callable[[ReferencePlace], ReferencePlace] = lambda place: place,
 ) -> References | None:
     """What looks references up; None where they are in the traces alone.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 from sidejudge.monitor.offline.engine.engine import Engine
 from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
 from sidejudge.monitor.route.router import Router

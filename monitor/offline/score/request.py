@@ -8,11 +8,11 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config, ConfigError, resolve
 from sidejudge.monitor.config.plugins import install_dialects
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends
-from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 from sidejudge.scoring.errors import SidejudgeError
 
 from .run_memory import MOST_VECTORS, LruCache, RunMemory, Transient

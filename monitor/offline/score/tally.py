@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.two_phase import corrected
@@ -136,7 +136,7 @@ def _failed(scores: object) -> bool:
 
 
 @dataclass(slots=True)
-class Expense(SilentJudgeObserver):
+class Expense(JudgeObserver):
     """Counts every request, those that failed too. ``unpriced`` counts those of which no price is known."""
 
     requests: int = 0

@@ -16,11 +16,11 @@ from importlib.resources import files
 from typing import Any
 
 from sidejudge.integrations.cases import case_of
+from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.config.document import read_document
 from sidejudge.monitor.config.library import EXPECT
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.evaluate.judge.panel_member import Client
 from sidejudge.scoring.calibration.judge_report import (
@@ -53,7 +53,7 @@ class _CaseEffort:
 
 
 @dataclass(slots=True)
-class _Counting(SilentJudgeObserver):
+class _Counting(JudgeObserver):
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.prometheus.labels import KnownJudge, KnownLabels
+from sidejudge.integrations.provider.attempt import JudgeAttempt
+from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 MODEL = "openai/m-2025-01-01"
@@ -24,21 +24,6 @@ STANDING = JudgeSnapshot(
     ),
     shares={"high": 1.0, "normal": 0.25, "low": 0.0}, under_way=3, waiting=7,
 )  # fmt: skip
-
-
-@dataclass
-class Used:
-    input_tokens: int = 100
-    output_tokens: int = 20
-    cost_usd: float | None = 0.125
-
-
-@dataclass
-class Attempt:
-    duration_s: float
-    usage: Used
-    failure: str | None
-    model: str = MODEL
 
 
 def new(judge=KNOWN) -> Exporter:
@@ -83,8 +68,10 @@ def test_without_a_judge_no_model_is_counted():
 
 def test_attempts_are_counted_with_what_they_took_and_cost():
     exporter = new()
-    exporter.judge.attempted(Attempt(0.5, Used(), None))
-    exporter.judge.attempted(Attempt(-1.0, Used(7, 0, None), "timeout"))
+    used = ProviderUsage(input_tokens=100, output_tokens=20, cost_usd=0.125)
+    exporter.judge.attempted(JudgeAttempt(model=MODEL, duration_s=0.5, usage=used))
+    nothing = ProviderUsage(input_tokens=7, cost_usd=None)
+    exporter.judge.attempted(JudgeAttempt(model=MODEL, duration_s=-1.0, usage=nothing, failure="timeout"))
     exporter.judge.looked_up(hits=2, misses=3)
     exporter.judge.flagged(MODEL, "contradiction")
     found = samples(exporter)

@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from sidejudge.integrations.otel_events.providers import telemetry
+from sidejudge.integrations.provider.attempt import JudgeAttempt
 from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.monitor.deliver.otel_events import recorder as under_test
 from sidejudge.monitor.deliver.otel_events.recorder import Recorder
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.case.case import Case

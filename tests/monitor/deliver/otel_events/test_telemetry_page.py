@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from sidejudge.integrations.judge.client import Completion
 from sidejudge.integrations.otel_events.evaluation import EvaluationSubject, report
 from sidejudge.integrations.otel_events.own_trace import Call, OwnTrace
 from sidejudge.integrations.otel_events.providers import telemetry
+from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderUsage
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
+from sidejudge.integrations.provider.attempt import JudgeAttempt
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
 from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.scoring.case.case import Case
 from tests.fakes.judge import judges

@@ -11,7 +11,7 @@ from sidejudge.integrations.store.erasure import erase
 from sidejudge.monitor.api.explain import judge_explanation
 from sidejudge.monitor.cli.explain import explain
 from sidejudge.monitor.evaluate.judge.answer_cache import CachedAnswer
-from sidejudge.monitor.evaluate.judge.call_record import KeptCalls, record_of
+from sidejudge.monitor.evaluate.judge.call_record import record_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.judging.request import requests
@@ -24,13 +24,13 @@ CASE = Case(case_id="c", trace_id=TRACE, transcript="Mail me at eve@example.com.
 INTENT, CITES = SameIntent("refund", "a refund"), CitesTranscript("He mails eve@example.com")
 
 
-def keeping(store, **bounds):
-    return KeptCalls(storage=store.judge_calls, **{"keep_ns": 10**12, "most_bytes": 10**6, **bounds})
+def keeping(store):
+    return {"calls": store.judge_calls, "keep_calls_bytes": 10**6}
 
 
 async def test_a_call_is_kept_with_prompt_raw_answer_parse_and_cost(made, provider, store):
     provider.will(fake.states('{"answers": "none"}'))
-    judge = made(calls=keeping(store), redact=("email",))
+    judge = made(**keeping(store), redact=("email",))
     replies = await judge.answer(CASE, [INTENT, CITES])
     (call,) = store.judge_calls.of(bytes.fromhex(TRACE))
     assert call["call"] == replies[INTENT].judgement.call
@@ -59,14 +59,14 @@ def test_values_and_votes_are_redacted_as_answers_are():
 
 
 async def test_nothing_is_kept_unless_it_is_configured_nor_of_a_case_without_a_trace(made, store):
-    await made().answer(CASE, [INTENT])
-    await made(calls=keeping(store)).answer(dataclasses.replace(CASE, trace_id=None), [CITES])
+    await made(calls=store.judge_calls).answer(CASE, [INTENT])
+    await made(**keeping(store)).answer(dataclasses.replace(CASE, trace_id=None), [CITES])
     assert store.judge_calls.of(bytes.fromhex(TRACE)) == []
 
 
 async def test_a_call_without_an_answer_is_kept_with_its_cause(made, provider, store):
     provider.standing = fake.error(400, "no such thing")
-    await made(calls=keeping(store)).answer(CASE, [INTENT])
+    await made(**keeping(store)).answer(CASE, [INTENT])
     (call,) = store.judge_calls.of(bytes.fromhex(TRACE))
     assert "bad request" in call["exchanges"][0]["failure"]
     assert call["questions"][0]["fault"] == "the call brought no answer"
@@ -88,7 +88,7 @@ async def test_the_oldest_go_beyond_the_bytes_and_the_time(store):
 
 
 async def test_explain_shows_it_from_the_file_and_forget_erases_it(made, store):
-    await made(calls=keeping(store)).answer(CASE, [INTENT])
+    await made(**keeping(store)).answer(CASE, [INTENT])
     shown = CliRunner().invoke(explain, [TRACE, "--judge", "--store", str(store.path)], standalone_mode=False)
     assert "call_intent_match" in shown.output
     assert shown.return_value == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sidejudge.integrations.provider.attempt import JudgeAttempt
 from sidejudge.integrations.provider.errors import ProviderUsage
-from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
 from sidejudge.monitor.offline.score.tally import Expense
 
 PAID, FREE = (
