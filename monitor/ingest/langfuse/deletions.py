@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeAlias
 
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
-from sidejudge.integrations.store.pulled import Pulled
+from sidejudge.integrations.store.erasure import erase
+from sidejudge.integrations.store.sqlite import Store
 
 from .fetch import rows_of
 
 log = logging.getLogger("sidejudge.langfuse")
 
-Erase: TypeAlias = Callable[[Collection[bytes]], object]
-"""Erases these traces from the store, off the event loop."""
 Pages: TypeAlias = Callable[[LangfuseServer, Window], AsyncIterator[Sequence[Row]]]
 
 SLICE_NS: Final = 600 * 10**9
@@ -46,18 +45,14 @@ class DeletedTraces:
         self,
         *,
         langfuse: Langfuse,
-        pulled: Pulled,
+        store: Store,
         pages: Pages,
-        holds: Callable[[bytes], bool],
-        erase: Erase,
         clock_ns: Callable[[], int],
         oldest_ns: int,
         newest_ns: int,
     ) -> None:
-        self._langfuse, self._pulled, self._pages = langfuse, pulled, pages
-        self._holds, self._erase, self._clock_ns = holds, erase, clock_ns
-        self.oldest_ns: Final = oldest_ns
-        self._newest_ns = newest_ns
+        self._langfuse, self._store, self._pages, self._clock_ns = langfuse, store, pages, clock_ns
+        self._oldest_ns, self._newest_ns = oldest_ns, newest_ns
         self._from_ns = self._due_ns = 0
         self._gone: dict[str, int] = {}  # not there at this time
 
@@ -74,13 +69,13 @@ class DeletedTraces:
         now_ns = self._clock_ns()
         if now_ns < self._due_ns:
             return 0
-        from_ns = max(self._from_ns, now_ns - self.oldest_ns)
-        taken = await asyncio.to_thread(self._pulled.taken, from_ns, _MOST_LISTED)
+        from_ns = max(self._from_ns, now_ns - self._oldest_ns)
+        taken = await asyncio.to_thread(self._store.pulled.taken, from_ns, _MOST_LISTED)
         window = _first(taken, now_ns - self._newest_ns)
         if window is None:
             self._from_ns, self._due_ns = 0, now_ns + EVERY_NS  # from the beginning again
             return await self._settle(server, now_ns)
-        held = {trace_id for trace_id, at_ns in taken if at_ns < window.to_ns and self._holds(bytes.fromhex(trace_id))}
+        held = {trace_id for trace_id, at_ns in taken if at_ns < window.to_ns and self._store.details(trace_id)}
         if held:
             async for page in self._pages(server, window):
                 held.difference_update(str(row.get("traceId")) for row in page)
@@ -95,7 +90,8 @@ class DeletedTraces:
         due = [trace_id for trace_id, since_ns in self._gone.items() if now_ns - since_ns >= CONFIRM_NS]
         confirmed = [trace_id for trace_id in due if await self._is_gone(server, trace_id)]
         if confirmed:
-            await asyncio.to_thread(self._erase, [bytes.fromhex(trace_id) for trace_id in confirmed])
+            erased = [bytes.fromhex(trace_id) for trace_id in confirmed]
+            await asyncio.to_thread(erase, self._store.path, erased, scores=False, now_ns=self._clock_ns())
             log.info("traces that were deleted in Langfuse were erased here", extra={"traces": len(confirmed)})
         for trace_id in due:
             del self._gone[trace_id]

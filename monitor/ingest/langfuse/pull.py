@@ -20,18 +20,17 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
-from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.pulled import Pulled
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.langfuse import LangfuseSource
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake, Overloaded
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
 
-from .deletions import DeletedTraces, Erase
+from .deletions import DeletedTraces
 from .fetch import Share, TraceFetcher, introduced
 from .listed_trace import trace_of
 from .pending import Pending
@@ -59,35 +58,30 @@ _TOO_MUCH: Final = "more traces wait for judging than are read ahead"
 class Pull:
     """One Langfuse, read in polls. ``busy`` returns whether too much waits for judging already.
 
-    ``share`` is this monitor's part, where others read the same.
-    ``settle_ns``, ``look_back_ns`` and ``rootless_ns`` (how long a trace without a root must have been quiet) are
-    durations; ``poll_ns`` is how often ``poll`` is called. With ``erase`` what is deleted there within ``retention_ns``
-    is erased here.
+    ``share`` is this monitor's part, where others read the same. ``rootless_ns`` is how long a trace without a root
+    must have been quiet. What is deleted there within ``retention_ns`` is erased here.
     """
 
     def __init__(
         self,
         *,
         langfuse: Langfuse,
-        pulled: Pulled,
-        facts: Store,
+        source: LangfuseSource,
+        store: Store,
         intake: Intake,
         outcomes: TraceOutcomes,
         sampler: Sampler,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
         patience: Backoff,
-        poll_ns: int,
-        settle_ns: int,
-        look_back_ns: int,
         rootless_ns: int,
-        retention_ns: int = 0,
-        erase: Erase | None = None,
+        retention_ns: int,
         share: Share | None = None,
     ) -> None:
-        self.poll_s: Final = poll_ns / 1e9
+        poll_ns, settle_ns, look_back_ns = source.poll.ns, source.settle.ns, source.look_back.ns
+        self.poll_s: Final = source.poll.seconds
         """How often ``poll`` is to be called, in s."""
-        self.pending: Final = Pending(pulled=pulled, outcomes=outcomes, sampler=sampler, clock_ns=clock_ns)
+        self.pending: Final = Pending(pulled=store.pulled, outcomes=outcomes, sampler=sampler, clock_ns=clock_ns)
         """Traces that were seen and are not dealt with."""
         self._taking = TraceFetcher(
             langfuse=langfuse, pending=self.pending, intake=intake, busy=busy, clock_ns=clock_ns, patience=patience,
@@ -95,14 +89,14 @@ class Pull:
         )  # fmt: skip
         self._share = share
         self._shards: frozenset[int] = frozenset()
-        self._langfuse, self._pulled, self._facts = langfuse, pulled, facts
+        self._langfuse, self._store = langfuse, store
         self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
         self._settle_ns, self._look_back_ns, self._rootless_ns = settle_ns, look_back_ns, rootless_ns
         self._near_ns = max(2 * (poll_ns + settle_ns), 60 * 10**9)
         self._full_every_ns = max(poll_ns, look_back_ns // _FULL_SHARE)
-        self._deleted = None if erase is None else DeletedTraces(
-            langfuse=langfuse, pulled=pulled, pages=self._pages, holds=lambda each: facts.details(each) is not None,
-            erase=erase, clock_ns=clock_ns, oldest_ns=retention_ns, newest_ns=look_back_ns,
+        self._deleted = DeletedTraces(
+            langfuse=langfuse, store=store, pages=self._pages, clock_ns=clock_ns, oldest_ns=retention_ns,
+            newest_ns=look_back_ns,
         )  # fmt: skip
         self._keep_ns = max(look_back_ns, retention_ns)
         self._server: LangfuseServer | None = None
@@ -172,8 +166,7 @@ class Pull:
         elif await self._list(server):
             self._read_ns = self._clock_ns()
             self._patience.succeeded()
-            if self._deleted is not None:
-                await self._deleted.look(server)
+            await self._deleted.look(server)
             self._set_state("ok", "")
 
     def _divide(self, share: Share) -> None:
@@ -187,11 +180,11 @@ class Pull:
 
     async def _introduce(self) -> LangfuseServer:
         server = await introduced(self._langfuse)
-        known = self._facts.fact(PULL)
+        known = self._store.fact(PULL)
         same = known is not None and known["project"] == server.project_id
         self._from_ns = int(known["from_ns"]) if known and same else self._clock_ns() - self._look_back_ns
         if not same:  # what was read of another project is not missing in this one
-            await self._pulled.forget(self._clock_ns() + AHEAD_NS)
+            await self._store.pulled.forget(self._clock_ns() + AHEAD_NS)
         self._server, self._full_ns = server, None
         log.info("traces are read from Langfuse", extra={"version": server.version, "project": server.project_name})
         return server
@@ -222,7 +215,7 @@ class Pull:
         if full:
             self._full_ns = begun_ns
             # A trace is longer than one of its rows; what is held of one is known to have been there.
-            await self._pulled.forget(min(self._from_ns - self._look_back_ns, begun_ns - self._keep_ns))
+            await self._store.pulled.forget(min(self._from_ns - self._look_back_ns, begun_ns - self._keep_ns))
         return True
 
     async def _pages(self, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
@@ -242,7 +235,7 @@ class Pull:
         held_ns = self.pending.start_ns
         from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
         if from_ns != self._from_ns or self._full_ns is None:
-            await self._facts.keep_fact(PULL, {"project": server.project_id, "from_ns": from_ns})
+            await self._store.keep_fact(PULL, {"project": server.project_id, "from_ns": from_ns})
             self._from_ns = from_ns
 
     def _failed(self, error: LangfuseError) -> None:
@@ -299,11 +292,7 @@ def traces_in(
         return waiting() > MOST_WAITING or assembler.open_traces > most_open
 
     return Pull(
-        langfuse=connections.to(source.access), pulled=store.pulled, facts=store, intake=intake, outcomes=outcomes,
-        sampler=sampler, busy=busy,
-        clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
-        look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
-        retention_ns=config.kept_for.ns,
-        share=share,
-        erase=lambda traces: erase(store.path, traces, scores=False, now_ns=clock_ns()),
+        langfuse=connections.to(source.access), source=source, store=store, intake=intake, outcomes=outcomes,
+        sampler=sampler, busy=busy, clock_ns=clock_ns, patience=Backoff(random.random),
+        rootless_ns=config.assembly.deadline.ns, retention_ns=config.kept_for.ns, share=share,
     )  # fmt: skip

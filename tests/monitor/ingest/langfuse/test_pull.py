@@ -12,9 +12,9 @@ import pytest
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
-from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.langfuse import LangfuseSource
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.langfuse.pull import Pull
@@ -53,6 +53,12 @@ def rows(number: int, *, start_ns: int = START_NS, spans: int = 3, **more: Any) 
     return made
 
 
+SOURCE = LangfuseSource.model_validate({
+    "base_url": "http://localhost", "public_key": "pk", "secret_key": "sk", "poll": "15s", "settle": "10s",
+    "look_back": "30m",
+})  # fmt: skip
+
+
 @dataclass
 class Bench:
     """A store, a fake and what reads it; the clock is the test's."""
@@ -78,11 +84,9 @@ class Bench:
         )  # fmt: skip
         self.intake.restore()
         self.pull = Pull(
-            langfuse=self.langfuse, pulled=self.store.pulled, facts=self.store, intake=self.intake,
+            langfuse=self.langfuse, source=SOURCE, store=self.store, intake=self.intake,
             outcomes=self.outcomes, sampler=self.sampler, busy=lambda: self.busy, clock_ns=lambda: self.now_ns,
-            patience=Backoff(random.Random(1).random), poll_ns=15 * SECOND, settle_ns=10 * SECOND,
-            look_back_ns=30 * MINUTES, rootless_ns=5 * MINUTES, retention_ns=24 * 60 * MINUTES,
-            erase=lambda traces: erase(self.store.path, traces, scores=False, now_ns=self.now_ns),
+            patience=Backoff(random.Random(1).random), rootless_ns=5 * MINUTES, retention_ns=24 * 60 * MINUTES,
         )  # fmt: skip
 
     def killed(self) -> None:
