@@ -3,6 +3,7 @@
 ::
 
   SidejudgeError
+    RemediedError
     scoring.checks
         CheckError*  RedactionError*
     scoring.declared
@@ -16,7 +17,7 @@
     scoring.scenario
         PatternError*  ScenarioError*
     integrations.agents
-        AgentError  NoSuchAgentError
+        AgentError  NoSuchAgentError+
     integrations.cases
         CaseError*  FieldError*
     integrations.delivery_errors
@@ -24,7 +25,7 @@
     integrations.dialects
         UnreadableError*
     integrations.embed
-        EmbeddingError
+        EmbeddingError+
     integrations.history
         NotOursError  HistoryError
     integrations.jsonl
@@ -53,13 +54,14 @@
         UnreadError  AddressError  CertificateError
     monitor.offline
         NoReferencesError  StoppedError  PairFileError  NotWrittenError  NoDatasetError  UnfitSdkError
-        ElsewhereError  WorkersLostError
+        ElsewhereError+  WorkersLostError+
         GuardError
-        AnotherRunError  TableError  JudgeOutError  OtherConfigError  MetadataError  UnusableError  OutputError
+        AnotherRunError  TableError+  JudgeOutError  OtherConfigError  MetadataError  UnusableError  OutputError
         AnswerError*  AgentUnreachableError  SelectionError*  TestSetError
 
-``*`` is a ``ValueError`` as well. Beside the tree stands ``CommandError`` (``monitor.cli``), which ends a command.
-``sidejudge`` exports the root, ``DestinationUnreachableError`` and ``RefusedError``; others are caught by the root.
+``*`` is a ``ValueError`` as well, ``+`` a ``RemediedError``. Beside the tree stands ``CommandError`` (``monitor.cli``),
+which ends a command. ``sidejudge`` exports the root, ``DestinationUnreachableError`` and ``RefusedError``; others are
+caught by the root.
 """
 
 from __future__ import annotations
@@ -67,3 +69,14 @@ from __future__ import annotations
 
 class SidejudgeError(Exception):
     """Something that sidejudge cannot do, or refuses. ``str`` is the cause."""
+
+
+class RemediedError(SidejudgeError):
+    """One that knows what to do about it: a line of cause, and one of remedy, which may be empty."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(cause, remedy)  # both, for it may be pickled
+        self.cause, self.remedy = cause, remedy
+
+    def __str__(self) -> str:
+        return self.cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import RemediedError, SidejudgeError
 from sidejudge.scoring.trace.span import Json
 
 
@@ -37,10 +37,5 @@ class AgentError(SidejudgeError):
         self.unreachable = unreachable
 
 
-class NoSuchAgentError(SidejudgeError):
-    """The named object cannot be an agent: one line of cause and one of remedy."""
-
-    def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.remedy = remedy
+class NoSuchAgentError(RemediedError):
+    """The named object cannot be an agent."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol, Self
 
-from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.evaluators.embedding import Vector
 
 
@@ -27,14 +27,15 @@ class Encoder(Protocol):
 INSTALL = "pip install 'sidejudge[embeddings]'"
 
 
-class EmbeddingError(SidejudgeError):
+class EmbeddingError(RemediedError):
     """No vectors could be made. ``remedy`` says what to do; it is empty where the failure may pass by itself.
 
     ``of_texts``: other texts may fare better, so those that were given together may be tried one by one.
     """
 
     def __init__(self, cause: str, remedy: str = "", *, of_texts: bool = False) -> None:
-        super().__init__(f"{cause}; {remedy}" if remedy else cause)
-        self.cause = cause
-        self.remedy = remedy
+        super().__init__(cause, remedy)
         self.of_texts = of_texts
+
+    def __str__(self) -> str:
+        return f"{self.cause}; {self.remedy}" if self.remedy else self.cause

@@ -15,81 +15,56 @@ from .errors import CALL, DATA, CommandError
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
-        "serve": ("sidejudge.monitor.cli.serve:serve", "Run the monitor."),
-        "demo": ("sidejudge.monitor.cli.serve:demo", "Run the monitor with sample traffic."),
-        "init": ("sidejudge.monitor.cli.init:init", "Write a first configuration, from questions or from traces."),
-        "check": ("sidejudge.monitor.cli.check:check", "Validate a configuration, and show what is in force."),
-        "doctor": (
-            "sidejudge.monitor.cli.check:doctor",
-            "Examine this machine, this installation and what is reachable.",
-        ),
+        "serve": ("serve:serve", "Run the monitor."),
+        "demo": ("serve:demo", "Run the monitor with sample traffic."),
+        "init": ("init:init", "Write a first configuration, from questions or from traces."),
+        "check": ("check:check", "Validate a configuration, and show what is in force."),
+        "doctor": ("check:doctor", "Examine this machine, this installation and what is reachable."),
     },
     "Look at a running monitor": {
-        "status": ("sidejudge.monitor.cli.status:status", "Show the status of each service."),
-        "tail": ("sidejudge.monitor.cli.tail:tail", "Follow traces as they end."),
-        "explain": (
-            "sidejudge.monitor.cli.explain:explain",
-            "Explain a trace, a metric or a rubric; list the last traces.",
-        ),
-        "compare": (
-            "sidejudge.monitor.cli.compare:compare",
-            "Show whether it got worse: since a moment, or with a version.",
-        ),
+        "status": ("status:status", "Show the status of each service."),
+        "tail": ("tail:tail", "Follow traces as they end."),
+        "explain": ("explain:explain", "Explain a trace, a metric or a rubric; list the last traces."),
+        "compare": ("compare:compare", "Show whether it got worse: since a moment, or with a version."),
     },
     "Write rubrics and contracts": {
-        "rubrics": ("sidejudge.monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
-        "metrics": ("sidejudge.monitor.cli.rubrics:metrics", "List every metric with its weight, bands and source."),
-        "try": (
-            "sidejudge.monitor.cli.try_rubric:try_rubric",
-            "Judge one recorded trace by one rubric, showing each step.",
-        ),
-        "try-judge": (
-            "sidejudge.monitor.cli.try_judge:try_judge",
-            "Ask the judge models questions with known answers.",
-        ),
-        "learn": ("sidejudge.monitor.cli.learn:learn", "Learn scenarios from good runs."),
-        "plan": ("sidejudge.monitor.cli.plan:plan", "Show what alerts will do at your traffic."),
-        "simulate": ("sidejudge.monitor.cli.simulate:simulate", "Show which alerts the past would have raised."),
-        "schema": (
-            "sidejudge.monitor.cli.help:schema",
-            "Print a JSON Schema: configuration, case, scenario, verdict.",
-        ),
+        "rubrics": ("rubrics:rubrics", "List, show and add ready rubrics."),
+        "metrics": ("rubrics:metrics", "List every metric with its weight, bands and source."),
+        "try": ("try_rubric:try_rubric", "Judge one recorded trace by one rubric, showing each step."),
+        "try-judge": ("try_judge:try_judge", "Ask the judge models questions with known answers."),
+        "learn": ("learn:learn", "Learn scenarios from good runs."),
+        "plan": ("plan:plan", "Show what alerts will do at your traffic."),
+        "simulate": ("simulate:simulate", "Show which alerts the past would have raised."),
+        "schema": ("help:schema", "Print a JSON Schema: configuration, case, scenario, verdict."),
     },
     "Judge without a server": {
-        "score": ("sidejudge.monitor.cli.score:score", "Judge a file of cases or recorded traces; write verdicts."),
-        "test": ("sidejudge.monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
-        "testcase": ("sidejudge.monitor.cli.testcase:testcase", "Write a trace that failed as a test for such a set."),
-        "backfill": ("sidejudge.monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
-        "inspect": ("sidejudge.monitor.cli.inspect:inspect", "Show what is read from recorded OTLP, without judging."),
+        "score": ("score:score", "Judge a file of cases or recorded traces; write verdicts."),
+        "test": ("test:test", "Put a test set to an agent and judge its answers."),
+        "testcase": ("testcase:testcase", "Write a trace that failed as a test for such a set."),
+        "backfill": ("backfill:backfill", "Judge traces that are in Langfuse already."),
+        "inspect": ("inspect:inspect", "Show what is read from recorded OTLP, without judging."),
     },
     "Use verdicts that are written": {
-        "gate": ("sidejudge.monitor.cli.gate:gate", "Pass or fail a release: hold verdicts against its gates."),
-        "scorecard": ("sidejudge.monitor.cli.scorecard:scorecard", "Rank models: final scores, cost, every metric."),
-        "calibrate": (
-            "sidejudge.monitor.cli.calibrate:calibrate",
-            "Compare verdicts with the labels that people gave.",
-        ),
+        "gate": ("gate:gate", "Pass or fail a release: hold verdicts against its gates."),
+        "scorecard": ("scorecard:scorecard", "Rank models: final scores, cost, every metric."),
+        "calibrate": ("calibrate:calibrate", "Compare verdicts with the labels that people gave."),
     },
     "Operate": {
-        "export": ("sidejudge.monitor.cli.export:export", "Write rules and dashboards; send scores again."),
-        "forget": ("sidejudge.monitor.cli.store:forget", "Erase what is held of traces, a user or a session."),
-        "langfuse": (
-            "sidejudge.monitor.cli.langfuse:langfuse",
-            "Delete scores in Langfuse that are not asked for any more.",
-        ),
-        "store": ("sidejudge.monitor.cli.store:store", "Save what can be read of a damaged store."),
-        "fleet": ("sidejudge.monitor.cli.fleet:fleet", "Look after the database that the monitors of a fleet share."),
+        "export": ("export:export", "Write rules and dashboards; send scores again."),
+        "forget": ("store:forget", "Erase what is held of traces, a user or a session."),
+        "langfuse": ("langfuse:langfuse", "Delete scores in Langfuse that are not asked for any more."),
+        "store": ("store:store", "Save what can be read of a damaged store."),
+        "fleet": ("fleet:fleet", "Look after the database that the monitors of a fleet share."),
     },
     "Help": {
-        "help": ("sidejudge.monitor.cli.help:help_", "Explain a command, a key or a page; search the documentation."),
-        "completion": (
-            "sidejudge.monitor.cli.help:completion",
-            "Print the completion script of bash, zsh or fish.",
-        ),
+        "help": ("help:help_", "Explain a command, a key or a page; search the documentation."),
+        "completion": ("help:completion", "Print the completion script of bash, zsh or fish."),
     },
 }
-"""Purpose → name → where the command lies, and its line in the overview, which is shown without importing it."""
-COMMANDS: dict[str, tuple[str, str]] = {name: command for group in GROUPS.values() for name, command in group.items()}
+"""Purpose → name → where the command lies here, and its line in the overview, which is shown without importing it."""
+COMMANDS: dict[str, tuple[str, str]] = {
+    name: (f"{__name__}.{where}", line) for group in GROUPS.values() for name, (where, line) in group.items()
+}
 
 
 class LazyGroup(click.Group):

@@ -1,16 +1,18 @@
-"""Asking a running monitor over its HTTP API."""
+"""Asking a running monitor over its HTTP API: a body, a trace with its case, ended traces as lines for a terminal."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 import click
@@ -20,6 +22,11 @@ from sidejudge.monitor.api.contents_token import FILE_PATH, HEADER, read_token
 
 from .errors import CommandError
 from .progress import waiting
+from .table import table, visible
+
+if TYPE_CHECKING:
+    from sidejudge.scoring.trace.span import Json, JsonRecord
+    from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 
 DEFAULT_URL = "http://127.0.0.1:8790"
 TIMEOUT_S = 10.0
@@ -48,6 +55,14 @@ def ask(url: str, path: str) -> Any:
     The API's body models do not read it: they take 0.4 s to import, and refuse what a monitor of another version sends.
     """
     return _asked(url, path, json.loads)
+
+
+def ask_for(url: str, path: str, fits: Callable[[JsonRecord], bool], query: str = "") -> JsonRecord:
+    """The same of an object that ``fits``; ``CommandError`` where it is something else."""
+    answer = ask(url, f"{path}{query}")
+    if not isinstance(answer, Mapping) or not fits(answer):
+        raise CommandError(f"{url}{path} does not answer as a monitor does", "name a monitor's address with --url")
+    return answer
 
 
 def ask_bytes(url: str, path: str) -> bytes | None:
@@ -109,3 +124,50 @@ def _contents_token(url: str) -> dict[str, str]:
 def _credentials() -> dict[str, str]:
     token = os.environ.get(TOKEN)
     return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+TRACE_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
+
+
+def fetched_trace(trace_id: str, url: str) -> tuple[TraceDocument, dict[str, Json]]:
+    """The trace and its case, both as JSON. Raises ``CommandError`` where either is not there."""
+    found = ask(url, f"/v1/traces/{trace_id.lower()}")
+    if found is None:
+        raise CommandError(f"nothing is known of trace {trace_id}", "name a trace that was drawn and is kept still")
+    if found.get("case") is None:
+        raise CommandError(
+            f"the contents of trace {trace_id} are not shown here, or no longer held",
+            "call where the monitor's store can be read while the spans are held, or see api.contents",
+        )
+    return cast("TraceDocument", found), found["case"]
+
+
+HEAD = ("ended", "trace", "service", "name", "reason", "why")
+
+
+def traces_table(traces: Sequence[TraceDocument]) -> str:
+    """A table, the last trace at the bottom."""
+    return table(HEAD, [_cells(trace, clip=60) for trace in reversed(traces)])
+
+
+def trace_line(trace: TraceDocument) -> str:
+    """One trace in one line, aligned as far as names are short."""
+    at, trace_id, service, name, reason, why = _cells(trace, clip=200)
+    return visible(f"{at}  {trace_id}  {service:20}  {reason:24}  {name}  {why}".rstrip())
+
+
+def _cells(trace: TraceDocument, clip: int) -> tuple[str, ...]:
+    verdicts = ", ".join(f"{each['rubric']} {_outcome(each)}" for each in trace.get("verdicts") or ())
+    reason = str(trace["reason"])
+    passed = reason == "scored" and all(each.get("passed") for each in trace.get("verdicts") or ())
+    why = "" if passed else str(trace.get("why") or "")
+    at = datetime.fromtimestamp(trace["closed_ns"] / 1e9, UTC).strftime("%H:%M:%S")
+    texts = (at, trace["trace_id"], trace.get("service") or "unknown_service", trace.get("name") or "-")
+    return (*map(str, texts), verdicts or reason, why if len(why) <= clip else why[:clip] + "…")
+
+
+def _outcome(verdict: VerdictDocument) -> str:
+    composite = verdict.get("composite")
+    value = f" {composite:.2f}" if isinstance(composite, int | float) else ""
+    outcomes = {True: "passed", False: "failed", None: str(verdict.get("state"))}
+    return outcomes[verdict.get("passed")] + value

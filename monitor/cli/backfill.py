@@ -13,8 +13,7 @@ import click
 
 from .engine import ADDRESS, ENGINE, EngineChoice, engine_of
 from .errors import DATA, CommandError, ending
-from .options import match_of, window_of
-from .settings import runnable
+from .settings import match_of, runnable, window_of
 
 if TYPE_CHECKING:
     from sidejudge.integrations.langfuse.observations import Window
@@ -100,15 +99,13 @@ def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool
 
         if not is_lent(settings):
             click.echo("--engine ray: nothing works there, for no model of embeddings is configured", err=True)
-        try:
-            with lent_embedding(engine, config, settings) as found:
-                yield found
-        except EmbeddingError as error:
-            raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
-        except OtherConfigError as error:
-            raise CommandError(
-                f"{choice.option}: {error}", "give every node this configuration, and call again"
-            ) from None
+        remedy = "give every node this configuration, and call again"
+        with (
+            ending(EmbeddingError, naming="evaluators.embedding: "),
+            ending(OtherConfigError, naming=f"{choice.option}: ", remedy=remedy),
+            lent_embedding(engine, config, settings) as found,
+        ):
+            yield found
 
 
 def _check_batch(config: Config) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .engine import EngineChoice, engine_of, engine_options
+from .engine import EngineChoice, engine_of, engine_options, read_verdicts
 from .errors import DATA, CommandError
-from .progress import ProgressDisplay, progress
+from .progress import progress
 from .settings import config_option, format_option, show_json
+from .table import table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
@@ -130,14 +131,14 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine:
     total = None if verdicts is None else _READINGS * verdicts.stat().st_size
     with progress(total, "bytes") as shown:
         bad = read_labels(
-            labels, calibration, lambda text: shown.report(f"{labels}, {text}"), with_verdicts=verdicts is None
+            labels, calibration.take, lambda text: shown.report(f"{labels}, {text}"), with_verdicts=verdicts is None
         )
         if not calibration.labels:
             raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
         if verdicts is None:
             calibration.add_stated()
         else:
-            bad += _read_verdicts(verdicts, calibration, shown, engine)
+            bad += read_verdicts(verdicts, calibration, shown, engine).bad_lines
         for count, words in (
             (bad, "lines that could not be read, and were skipped"),
             (calibration.replaced, "labels that the same person gave again; the last counts"),
@@ -154,19 +155,9 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine:
     return not bad
 
 
-def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay, engine: Engine) -> int:
-    from sidejudge.monitor.offline.score.verdict_source import VerdictSource
-
-    source = VerdictSource(path=verdicts, complain=lambda text: shown.report(f"{verdicts}, {text}"), engine=engine)
-    source.read_into(calibration, lambda read: shown.step(read, None))
-    return source.bad_lines
-
-
 def _show(found: Calibrated) -> None:
     from sidejudge.scoring.lexical.shown_text import label
     from sidejudge.scoring.statistics.agreement import Confusion
-
-    from .table import table, visible
 
     about = f"{label(found.rubric)} · {label(found.metric)}"
     undecided = f", {found.undecided} without a value of ours" if found.undecided else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,18 +28,15 @@ def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bo
     section = runnable(config).config.evaluators.embedding
     if section is None:
         raise CommandError("no embeddings are configured", "name the model: evaluators.embedding, in --config")
-    try:
+    remedy = "'sidejudge calibrate --help' shows a line; 'shipped' stands for our pairs"
+    with (
+        ending(PairFileError, naming=f"--embedding: {pairs}: ", remedy=remedy),
+        ending(EmbeddingError, naming="evaluators.embedding: ", remedy="try it again"),
+    ):
         found = asyncio.run(fit_thresholds(section, read_pairs(pairs)))
-    except PairFileError as error:
-        raise CommandError(
-            f"--embedding: {pairs}: {error}",
-            "'sidejudge calibrate --help' shows a line; 'shipped' stands for our pairs",
-        ) from None
-    except EmbeddingError as error:
-        raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy or "try it again") from None
     fitted = _thresholds(found)
     if form == "json":
-        show_json([_json(each) for each in found])
+        show_json([asdict(each) for each in found])
     else:
         _show(section.model, found, fitted)
     if write and fitted:
@@ -80,12 +78,6 @@ def _cells(found: Separation | Unavailable) -> tuple[str, ...]:
         number(found.threshold), number(found.same), number(found.different), number(found.balanced),
         f"{found.lower:.2f}–{found.upper:.2f}",
     )  # fmt: skip
-
-
-def _json(each: FittedThreshold) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return asdict(each)
 
 
 def _write(config: Path | None, fitted: dict[str, float]) -> None:

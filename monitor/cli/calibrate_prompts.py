@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from .engine import EngineChoice
+from .engine import EngineChoice, read_verdicts
 from .errors import DATA, CommandError
-from .progress import ProgressDisplay, progress
+from .progress import progress
 from .settings import show_json
 from .table import number, table
 
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
     from sidejudge.scoring.calibration.paired_judges import JudgedCases, PairedJudges
     from sidejudge.scoring.runs.label_line import LabelLine
-
-
-@dataclass(slots=True)
-class _Labels:
-    taken: list[LabelLine] = field(default_factory=list)
-
-    def take(self, given: LabelLine) -> None:
-        self.taken.append(given)
 
 
 _CONFIGURATIONS: Final = (".yaml", ".yml")
@@ -42,18 +33,18 @@ def calibrate_prompts(
     from sidejudge.monitor.offline.score.verdict_source import read_labels
     from sidejudge.scoring.calibration.paired_judges import JudgedCases, compare, grouped
 
-    taken = _Labels()
+    taken: list[LabelLine] = []
     with progress(2 * sum(file.stat().st_size for file in files), "bytes") as shown:
-        bad = read_labels(labels, taken, lambda text: shown.report(f"{labels}, {text}"), with_verdicts=False)
-        if not taken.taken:
+        bad = read_labels(labels, taken.append, lambda text: shown.report(f"{labels}, {text}"), with_verdicts=False)
+        if not taken:
             raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
-        by_subject = grouped(taken.taken)
-    rubrics = tuple(dict.fromkeys(given.rubric for given in taken.taken))
+        by_subject = grouped(taken)
+    rubrics = tuple(dict.fromkeys(given.rubric for given in taken))
     files = _judged(files[0], cases, rubrics, choice), _judged(files[1], cases, rubrics, choice)
     with progress(2 * sum(file.stat().st_size for file in files), "bytes") as shown:
         a, b = (JudgedCases(by_subject) for _ in files)
         for judged, file in zip((a, b), files, strict=True):
-            bad += _read(judged, file, shown, engine)
+            bad += read_verdicts(file, judged, shown, engine).bad_lines
     for judged, file in zip((a, b), files, strict=True):
         if not judged.cases:
             raise CommandError(
@@ -130,11 +121,3 @@ def _cost(judged: JudgedCases) -> str:
         return "what they cost is not known"
     rest = f", {judged.unpriced} without a cost" if judged.unpriced else ""
     return f"${judged.usd:.4f}, ${judged.usd / known:.6f} each{rest}"
-
-
-def _read(judged: JudgedCases, file: Path, shown: ProgressDisplay, engine: Engine) -> int:
-    from sidejudge.monitor.offline.score.verdict_source import VerdictSource
-
-    source = VerdictSource(path=file, complain=lambda text: shown.report(f"{file}, {text}"), engine=engine)
-    source.read_into(judged, lambda read: shown.step(read, None))
-    return source.bad_lines

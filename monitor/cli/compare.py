@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
 
-from .ask import ask, url_option
-from .errors import DATA, CommandError
+from .ask import ask_for, url_option
+from .errors import DATA
 from .settings import format_option, own_name, show_json
-from .table import in_clusters
+from .table import in_clusters, number, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.scoring.trace.span import JsonRecord
@@ -71,9 +71,7 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
     query = {name: value for name, value in wanted.items() if value is not None}
     if since is not None:
         query["since"] = _moment(since)
-    answer = ask(url, f"/v1/compare?{urlencode(query)}")
-    if not isinstance(answer, Mapping) or "comparisons" not in answer:
-        raise CommandError(f"{url}/v1/compare does not answer as a monitor does", "name a monitor's address with --url")
+    answer = ask_for(url, "/v1/compare", lambda body: "comparisons" in body, f"?{urlencode(query)}")
     if form == "json":
         show_json(answer)
     else:
@@ -84,7 +82,7 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
 def _moment(text: str) -> str:
     from sidejudge.monitor.config.units import parse_duration
 
-    from .options import instant_of
+    from .settings import instant_of
 
     try:
         ns = time.time_ns() - parse_duration(text).ns
@@ -104,8 +102,6 @@ def _exit_code(answer: JsonRecord, margin: float | None) -> int:
 
 
 def _show(answer: JsonRecord) -> None:
-    from .table import number, table, visible
-
     rows: list[Sequence[str]] = []
     for each in answer["comparisons"]:
         if each["verdict"] is not None:

@@ -52,6 +52,11 @@ class CheckResult:
     remedy: str = ""
 
 
+def _graded(subject: str, found: str, remedy: str, grade: Grade = "warn") -> CheckResult:
+    """It is well where there is no remedy, and else ``grade``."""
+    return CheckResult(subject, grade if remedy else "ok", found, remedy)
+
+
 def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[CheckResult]:
     """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded.
 
@@ -111,10 +116,8 @@ def _python() -> CheckResult:
 
 def _clock() -> CheckResult:
     now = time.time()
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
-    if now < EPOCH_OF_THIS_CODE:
-        return CheckResult("clock", "fail", at, "set the clock: windows, retention and verdict times go by it")
-    return CheckResult("clock", "ok", at)
+    remedy = "set the clock: windows, retention and verdict times go by it" if now < EPOCH_OF_THIS_CODE else ""
+    return _graded("clock", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)), remedy, "fail")
 
 
 def _protobuf() -> CheckResult:
@@ -158,11 +161,8 @@ def memory_limit(config: Config, file: Path = _MEMORY_LIMIT) -> Iterator[CheckRe
         return
     bound = sum(part.max_bytes for part in memory_bound(config))
     found = f"{limit >> 20} MiB, and at most {bound >> 20} MiB are taken"
-    if limit >= bound:
-        yield CheckResult("memory limit", "ok", found)
-    else:
-        remedy = "raise the limit, or lower what 'sidejudge check' lists as memory"
-        yield CheckResult("memory limit", "warn", found, remedy)
+    remedy = "raise the limit, or lower what 'sidejudge check' lists as memory" if limit < bound else ""
+    yield _graded("memory limit", found, remedy)
 
 
 def _ports(config: Config) -> Iterator[CheckResult]:
@@ -220,8 +220,7 @@ def _buffer(config: Config) -> Iterator[CheckResult]:
     except StoreError as error:
         yield CheckResult("forward.buffer", "warn", str(error), "the next start puts a damaged file aside")
         return
-    folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
-    free = shutil.disk_usage(folder).free
+    free = shutil.disk_usage(_folder_of(path)).free
     found = f"{count:,} requests are kept in {path} ({held / 2**20:,.1f} MiB of {size_text(size)})"
     if free < size - held:
         remedy = "free some, or lower forward.buffer: what does not fit is answered with upstream's failure"
@@ -299,8 +298,13 @@ def _contents(config: Config) -> CheckResult:
     return CheckResult("api.contents", "ok", shown[api.contents])
 
 
+def _folder_of(path: Path) -> Path:
+    """The nearest folder above a file that is there."""
+    return next(parent for parent in path.absolute().parents if parent.exists())
+
+
 def _store(path: Path) -> Iterator[CheckResult]:
-    folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
+    folder = _folder_of(path)
     probe = folder / f".sidejudge-{time.time_ns()}"
     try:
         probe.touch(exist_ok=False)
@@ -311,11 +315,8 @@ def _store(path: Path) -> Iterator[CheckResult]:
         return
     yield CheckResult("store.path", "ok", f"{path} can be written")
     free = shutil.disk_usage(folder).free
-    gib = f"{free / 2**30:.1f} GiB free"
-    if free < MIN_FREE_BYTES:
-        yield CheckResult("disk space", "warn", gib, "free some: sampled spans wait there until they are judged")
-    else:
-        yield CheckResult("disk space", "ok", gib)
+    remedy = "free some: sampled spans wait there until they are judged" if free < MIN_FREE_BYTES else ""
+    yield _graded("disk space", f"{free / 2**30:.1f} GiB free", remedy)
 
 
 _OF_HABITS = "it is read all the same; 'structured: always' holds a server to the form, where it can"
@@ -364,7 +365,7 @@ def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) 
     from sidejudge.monitor.deliver.langfuse.probe import introduction, scores_per_trace
 
     each = introduction(key, project, scores_per_trace(config) if config is not None else None)
-    return CheckResult(key, "ok" if not each.remedy else "warn" if each.works else "fail", each.found, each.remedy)
+    return _graded(key, each.found, each.remedy, "warn" if each.works else "fail")
 
 
 def _unarrived(path: Path) -> Iterator[CheckResult]:
@@ -404,8 +405,7 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
     from sidejudge.monitor.deliver.langfuse.probe import named_parts
 
     for each in named_parts(loaded.config):
-        grade: Grade = "ok" if not each.remedy else "warn" if each.works else "fail"
-        yield CheckResult(each.subject, grade, each.found, each.remedy)
+        yield _graded(each.subject, each.found, each.remedy, "warn" if each.works else "fail")
     for prompt in loaded.prompts.snapshots():
         subject = f"prompt {prompt.name}"
         if prompt.state == "missing":
@@ -422,7 +422,7 @@ def _otel_events(section: OtelEventsSink) -> CheckResult:
     from sidejudge.monitor.deliver.otel_events.sink import try_endpoint
 
     found, remedy = try_endpoint(section)
-    return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
+    return _graded("sinks.otel_events", found, remedy, "fail")
 
 
 def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
@@ -436,7 +436,7 @@ def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
     from sidejudge.monitor.fleet.probe import try_database
 
     found, remedy = try_database(section)
-    yield CheckResult("fleet.database", "fail" if remedy else "ok", found, remedy)
+    yield _graded("fleet.database", found, remedy, "fail")
     if remedy:
         return
     leader = leader_of_other_settings(
@@ -461,7 +461,5 @@ def _notified(config: Config) -> Iterator[CheckResult]:
     if not config.alerts.notify:
         yield CheckResult("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")
     for name, why in try_receivers(config):
-        if why is None:
-            yield CheckResult(f"notify {name}", "ok", "took a test notice")
-        else:
-            yield CheckResult(f"notify {name}", "fail", why, "check its address and its secret in alerts.notify")
+        remedy = "check its address and its secret in alerts.notify" if why is not None else ""
+        yield _graded(f"notify {name}", "took a test notice" if why is None else why, remedy, "fail")

@@ -1,4 +1,7 @@
-"""The options ``--workers``, ``--engine`` and ``--address``: where the pieces of a command's input are worked on."""
+"""The options ``--workers``, ``--engine`` and ``--address``: where the pieces of a command's input are worked on.
+
+Files of verdicts are read there too.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
-from .errors import DATA, LOST, CommandError
+from .errors import DATA, LOST, CommandError, ending
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.monitor.offline.score.verdict_source import VerdictSource, VerdictTally
+
+    from .progress import ProgressDisplay
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -94,23 +102,32 @@ def engine_options(function: Function) -> Function:
     return cast("Function", command)
 
 
+def read_verdicts(
+    file: Path, tally: VerdictTally, shown: ProgressDisplay, engine: Engine, *, name: str = "", before: int = 0
+) -> VerdictSource:
+    """Have a file of verdicts counted. Lines that are none are reported behind ``name``; ``before`` bytes were read."""
+    from sidejudge.monitor.offline.score.verdict_source import VerdictSource
+
+    source = VerdictSource(path=file, complain=lambda text: shown.report(f"{name}{file}, {text}"), engine=engine)
+    source.read_into(tally, lambda read: shown.step(before + read, None))
+    return source
+
+
 @contextlib.contextmanager
 def engine_of(choice: EngineChoice) -> Iterator[Engine]:
     """The engine that the options name, this process without any; its errors become ``CommandError``."""
-    from sidejudge.monitor.offline.engine.engine import ElsewhereError, Here, WorkersLostError
-    from sidejudge.monitor.offline.engine.processes import Processes
+    from sidejudge.monitor.offline.engine.engine import ElsewhereError, Here, Processes, WorkersLostError
     from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
 
     if choice.engine is None and choice.address is not None:
         raise CommandError("--address: is of a Ray cluster", "add --engine ray")
-    try:
-        if choice.engine is not None:
-            with RayCluster(choice.address, choice.workers) as cluster:
-                yield cluster
-        else:
-            yield Processes(choice.workers or 1) if choice.elsewhere else Here()
-    except WorkersLostError as error:
-        remedy = f"{error.remedy}; resume by the same command: it goes on from what was judged"
-        raise CommandError(f"{choice.option}: {error.cause}", remedy, LOST) from None
-    except ElsewhereError as error:
-        raise CommandError(f"{choice.option}: {error.cause}", error.remedy, DATA) from None
+    with ending(ElsewhereError, naming=f"{choice.option}: ", code=DATA):
+        try:
+            if choice.engine is not None:
+                with RayCluster(choice.address, choice.workers) as cluster:
+                    yield cluster
+            else:
+                yield Processes(choice.workers or 1) if choice.elsewhere else Here()
+        except WorkersLostError as error:
+            remedy = f"{error.remedy}; resume by the same command: it goes on from what was judged"
+            raise CommandError(f"{choice.option}: {error.cause}", remedy, LOST) from None

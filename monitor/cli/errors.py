@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -29,12 +29,17 @@ class CommandError(Exception):
 
 
 @contextmanager
-def ending(*kinds: type[Exception], remedy: str, naming: str = "", code: int = CALL) -> Iterator[None]:
-    """An error of one of these kinds ends the command: it is the cause, after ``naming``."""
+def ending(*kinds: type[Exception], remedy: str = "", naming: str = "", code: int = CALL) -> Iterator[None]:
+    """An error of one of these kinds ends the command: it is the cause, after ``naming``.
+
+    The remedy that an error brings itself goes before ``remedy``. Of one with several ``problems`` each has its line.
+    """
     try:
         yield
     except kinds as error:
-        raise CommandError(f"{naming}{error}", remedy, code) from error
+        problems = getattr(error, "problems", ())
+        cause = getattr(error, "cause", "\n".join(map(str, problems)) or error)
+        raise CommandError(f"{naming}{cause}", getattr(error, "remedy", "") or remedy, code) from error
 
 
 @contextmanager
@@ -44,6 +49,21 @@ def reading_store(naming: str = "--store: ") -> Iterator[None]:
 
     with ending(StoreError, naming=naming, remedy="name the file that store.path of the monitor names"):
         yield
+
+
+def check_known(given: Iterable[str], known: Collection[str], cause: str) -> None:
+    """Refuse a name that is not ``known``: it stands behind the ``cause``, and the remedy lists those that are."""
+    for name in given:
+        if name not in known:
+            raise CommandError(f"{cause} {name!r}", f"choose from {', '.join(known)}")
+
+
+def near(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The remedy for a name that there is not: the one that was perhaps meant, or ``otherwise``."""
+    from sidejudge.monitor.config.errors import nearest
+
+    found = nearest(name, list(known))
+    return f"did you mean {found!r}?" if found else otherwise
 
 
 def warn(cause: str, remedy: str | None = None) -> None:

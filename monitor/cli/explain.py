@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .ask import ask, url_option
-from .errors import DATA, CommandError, reading_store
+from .ask import TRACE_ID, ask, traces_table, url_option
+from .errors import DATA, CommandError, near, reading_store
 from .settings import config_option, format_option, loaded, own_name, show_json
+from .table import paragraph, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config.rubrics import Card
     from sidejudge.scoring.runs.final import RunScore
     from sidejudge.scoring.verdict.documents import TraceDocument
     from sidejudge.scoring.verdict.rubric import Rubric
-
-_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command()
@@ -43,13 +41,13 @@ def explain(  # noqa: PLR0917  # click passes options by name
     A trace is fetched from the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
     sampling decision under --config is shown; the exit code is 1.
     """
-    if judge and (what is None or not _TRACE_ID.fullmatch(what)):
+    if judge and (what is None or not TRACE_ID.fullmatch(what)):
         raise CommandError("--judge shows the calls about one trace", "name a TRACE_ID, 32 hex digits")
     if judge and what is not None:
         return _judge_calls(what.lower(), metric, store, url, form)
     if what is None:
         return _latest(reason, service, latest, store, url, form)
-    if _TRACE_ID.fullmatch(what):
+    if TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config, form)
     from sidejudge.monitor.config.rubrics import cards, configured, run_score_json
     from sidejudge.scoring.runs.final import FINAL, RUN_SCORES
@@ -59,9 +57,9 @@ def explain(  # noqa: PLR0917  # click passes options by name
     found += [_rubric(rubrics[what])] if what in rubrics else []
     found += [_run_score(score) for score in RUN_SCORES if what in (score.id, FINAL)]
     if not found:
-        raise CommandError(
-            f"{what!r} is neither a trace id (32 hex digits) nor a metric or a rubric", _near(what, rubrics)
-        )
+        names = [*(card.id for card in cards(rubrics)), *rubrics, FINAL, *(score.id for score in RUN_SCORES)]
+        cause = f"{what!r} is neither a trace id (32 hex digits) nor a metric or a rubric"
+        raise CommandError(cause, near(what, names, "'sidejudge metrics' lists every metric"))
     if form == "json":
         named = [card for card in cards(rubrics) if what in (card.id, card.rubric.id)]
         runs = [score for score in RUN_SCORES if what in (score.id, FINAL)]
@@ -75,8 +73,6 @@ def _latest(  # noqa: PLR0917  # one for each option
     reason: str | None, service: str | None, latest: int, store: Path | None, url: str, form: str
 ) -> int:
     from urllib.parse import urlencode
-
-    from .traces import traces_table
 
     if store is not None:
         from sidejudge.integrations.store.archive import read_traces
@@ -103,9 +99,13 @@ def _latest(  # noqa: PLR0917  # one for each option
 def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, form: str) -> int:
     from sidejudge.monitor.api.explain import explanation, sampling_forecast
 
-    from .table import visible
+    if store is not None:
+        from sidejudge.integrations.store.archive import read_details
 
-    details = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
+        with reading_store():
+            details = read_details(store, trace_id)
+    else:
+        details = ask(url, f"/v1/traces/{trace_id}")
     if details is not None and form == "json":
         show_json(details)
         return 0
@@ -124,8 +124,6 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, for
 
 def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str, form: str) -> int:
     from sidejudge.monitor.api.explain import judge_explanation
-
-    from .table import visible
 
     if store is not None:
         from sidejudge.integrations.store.archive import read_judge_calls
@@ -150,18 +148,9 @@ def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str
     return 0 if lines else DATA
 
 
-def _from_store(store: Path, trace_id: str) -> TraceDocument | None:
-    from sidejudge.integrations.store.archive import read_details
-
-    with reading_store():
-        return read_details(store, trace_id)
-
-
 def _rubric(rubric: Rubric) -> Iterator[str]:
     """A rubric's description, its pass rule, and its metrics."""
     from sidejudge.monitor.config.rubrics import cards, choice, citation
-
-    from .table import paragraph, table
 
     chosen = choice(rubric)
     passes = "by its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
@@ -181,26 +170,14 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
         *(("no judge", each) for each in [chosen.without_judge] if each),
         ("source", citation(rubric.source)),
     )
-    for name, value in rows:
-        yield paragraph(f"  {name + ':':12} {value}", 15)
+    yield from _listed(rows)
     shown = [(each.id, each.weight, each.bands, each.blocker, each.score_name) for each in cards({rubric.id: rubric})]
     yield table(("metric", "weight", "bands", "blocker", "score name"), shown)
     yield "'sidejudge explain METRIC' shows one in full"
 
 
-def _near(what: str, rubrics: Mapping[str, Rubric]) -> str:
-    from sidejudge.monitor.config.errors import nearest
-    from sidejudge.monitor.config.rubrics import cards
-    from sidejudge.scoring.runs.final import FINAL, RUN_SCORES
-
-    near = nearest(what, [*(card.id for card in cards(rubrics)), *rubrics, FINAL, *(score.id for score in RUN_SCORES)])
-    return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"
-
-
 def _card(card: Card) -> Iterator[str]:
     from sidejudge.monitor.config.rubrics import citation
-
-    from .table import paragraph
 
     metric = card.criterion.metric
     yield click.style(f"{metric.id}", bold=True) + f" · {metric.title}"
@@ -217,14 +194,11 @@ def _card(card: Card) -> Iterator[str]:
         ("undefined", metric.undefined),
         ("source", citation(metric.source)),
     )
-    for name, value in rows:
-        yield paragraph(f"  {name + ':':12} {value}", 15)
+    yield from _listed(rows)
 
 
 def _run_score(score: RunScore) -> Iterator[str]:
     from sidejudge.monitor.config.rubrics import citation, range_text
-
-    from .table import paragraph
 
     yield click.style(score.id, bold=True) + f" · {score.title}"
     yield paragraph(f"  {score.meaning}", 2)
@@ -239,5 +213,9 @@ def _run_score(score: RunScore) -> Iterator[str]:
         ("undefined", score.undefined),
         ("source", citation(score.source)),
     )
+    yield from _listed(rows)
+
+
+def _listed(rows: Iterable[tuple[str, object]]) -> Iterator[str]:
     for name, value in rows:
         yield paragraph(f"  {name + ':':12} {value}", 15)

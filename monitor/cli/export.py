@@ -13,6 +13,7 @@ from sidejudge.scoring.notices.notice import check_runbooks
 
 from .errors import CALL, DATA, CommandError, ending
 from .settings import config_option, loaded
+from .table import table
 
 if TYPE_CHECKING:
     from sidejudge.integrations.store.outbox import Dead
@@ -141,10 +142,8 @@ def mixin(folder: Path, runbooks: str | None, config: Path | None) -> None:
 
 
 def _checked(runbooks: str | None) -> str | None:
-    try:
+    with ending(ValueError, naming="--runbooks ", remedy="see 'sidejudge help alerts.links.runbooks'"):
         return None if runbooks is None else check_runbooks(runbooks)
-    except ValueError as error:
-        raise CommandError(f"--runbooks {error}", "see 'sidejudge help alerts.links.runbooks'", CALL) from None
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
@@ -178,8 +177,6 @@ def _store_option(command: _Command) -> _Command:
 def dead(form: str, store: Path | None, config: Path | None) -> int:
     """List scores that were given up, the oldest first, each with the reason. Exit 1 when there are any."""
     from sidejudge.integrations.store.archive import read_dead
-
-    from .table import table
 
     found = _from(store, config, read_dead)
     if form == "json":

@@ -12,6 +12,7 @@ import click
 from .errors import DATA, CommandError, ending, warn
 from .progress import waiting
 from .settings import format_option, show_json
+from .table import table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.score.runs import Runs
@@ -95,11 +96,12 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
         if path.resolve() in known:
             raise CommandError(f"VERDICTS: {path} is named twice", "name each run once")
         known.add(path.resolve())
-        try:
-            with path.open("rb", buffering=1 << 20) as file, waiting(f"reading {path}"):
-                runs.read(str(path), lines(file))
-        except UnusableError as error:
-            raise CommandError(str(error), f"name a file that 'sidejudge score --rubric {runs.rubric}' wrote") from None
+        remedy = f"name a file that 'sidejudge score --rubric {runs.rubric}' wrote"
+        with (
+            ending(UnusableError, remedy=remedy), path.open("rb", buffering=1 << 20) as file,
+            waiting(f"reading {path}"),
+        ):  # fmt: skip
+            runs.read(str(path), lines(file))
 
 
 def _metadata(path: Path) -> MetadataReport:
@@ -125,8 +127,6 @@ def _template(runs: Runs) -> str:
 
 
 def _show(decision: Release, *, every: bool) -> None:
-    from .table import table, visible
-
     runs = [(f"run {number}", run) for number, run in enumerate(decision.runs, 1)]
     for label, run in runs:
         click.echo(visible(f"{label}: {run.name}"))

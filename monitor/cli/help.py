@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import click
 from click.shell_completion import get_completion_class
 
-from .errors import CommandError
+from .errors import CommandError, ending
 
 _ROW = re.compile(r"\| `[a-z]")
 _CELL = re.compile(r"(?<!\\)\|")
@@ -97,10 +97,8 @@ def completion(shell: str) -> None:
     known = get_completion_class(shell)
     if known is None:
         raise CommandError(f"there is no completion for {shell}", f"choose from {', '.join(_HOW)}")
-    try:
+    with ending(RuntimeError, remedy="use a newer shell"):  # bash before 4.4
         script = known(main, {}, "sidejudge", "_SIDEJUDGE_COMPLETE").source()
-    except RuntimeError as error:  # bash before 4.4
-        raise CommandError(str(error), "use a newer shell") from None
     click.echo(f"{_HOW[shell]}\n{script}")
 
 

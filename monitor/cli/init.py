@@ -14,6 +14,7 @@ from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CommandError, ending, reading_store, warn
 from .progress import counted, waiting
+from .table import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +58,13 @@ def init(  # noqa: PLR0917  # click passes options by name
     sidejudge.schema.json, by which editors complete and check its keys.
     """
     from sidejudge.monitor.api.verdict_schemas import schema_text
-    from sidejudge.monitor.offline.init.document import Choices, document
+    from sidejudge.monitor.offline.init import document as written
+    from sidejudge.monitor.offline.init.document import Choices
     from sidejudge.monitor.offline.init.proposal import Proposal, propose, with_judge
 
     values = out.with_name("sidejudge-values.yaml")
     compose_file = out.with_name("compose.yaml")
-    written = [out, *([values] if kubernetes else ()), *([compose_file] if compose else ())]
-    _refuse_existing(written, force=force)
+    _refuse_existing([out, *([values] if kubernetes else ()), *([compose_file] if compose else ())], force=force)
     if sources:
         cases = _cases(sources)
         with waiting(f"learning from {amount(len(cases), 'trace')}"):
@@ -74,9 +75,8 @@ def init(  # noqa: PLR0917  # click passes options by name
         of = ", ".join(sources) if len(sources) <= _NAMED else f"{len(sources)} files"
         where = f"{amount(len(cases), 'trace')} of {of}"
         reads = "langfuse" in sources
-        base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
         choices = Choices(
-            source=where, judge=judge, budget_usd=budget, langfuse=langfuse or (base if reads else None),
+            source=where, judge=judge, budget_usd=budget, langfuse=langfuse or (_langfuse_base() if reads else None),
             read_langfuse=reads, forward=forward,
         )  # fmt: skip
     else:
@@ -87,25 +87,19 @@ def init(  # noqa: PLR0917  # click passes options by name
             proposal = Proposal(routes=_one_route(service))
         if choices.judge is not None:
             proposal = with_judge(proposal)
-    text = document(proposal, choices)
+    text = written.document(proposal, choices)
     _check(text)
     text = f"# yaml-language-server: $schema={_SCHEMA}\n{text}"
     _write(out, text)
     _write(out.with_name(_SCHEMA), schema_text("configuration"))
     secrets = list(dict.fromkeys(_VARIABLE.findall(text)))
     if kubernetes:
-        from sidejudge.monitor.offline.init.document import helm_values
-
-        _write(values, helm_values(text, secrets))
+        _write(values, written.helm_values(text, secrets))
     if compose:
-        from sidejudge.monitor.offline.init.document import compose as compose_text
-
-        _write(compose_file, compose_text(out.name, secrets))
+        _write(compose_file, written.compose(out.name, secrets))
     _summary(proposal, out, secrets)
     if kubernetes:
-        from sidejudge.monitor.offline.init.document import chart_lines
-
-        click.echo(f"in your chart:\n\n{chart_lines()}")
+        click.echo(f"in your chart:\n\n{written.chart_lines()}")
     return 0
 
 
@@ -147,11 +141,13 @@ def _cases(sources: Sequence[str]) -> list[Case]:
     if recorded:
         from sidejudge.integrations.otlp.wire.recording import RecordingError
 
-        try:
+        with ending(RecordingError, remedy="give files of OTLP export requests or of cases"):
             found += counted(sample.from_files(recorded, warn), "traces read")
-        except RecordingError as error:
-            raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from None
     return found
+
+
+def _langfuse_base() -> str | None:
+    return os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
 
 
 def _langfuse_cases() -> list[Case]:
@@ -161,9 +157,8 @@ def _langfuse_cases() -> list[Case]:
     from sidejudge.integrations.langfuse.errors import LangfuseError
     from sidejudge.monitor.offline.init.sample import from_langfuse
 
-    base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or "https://cloud.langfuse.com"
-    keys = [os.environ.get(name) for name in _LANGFUSE]
-    public, secret = keys
+    base = _langfuse_base() or "https://cloud.langfuse.com"
+    public, secret = (os.environ.get(name) for name in _LANGFUSE)
     if not public or not secret:
         raise CommandError("--from-traces langfuse: no keys", f"set {' and '.join(_LANGFUSE)}")
     access = Access(base_url=base.rstrip("/"), public_key=public, secret_key=secret)
@@ -227,8 +222,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _summary(proposal: Proposal, out: Path, secrets: Sequence[str]) -> None:
-    from .table import visible
-
     for route in proposal.routes:
         where = ", ".join(f"{key} {value}" for key, value in route.match.items())
         click.echo(

@@ -14,6 +14,7 @@ from sidejudge.scoring.lexical.amount import amount
 from .errors import DATA, CommandError, warn
 from .progress import waiting
 from .settings import config_option, loaded
+from .table import escaped, table, visible
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -45,8 +46,6 @@ def inspect(
     """
     from sidejudge.integrations.dialects import map_attributes
     from sidejudge.monitor.api.inspect import inspect_spans
-
-    from .table import escaped
 
     if config is not None:
         map_attributes(loaded(config).config.sources.attributes)
@@ -117,8 +116,6 @@ def _show_unread(inspected: Sequence[Inspected], *, as_json: bool) -> None:
     if not counted:
         click.echo("all contents that were seen are understood")
         return
-    from .table import table
-
     rows = [
         [each.client or "unknown", each.source, each.shape, each.field or "input or output", str(spans)]
         for each, spans in counted
@@ -187,8 +184,6 @@ def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
 def _short(value: object, longest: int = 400) -> str:
     """A value on one line, cut at 400 characters, terminal escapes made harmless."""
     import json
-
-    from .table import visible
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text[: 4 * longest].split())

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import CALL, DATA, CommandError
-from .options import instant_of
-from .settings import config_option, loaded
+from .errors import CALL, DATA, CommandError, ending
+from .settings import config_option, instant_of, loaded
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.prune import ExcessScore
@@ -65,7 +64,7 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
             return done, error, await still_there(server, done, v3=known.scores_v3)
 
     asked = AskedDeletions(settings.store.path, sink.base_url)
-    try:
+    with ending(LangfuseError, naming=f"{sink.base_url}: ", remedy="'sidejudge doctor' shows what is wrong"):
         everything = asyncio.run(find())
         found = [each for each in everything if each.id not in asked]
         _report(everything, found, sink.scores)
@@ -77,8 +76,6 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
         if not yes and not click.confirm(f"Delete {len(found)} scores at {sink.base_url}?"):
             return DATA
         done, error, left = asyncio.run(remove(found))
-    except LangfuseError as error_:
-        raise CommandError(f"{sink.base_url}: {error_}", "'sidejudge doctor' shows what is wrong") from error_
     click.echo(f"asked for {len(done)} of {len(found)} deletions; {left} of these scores are still there")
     if error is not None:
         click.echo(f"it ended early: {error}; call it again later", err=True)

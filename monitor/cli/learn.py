@@ -11,9 +11,8 @@ from sidejudge.scoring.lexical.amount import amount
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending, warn
-from .options import match_of, window_of
 from .progress import counted, waiting
-from .settings import runnable
+from .settings import match_of, runnable, window_of
 from .table import table
 
 if TYPE_CHECKING:
@@ -141,12 +140,12 @@ def _runs(source: RunSource, files: list[Path], histories: tuple[str, ...], engi
     from sidejudge.integrations.otlp.wire.recording import RecordingError
     from sidejudge.integrations.store.errors import StoreError
 
-    place = "name what sinks.parquet.path names, and check its credentials"
-    try:
-        with ending(StoreError, remedy="name the file of store.path"), ending(HistoryError, remedy=place):
-            return list(counted(source.read(files, warn, histories, engine), "runs read"))
-    except RecordingError as error:
-        raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
+    with (
+        ending(StoreError, remedy="name the file of store.path"),
+        ending(HistoryError, remedy="name what sinks.parquet.path names, and check its credentials"),
+        ending(RecordingError, remedy="give files of OTLP export requests or of cases"),
+    ):
+        return list(counted(source.read(files, warn, histories, engine), "runs read"))
 
 
 def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: MatchSection, most: int) -> list[Case]:
@@ -270,12 +269,11 @@ def _compare(against: Path, scenarios: Mapping[str, Mapping[str, Json]]) -> int:
 
     from sidejudge.monitor.offline.learn.differences import differences
 
-    try:
+    remedy = "name a file that 'sidejudge learn --out' wrote"
+    with ending(OSError, ValueError, yaml.YAMLError, naming=f"{against}: ", remedy=remedy):
         before = yaml.safe_load(against.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise CommandError(f"{against}: {error}", "name a file that 'sidejudge learn --out' wrote") from error
     if not isinstance(before, dict):
-        raise CommandError(f"{against}: holds no scenarios", "name a file that 'sidejudge learn --out' wrote")
+        raise CommandError(f"{against}: holds no scenarios", remedy)
     differs = False
     for group, now in scenarios.items():
         held = before.get(group)

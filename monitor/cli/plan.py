@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import CALL, DATA, CommandError
+from .errors import CALL, DATA, CommandError, ending
 from .progress import waiting
-from .settings import config_option, format_option, loaded, show_json
+from .settings import config_option, duration_of, format_option, loaded, show_json
+from .table import table
 
 if TYPE_CHECKING:
     from sidejudge.monitor.alerting.plan import Expected
@@ -51,7 +52,6 @@ def plan(  # noqa: PLR0917  # click passes options by name
     """
     from sidejudge.monitor.alerting.build import declaration
     from sidejudge.monitor.alerting.plan import PlannedTraffic, expected, proposed_rate
-    from sidejudge.monitor.config.units import parse_duration
 
     per_hour = _per_hour(rate)
     given = loaded(config).config
@@ -60,10 +60,7 @@ def plan(  # noqa: PLR0917  # click passes options by name
     good, bad = default_good if good is None else good, default_bad if bad is None else bad
     if bad >= good:
         raise CommandError(f"--bad ({bad:g}) must be less than --good ({good:g})", "name the worse pass rate", CALL)
-    try:
-        within_h = parse_duration(within).seconds / 3600
-    except ValueError as error:
-        raise CommandError(f"--within: {error}", "for example --within 30m", CALL) from None
+    within_h = duration_of("--within", within, "30m").seconds / 3600
     shares = (sampling,) if sampling is not None else tuple(s for s in _SHARES if per_hour * s >= _FEWEST) or (1.0,)
     traffic = PlannedTraffic(per_hour=per_hour, good=good, bad=bad, series=series)
     with waiting("reckoning"):
@@ -91,19 +88,15 @@ def costs_of_judging(config: Config, tokens: int) -> list[TraceCost]:
     if config.evaluators.judge is None:
         return []
     import asyncio
-    import time
 
     from sidejudge.integrations.provider.errors import ProviderError
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.evaluate.build import build_backends
     from sidejudge.monitor.offline.backfill.estimate import cost_of_trace
-    from sidejudge.monitor.offline.score.run_memory import LruCache, Transient
+    from sidejudge.monitor.offline.score.request import run_backends
 
     rubrics = configured(config)
     named = dict.fromkeys([*(name for route in config.routes for name in route.rubrics), *config.default_rubrics])
-    who = build_backends(
-        config, memory=Transient(forgetful=True), vectors=LruCache(1), observer=None, clock_ns=time.time_ns
-    )
+    who = run_backends(config, forgetful=True)
 
     async def found() -> list[TraceCost]:
         try:
@@ -112,17 +105,13 @@ def costs_of_judging(config: Config, tokens: int) -> list[TraceCost]:
             if who.library is not None:
                 await who.library.close()
 
-    try:
+    with ending(ProviderError, naming="evaluators.judge: ", remedy="set price, or install the extra 'judge'"):
         return asyncio.run(found())
-    except ProviderError as error:
-        raise CommandError(f"evaluators.judge: {error}", "set price, or install the extra 'judge'") from None
 
 
 def _show_costs(costs: list[TraceCost], per_hour: float, share: float, tokens: int) -> None:
     if not costs:
         return
-    from .table import table
-
     a_day = per_hour * share * 24
     click.echo(f"\njudging a trace of {tokens:,} tokens, and {a_day:,.0f} of them a day (USD)")
     click.echo(table(
@@ -175,8 +164,6 @@ def _finite(value: float) -> float | None:
 
 
 def _show(rows: list[tuple[float, Expected]], share: float | None, what: str, within: str) -> None:
-    from .table import table
-
     head = (
         "sampling", "verdicts/h", "false alarms a month", "noticed, half", "9 of 10", "critical, half", "9 of 10",
         "insufficient data", "first",

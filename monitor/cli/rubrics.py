@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import CommandError
+from .errors import CommandError, check_known, near
 from .settings import config_option, format_option, loaded, own_name, show_json
+from .table import paragraph, table
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config.library import ReadyRubric
@@ -25,12 +26,8 @@ def metrics(only: str | None, form: str, config: Path | None) -> None:
     from sidejudge.monitor.config.rubrics import cards, configured, run_score_json
     from sidejudge.scoring.runs.final import FINAL, RUN_SCORES
 
-    from .errors import CommandError
-
     rubrics = configured(loaded(config).config)
-    names = (*rubrics, FINAL)
-    if only is not None and only not in names:
-        raise CommandError(f"--rubric: there is no rubric {only!r}", f"choose from {', '.join(names)}")
+    check_known(() if only is None else (only,), (*rubrics, FINAL), "--rubric: there is no rubric")
     of_run = RUN_SCORES if only in (None, FINAL) else ()
     found = [card for card in cards(rubrics) if only in (None, card.rubric.id)]
     if form == "json":
@@ -40,8 +37,6 @@ def metrics(only: str | None, form: str, config: Path | None) -> None:
         for line in _section([card for card in found if card.rubric.id == rubric]):
             click.echo(line)
     if of_run:
-        from .table import table
-
         click.echo(_title(FINAL, "computed over a run, by 'sidejudge scorecard'"))
         click.echo(table(("score", "formula", "source"), [(one.id, one.formula, one.source) for one in of_run]))
 
@@ -49,8 +44,6 @@ def metrics(only: str | None, form: str, config: Path | None) -> None:
 def _section(cards: list[Card]) -> Iterator[str]:
     """One rubric: what it is and when a case passes, then its metrics."""
     from sidejudge.monitor.config.rubrics import weight_text
-
-    from .table import table
 
     rubric = cards[0].rubric
     passes = "its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
@@ -70,8 +63,6 @@ def _section(cards: list[Card]) -> Iterator[str]:
 
 def _title(name: str, *more: str) -> str:
     """The name and its description, no wider than the terminal."""
-    from .table import paragraph
-
     plain = paragraph(" · ".join((name, *more)), 2)
     return click.style(name, bold=True, fg="cyan") + plain.removeprefix(name)
 
@@ -86,8 +77,6 @@ def rubrics() -> None:
 def listed(form: str) -> None:
     """List the ready rubrics: what each is for, who decides it, and where its questions come from."""
     from sidejudge.monitor.config.library import library
-
-    from .table import table
 
     rows = [(each.name, each.title, _kinds(each), each.source) for each in library().values()]
     if form == "json":
@@ -133,13 +122,11 @@ def add(name: str, folder: Path, examples: bool) -> None:  # noqa: FBT001  # cli
 
 
 def _named(name: str) -> ReadyRubric:
-    from sidejudge.monitor.config.errors import nearest
     from sidejudge.monitor.config.library import library
 
     found = library()
     if name not in found:
-        near = nearest(name, list(found))
-        meant = f"did you mean {near!r}?" if near else "'sidejudge rubrics list' lists all"
+        meant = near(name, found, "'sidejudge rubrics list' lists all")
         raise CommandError(f"there is no ready rubric {name!r}", meant)
     return found[name]
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from .engine import EngineChoice, engine_of, engine_options
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, check_known, ending
 from .progress import progress
 from .settings import config_option, own_name, runnable
+from .table import number, paragraph, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
@@ -82,10 +83,9 @@ def score(
     judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
     from sidejudge.monitor.offline.score.chunk_judge import actors, batch_of, expense_of, judged_by
-    from sidejudge.monitor.offline.score.remarks import ReportedRemarks
     from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
     from sidejudge.monitor.offline.score.run_memory import memory_of
-    from sidejudge.monitor.offline.score.tally import Expense
+    from sidejudge.monitor.offline.score.tally import Expense, ReportedRemarks
     from sidejudge.monitor.offline.score.verdict_file import verdict_output
 
     if logging.lastResort is not None:  # what is logged comes out of it, for no other handler is set up here
@@ -152,44 +152,34 @@ def _refusals(engine: EngineChoice) -> Iterator[None]:
     from sidejudge.monitor.offline.score.resume import AnotherRunError
     from sidejudge.monitor.offline.score.verdict_file import OutputError
 
-    try:
+    again = "mend it and call again: what was judged stands"
+    resumed = f"{again}, and the run goes on from there"
+    mended = "mend or delete the store of the judge's answers beside --out, and call again"
+    with (
+        ending(JudgeOutError, naming="evaluators.judge: ", remedy=resumed, code=DATA),
+        ending(OtherConfigError, naming=f"{engine.option}: ", remedy=again),
+        ending(EmbeddingError, naming="evaluators.embedding: "),
+        ending(TableError),
+        ending(StoreError, naming="--out: ", remedy=mended, code=DATA),
+        ending(OutputError, naming="--out: ", remedy="name a folder or a bucket that can be written"),
+        ending(AnotherRunError, remedy="name another --out, or begin anew with --overwrite"),
+    ):
         yield
-    except JudgeOutError as error:
-        again = "mend it and call again: what was judged stands, and the run goes on from there"
-        raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
-    except OtherConfigError as error:
-        raise CommandError(f"{engine.option}: {error}", "mend it and call again: what was judged stands") from None
-    except EmbeddingError as error:
-        raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
-    except TableError as error:
-        raise CommandError(error.cause, error.remedy) from None
-    except StoreError as error:
-        again = "mend or delete the store of the judge's answers beside --out, and call again"
-        raise CommandError(f"--out: {error}", again, DATA) from None
-    except OutputError as error:
-        raise CommandError(f"--out: {error}", "name a folder or a bucket that can be written") from None
-    except AnotherRunError as error:
-        raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
 
 
 def _sources(cases: str, form: Format | None) -> CaseSources:
     from sidejudge.monitor.offline.score.case_lines import TableError
     from sidejudge.monitor.offline.score.case_sources import CaseSources
 
-    try:
+    with ending(TableError):
         return CaseSources(cases, form)
-    except TableError as error:
-        raise CommandError(error.cause, error.remedy) from None
 
 
 def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, given: str) -> None:
     """Refuse a call that cannot mean what it says: ``CommandError``."""
     from sidejudge.monitor.config.rubrics import configured
 
-    rubrics = configured(settings)
-    for name in chosen:
-        if name not in rubrics:
-            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    check_known(chosen, configured(settings), "--rubric: there is no rubric")
     out = Path(given)
     if out.is_file() and any(Path(each.name).exists() and out.samefile(each.name) for each in sources.files):
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
@@ -233,8 +223,6 @@ def _refuse_nothing(tally: ScoreTally, cases: str, *, reported: bool) -> None:
 
 
 def _report(tally: ScoreTally, resumed: int, repeated: int) -> None:
-    from .table import number, paragraph, share, table, visible
-
     head = ("rubric", "n", "passed", "failed", "incomplete", "pass rate", "mean composite")
     rows = [
         (name, str(c.n), str(c.passed), str(c.failed), str(c.incomplete), share(c.pass_rate), number(c.mean_composite))

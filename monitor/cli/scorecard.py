@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .engine import EngineChoice, engine_of, engine_options
-from .errors import DATA, CommandError, ending
+from .engine import EngineChoice, engine_of, engine_options, read_verdicts
+from .errors import DATA, CommandError, check_known, ending, warn
 from .progress import ProgressDisplay, progress
 from .settings import config_option, loaded
+from .table import visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
@@ -58,9 +59,7 @@ def scorecard(
     """
     files = {name: Path(file) for name, file in _pairs("MODEL=VERDICTS.jsonl", models).items()}
     reported = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
-    for name in reported:
-        if name not in files:
-            raise CommandError(f"--cost: there is no model {name!r}", f"choose from {', '.join(files)}")
+    check_known(reported, files, "--cost: there is no model")
     options = _options({name: _share(name, text) for name, text in _pairs("--weight", weights).items()})
     for name, file in files.items():
         if not file.is_file():
@@ -71,14 +70,12 @@ def scorecard(
 
     from sidejudge.scoring.scorecards.scorecard import scorecard as filled
 
-    from .table import visible
-
     own = loaded(config).config.declared
     with engine_of(engine) as working:
         tallies, clean = _read(files, own, working)
     card = filled(tallies, costs=reported, options=options, own=own)
     for note in card.notes:
-        _report(f"{click.style('warning:', fg='yellow')} {visible(note)}")
+        warn(visible(note))
     text = _rendered(card, form, aligned=out is None and sys.stdout.isatty())
     if out is None:
         click.echo(text, nl=False)
@@ -149,12 +146,7 @@ def _read(files: Mapping[str, Path], own: Mapping[str, Rubric], engine: Engine) 
 
 
 def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, *, before: int, engine: Engine) -> bool:
-    from sidejudge.monitor.offline.score.verdict_source import VerdictSource
-
-    from .table import visible
-
-    source = VerdictSource(path=file, complain=lambda text: shown.report(f"{name}: {file}, {text}"), engine=engine)
-    source.read_into(tally, lambda read: shown.step(before + read, None))
+    source = read_verdicts(file, tally, shown, engine, name=f"{name}: ", before=before)
     others = ", ".join(sorted(tally.others))
     for count, words in (
         (source.bad_lines, "no verdicts, and were skipped"),
@@ -171,10 +163,6 @@ def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, 
             "declares their rubric",
         )
     return not source.bad_lines
-
-
-def _report(text: str) -> None:
-    click.echo(text, err=True)
 
 
 def _rendered(card: Scorecard, form: str, *, aligned: bool) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import CommandError
+from .errors import CommandError, ending, warn
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
     import asyncio
 
     from sidejudge.monitor.runtime.app import Monitor
-    from sidejudge.monitor.runtime.process import address_lines
+    from sidejudge.monitor.runtime.process import Rereading, address_lines
 
     config = file or config
     # As variables they hold for what is read again, too, and a mistake in one is named as any other.
@@ -54,8 +54,6 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
     except CommandError as error:
         _forward_all_the_same(config, error, stay=stay)
         return
-    from sidejudge.monitor.runtime.process import Rereading
-
     _announce_defaults(found)
     run(found.config, announce, Rereading(found, partial(_read_again, config)), stay=stay)
 
@@ -77,9 +75,9 @@ def _announce_defaults(loaded: Loaded) -> None:
         if auth is None and not is_loopback(address.host)
     ]
     if loaded.file is None and open_to_all:
-        warning, addresses = click.style("warning:", fg="yellow"), " and ".join(address for address, _ in open_to_all)
-        click.echo(f"{warning} {addresses}: whoever reaches this machine may send and read", err=True)
-        click.echo(f"remedy: set {' and '.join(r for _, r in open_to_all)}, or configure auth and tls", err=True)
+        addresses, settings = (" and ".join(each) for each in zip(*open_to_all, strict=True))
+        cause = f"{addresses}: whoever reaches this machine may send and read"
+        warn(cause, f"set {settings}, or configure auth and tls")
 
 
 def _read_again(path: Path | None, before: Loaded) -> Loaded:
@@ -123,19 +121,19 @@ def _errors_with_remedy() -> Iterator[None]:
     from sidejudge.monitor.ingest.listeners import CertificateError
     from sidejudge.monitor.ingest.server import AddressError
 
-    try:
-        yield
-    except AddressError as error:
-        variable = f"SIDEJUDGE_{str(error).partition(':')[0].upper().replace('.', '__')}"
-        remedy = f"stop what listens there, or choose another address with this key, or {variable}=127.0.0.1:PORT"
-        raise CommandError(str(error), remedy) from error
-    except CertificateError as error:
-        raise CommandError(str(error), "give PEM files that belong together and can be read") from error
-    except SinkError as error:
-        raise CommandError(str(error), "check the path and its permissions, or leave the sink out") from error
-    except StoreError as error:
-        cause, _, remedy = str(error).partition("\n")
-        raise CommandError(cause, remedy or "check the path and its permissions, or set store.path") from error
+    with (
+        ending(CertificateError, remedy="give PEM files that belong together and can be read"),
+        ending(SinkError, remedy="check the path and its permissions, or leave the sink out"),
+    ):
+        try:
+            yield
+        except AddressError as error:
+            variable = f"SIDEJUDGE_{str(error).partition(':')[0].upper().replace('.', '__')}"
+            remedy = f"stop what listens there, or choose another address with this key, or {variable}=127.0.0.1:PORT"
+            raise CommandError(str(error), remedy) from error
+        except StoreError as error:
+            cause, _, remedy = str(error).partition("\n")
+            raise CommandError(cause, remedy or "check the path and its permissions, or set store.path") from error
 
 
 @click.command()
@@ -159,14 +157,10 @@ def demo(otlp: str, api: str, seconds: float | None) -> None:
 
     The state is thrown away at the end.
     """
-    import os
     import tempfile
-    from pathlib import Path
 
     from sidejudge.monitor.config import ConfigError, load
     from sidejudge.monitor.demo.scene import CONFIG, Scene
-
-    from .errors import ending
 
     with tempfile.TemporaryDirectory(prefix="sidejudge-demo-") as folder:
         own = {

@@ -1,22 +1,28 @@
-"""The option ``--config``, and a configuration or its mistakes."""
+"""Options that several commands have, those with a form of their own, and a configuration or its mistakes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from .errors import CommandError, warn
+from .errors import CommandError, ending, warn
 
 if TYPE_CHECKING:
+    from sidejudge.integrations.langfuse.observations import Window
     from sidejudge.monitor.config import Loaded
+    from sidejudge.monitor.config.match import MatchSection
+    from sidejudge.monitor.config.units import Duration
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _JSON = "sidejudge.json"
 _REMEDY = "'sidejudge help KEY' explains a key; /help/reference/configuration of a monitor lists all with defaults"
+_WHOLE_NS = 30 * 60 * 10**9
+"""Traces of Langfuse that began this long ago are taken for whole."""
 
 
 def config_option(function: Function) -> Function:
@@ -62,6 +68,58 @@ def own_name(_: click.Context, __: click.Parameter, given: str | Iterable[str] |
     if isinstance(given, str):
         return rubric_named(given)
     return given if given is None else tuple(map(rubric_named, given))
+
+
+def instant_of(option: str, text: str) -> int:
+    """The time in ns since the epoch, UTC where it names no zone; ``CommandError`` names the option."""
+    from sidejudge.integrations.langfuse.observations import instant_ns
+
+    found = instant_ns(text)
+    if found is None:
+        raise CommandError(f"{option}: {text!r} is no time", f"for example {option} 2026-11-01T12:00Z")
+    return found
+
+
+def window_of(since: str, until: str | None) -> Window:
+    """The start times of ``--from`` and ``--to``, which is half an hour ago where it is not given."""
+    from sidejudge.integrations.langfuse.observations import Window
+
+    from_ns = instant_of("--from", since)
+    to_ns = time.time_ns() - _WHOLE_NS if until is None else instant_of("--to", until)
+    if to_ns <= from_ns:
+        raise CommandError("--to: is not after --from", "name a later time")
+    return Window(from_ns=from_ns, to_ns=to_ns)
+
+
+def duration_of(option: str, text: str, example: str) -> Duration:
+    """A length of time; ``CommandError`` names the option."""
+    from sidejudge.monitor.config.units import parse_duration
+
+    with ending(ValueError, naming=f"{option}: ", remedy=f"for example {option} {example}"):
+        return parse_duration(text)
+
+
+def pairs_of(given: Iterable[str], option: str, form: str, example: str) -> Iterator[tuple[str, str]]:
+    """The two sides of each, as in ``KEY=VALUE``; ``CommandError`` names the option."""
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CommandError(f"{option}: {text!r} is not {form}", f"for example {option} {example}")
+        yield key, value
+
+
+def match_of(where: Iterable[str], option: str) -> MatchSection:
+    """The condition that all of them make; ``CommandError`` names the option and the key of a wrong one."""
+    from pydantic import ValidationError
+
+    from sidejudge.monitor.config.match import MatchSection
+
+    try:
+        return MatchSection.model_validate(dict(pairs_of(where, option, "KEY=GLOB", "environment=production")))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CommandError(f"{option}: {place}: {first['msg']}", "the keys are those of a route's match") from None
 
 
 def loaded(path: Path | None) -> Loaded:

@@ -12,12 +12,13 @@ import click
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending
 from .progress import progress
-from .settings import loaded, show_json
+from .settings import duration_of, loaded, show_json
+from .table import share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
     from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast, Past, StoredPast
+    from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast, Past
     from sidejudge.monitor.offline.simulate.replay import Judging, Replayed
     from sidejudge.scoring.alerts.event import Incident
 
@@ -52,11 +53,14 @@ def simulate(
     """
     from sidejudge.integrations.history.reading import HistoryError
     from sidejudge.integrations.store.errors import StoreError
+    from sidejudge.monitor.offline.simulate.past import StoredPast
 
     if store is not None and verdicts is not None:
         raise CommandError("--store and --verdicts: one past at a time", "name one of them")
     settings = loaded(config).config
-    length_ns = _length(since)
+    length_ns = duration_of("--since", since, "7d").ns
+    if length_ns == 0:
+        raise CommandError("--since: must be above 0", "for example --since 7d")
     bad_lines = 0
     past: Past
     store_remedy = "name the file of a monitor's store with --store, or --verdicts"
@@ -67,7 +71,7 @@ def simulate(
                 past = filed = _filed(verdicts, working)
             bad_lines, end_ns = filed.bad_lines, filed.latest_ns or 0
         else:
-            past, end_ns = _stored(store or settings.store.path), time.time_ns()
+            past, end_ns = StoredPast(store or settings.store.path), time.time_ns()
         if past.latest_ns is None or past.latest_ns <= end_ns - length_ns:
             latest = "there is none" if past.latest_ns is None else f"the latest is of {_moment(past.latest_ns)}"
             raise CommandError(f"--since: no verdict of the last {since}: {latest}", "look further back with --since")
@@ -77,18 +81,6 @@ def simulate(
     else:
         _show(replayed, settings)
     return DATA if bad_lines else 0
-
-
-def _length(since: str) -> int:
-    from sidejudge.monitor.config.units import parse_duration
-
-    try:
-        length = parse_duration(since)
-    except ValueError as error:
-        raise CommandError(f"--since: {error}", "for example --since 7d") from None
-    if length.ns == 0:
-        raise CommandError("--since: must be above 0", "for example --since 7d")
-    return length.ns
 
 
 def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
@@ -105,12 +97,6 @@ def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
         return FiledPast(
             path, lambda text: shown.report(f"{path}, {text}"), lambda read: shown.step(read, None), engine
         )
-
-
-def _stored(path: Path) -> StoredPast:
-    from sidejudge.monitor.offline.simulate.past import StoredPast
-
-    return StoredPast(path)
 
 
 def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replayed:
@@ -134,8 +120,6 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
 def _show(replayed: Replayed, settings: Config) -> None:
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.scoring.status.status import Status
-
-    from .table import share, table, visible
 
     head = ("alert", "severity", "where", "began", "lasted", "raised on")
     rows = [

@@ -10,9 +10,10 @@ import click
 
 from sidejudge.scoring.lexical.amount import amount
 
-from .ask import ask, url_option
+from .ask import ask_for, url_option
 from .errors import CommandError
 from .settings import format_option, show_json
+from .table import in_clusters, number, screen, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.scoring.trace.span import JsonRecord
@@ -50,9 +51,7 @@ def status(  # click passes options by name
 
 
 def _once(url: str, form: str, *, any_state: bool) -> int:
-    answer = ask(url, "/v1/status")
-    if not isinstance(answer, Mapping) or answer.get("status") not in EXIT_CODES:
-        raise CommandError(f"{url}/v1/status does not answer as a monitor does", "name a monitor's address with --url")
+    answer = ask_for(url, "/v1/status", lambda body: body.get("status") in EXIT_CODES)
     code = 0 if any_state else EXIT_CODES[answer["status"]]
     if form == "json":
         show_json(answer)
@@ -68,8 +67,6 @@ def _once(url: str, form: str, *, any_state: bool) -> int:
 
 
 def _show(answer: JsonRecord) -> None:
-    from .table import screen, visible
-
     click.echo(services_table(answer["services"], screen()) if answer["services"] else "no verdict in the window yet")
     for each in answer["services"]:
         if each["status"] in ("warning", "critical", "no_data"):  # the table is enough for the others
@@ -112,8 +109,6 @@ def _show(answer: JsonRecord) -> None:
 
 def services_table(services: Sequence[JsonRecord], columns: int | None) -> str:
     """A table of the services; where that is wider than a terminal's ``columns``, the same in fewer of them."""
-    from .table import in_clusters, number, table
-
     head = ("status", "service", "environment", "rubric", "pass ratio", "95 % from", "to", "n", "failed", "incomplete")
     rows = [
         (
@@ -138,8 +133,6 @@ def services_table(services: Sequence[JsonRecord], columns: int | None) -> str:
 
 def _show_metrics(metrics: Sequence[JsonRecord]) -> None:
     """Continuous metrics under their limits."""
-    from .table import in_clusters, number, table, visible
-
     if not metrics:
         return
     head = ("status", "service", "environment", "metric", "value", "95 % from", "to", "n", "warning", "critical")
@@ -159,8 +152,6 @@ def _show_metrics(metrics: Sequence[JsonRecord]) -> None:
 
 def _show_prompts(prompts: Iterable[JsonRecord]) -> None:
     """Prompts of Langfuse that cannot be read."""
-    from .table import visible
-
     for each in prompts:
         if each["reason"]:
             used = "its metric is unavailable" if each["used"] is None else f"{each['used']}, read before, is used"
@@ -168,8 +159,6 @@ def _show_prompts(prompts: Iterable[JsonRecord]) -> None:
 
 
 def _show_pull(pull: JsonRecord) -> None:
-    from .table import visible
-
     reported = f"reading from {pull['server'] or 'Langfuse'}: {pull['state']}" + (
         f" ({pull['reason']})" if pull["reason"] else ""
     )
@@ -180,8 +169,6 @@ def _show_pull(pull: JsonRecord) -> None:
 
 
 def _show_late_references(late: JsonRecord) -> None:
-    from .table import visible
-
     if not (late["waiting"] or late["given_up"] or late["failures"]):
         return
     why = f" ({late['reason']})" if late["reason"] else ""
@@ -191,8 +178,6 @@ def _show_late_references(late: JsonRecord) -> None:
 
 
 def _show_judge(judge: JsonRecord) -> None:
-    from .table import visible
-
     spent = ", ".join(
         f"${each['spent_usd']:.2f} this {each['period']}"
         + (f" of ${each['limit_usd']:.2f}" if each["limit_usd"] is not None else "")

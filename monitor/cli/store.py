@@ -14,9 +14,8 @@ import click
 from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CALL, DATA, CommandError, ending
-from .options import instant_of
 from .progress import waiting
-from .settings import config_option, loaded
+from .settings import config_option, instant_of, loaded
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

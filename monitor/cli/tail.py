@@ -14,7 +14,7 @@ import click
 
 from sidejudge.scoring.verdict.documents import TraceDocument
 
-from .ask import ask, url_option
+from .ask import ask_for, trace_line, url_option
 from .errors import CommandError
 from .settings import own_name
 
@@ -129,10 +129,7 @@ def _key(trace: TraceDocument) -> tuple[str, int]:
 
 
 def _ask(url: str, query: Mapping[str, str]) -> TracesAnswer:
-    answer = ask(url, f"/v1/traces?{urlencode(query)}")
-    if not isinstance(answer, Mapping) or "traces" not in answer:
-        raise CommandError(f"{url}/v1/traces does not answer as a monitor does", "name a monitor's address with --url")
-    return cast("TracesAnswer", answer)  # JSON of /v1/traces
+    return cast("TracesAnswer", ask_for(url, "/v1/traces", lambda body: "traces" in body, f"?{urlencode(query)}"))
 
 
 def _wanted(trace: TraceDocument, rubric: str | None, state: str | None) -> bool:
@@ -144,6 +141,4 @@ def _wanted(trace: TraceDocument, rubric: str | None, state: str | None) -> bool
 
 
 def _show(trace: TraceDocument, *, as_json: bool) -> None:
-    from .traces import trace_line
-
     click.echo(json.dumps(trace, ensure_ascii=False) if as_json else trace_line(trace))

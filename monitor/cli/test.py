@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,14 +12,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, CommandError
+from sidejudge.scoring.lexical.shown_text import label
+
+from .errors import DATA, CommandError, check_known, ending
 from .progress import ProgressDisplay, progress
-from .settings import config_option, own_name, runnable
+from .settings import config_option, duration_of, own_name, pairs_of, runnable
+from .table import number, paragraph, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
-    from sidejudge.monitor.offline.test.run import Agent, FinishedTest, Results
+    from sidejudge.monitor.offline.score.tally import Count, Gaps
+    from sidejudge.monitor.offline.test.run import Agent, FinishedTest
     from sidejudge.scoring.runs.test_set import TestSet
+    from sidejudge.scoring.trace.span import JsonRecord
+
+_FAILURES = 10
+_REASON = 300
+_HEAD = ("n", "passed", "failed", "incomplete", "pass rate")
 
 
 @click.command()
@@ -48,7 +56,7 @@ if TYPE_CHECKING:
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @config_option
-def test(  # noqa: C901, PLR0917  # click passes options by name; one error of many names its option
+def test(  # noqa: PLR0917  # click passes options by name; one error of many names its option
     testset: Path | None,
     dataset: str | None,
     spec: str,
@@ -77,24 +85,21 @@ def test(  # noqa: C901, PLR0917  # click passes options by name; one error of m
 
     from sidejudge.integrations.embed.encoder import EmbeddingError
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.evaluate.build import build_backends
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
+    from sidejudge.monitor.offline.score.request import judge_wait_s, run_backends
     from sidejudge.monitor.offline.score.resume import AnotherRunError
-    from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
     from sidejudge.monitor.offline.score.tally import Expense
     from sidejudge.monitor.offline.test.judge import RunJudge
-    from sidejudge.monitor.offline.test.run import AgentUnreachableError, Runner
+    from sidejudge.monitor.offline.test.run import AgentUnreachableError, ResultsFile, Runner
     from sidejudge.scoring.runs.summary import repeats, summarize
 
-    from .test_report import report
-
-    seconds = _seconds(timeout)
+    seconds = duration_of("--timeout", timeout, "90s").seconds
+    if seconds <= 0:
+        raise CommandError("--timeout: must be more than 0", "for example --timeout 90s")
     settings = runnable(config).config
     rubrics = configured(settings)
-    section, memory, expense = settings.evaluators.judge, Transient(forgetful=repeat > 1), Expense()
-    for name in chosen:
-        if name not in rubrics:
-            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    expense = Expense()
+    check_known(chosen, rubrics, "--rubric: there is no rubric")
     if (testset is None) == (dataset is None):
         raise CommandError("name a test set or --langfuse-dataset", "'sidejudge test --help' shows both")
     if dataset is not None or testset is None:
@@ -114,41 +119,26 @@ def test(  # noqa: C901, PLR0917  # click passes options by name; one error of m
     # What an agent prints is not our result.
     with contextlib.redirect_stdout(sys.stderr):
         agent = _agent(spec, concurrency)
-        try:
-            with _results(out, agent.name) as results, progress(len(tests.tests) * repeat, "tests") as shown:
-                runner = Runner(
-                    agent=agent,
-                    judge=RunJudge(
-                        rubrics,
-                        settings.routes,
-                        settings.scenarios,
-                        chosen,
-                        backends=build_backends(
-                            settings,
-                            memory=memory,
-                            vectors=LruCache(MOST_VECTORS),
-                            observer=expense,
-                            clock_ns=time.time_ns,
-                        ),
-                        max_wait_s=section.max_wait.seconds if section is not None else 0.0,
-                    ),
-                    results=results,
-                    concurrency=concurrency,
-                    timeout_s=seconds,
-                    on_result=_counted(shown),
-                )
-                found = asyncio.run(runner.run(tests.tests, repeat))
-        except JudgeOutError as error:
-            again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
-            raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
-        except EmbeddingError as error:
-            raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
-        except AnotherRunError as error:
-            raise CommandError(str(error), "name another --out, or move the file away") from None
-        except AgentUnreachableError as error:
-            raise CommandError(
-                f"no agent answers at {agent.name}: {error}", "start the agent, or correct --agent"
-            ) from None
+        again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
+        away = f"no agent answers at {agent.name}: "
+        with (
+            ending(JudgeOutError, naming="evaluators.judge: ", remedy=again, code=DATA),
+            ending(EmbeddingError, naming="evaluators.embedding: "),
+            ending(AnotherRunError, remedy="name another --out, or move the file away"),
+            ending(AgentUnreachableError, naming=away, remedy="start the agent, or correct --agent"),
+            ResultsFile(out, agent.name) as results,
+            progress(len(tests.tests) * repeat, "tests") as shown,
+        ):
+            backends = run_backends(settings, expense, forgetful=repeat > 1)
+            judge = RunJudge(
+                rubrics, settings.routes, settings.scenarios, chosen, backends=backends,
+                max_wait_s=judge_wait_s(settings),
+            )  # fmt: skip
+            runner = Runner(
+                agent=agent, judge=judge, results=results, concurrency=concurrency, timeout_s=seconds,
+                on_result=_counted(shown),
+            )  # fmt: skip
+            found = asyncio.run(runner.run(tests.tests, repeat))
     outcomes = [one.outcome for one in found]
     summary = summarize(outcomes)
     if repeat > 1:
@@ -156,7 +146,7 @@ def test(  # noqa: C901, PLR0917  # click passes options by name; one error of m
     if form == "json":
         click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
     else:
-        report(tests, found, summary, expense.reported())
+        _report(tests, found, summary, expense.reported())
     return 0 if summary.get("passed") == summary.get("total_tests") else DATA
 
 
@@ -168,23 +158,17 @@ def _refuse(options: Mapping[str, object]) -> None:
 def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
     from sidejudge.monitor.offline.test.test_file import SelectionError, TestSetError, read_test_set, selected
 
-    pairs = []
-    for text in where:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise CommandError(f"--where: {text!r} is not KEY=VALUE", "for example --where complexity=high")
-        pairs.append((key, value))
+    pairs = list(pairs_of(where, "--where", "KEY=VALUE", "complexity=high"))
     try:
         tests = read_test_set(path, scenarios)
-        found = selected(tests, tags, pairs)
     except TestSetError as error:
         remedy = "mend all of these" if len(error.problems) > 1 else "mend it"
         remedy += "; 'sidejudge help reference/test-sets' describes test sets"
         if any(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from None
-    except SelectionError as error:
-        raise CommandError(str(error), "correct it, or leave it out") from None
+    with ending(SelectionError, remedy="correct it, or leave it out"):
+        found = selected(tests, tags, pairs)
     if not found.tests:
         raise CommandError(f"no test of {path} is all of these", "leave out some of --tag and --where")
     return found
@@ -193,7 +177,7 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
 def _agent(spec: str, concurrency: int) -> Agent:
     from sidejudge.integrations.agents.reply import NoSuchAgentError
 
-    try:
+    with ending(NoSuchAgentError, naming="--agent: "):
         if spec.startswith(("http://", "https://")):
             from sidejudge.integrations.agents.http import HttpAgent  # a client is only needed where it asks
 
@@ -202,32 +186,7 @@ def _agent(spec: str, concurrency: int) -> Agent:
             from sidejudge.integrations.agents.python import PythonAgent
 
             return PythonAgent(spec)
-    except NoSuchAgentError as error:
-        raise CommandError(f"--agent: {error.cause}", error.remedy) from error
     raise CommandError(f"--agent: {spec!r} is no agent", "write http://HOST:PORT/PATH or python:module:function")
-
-
-def _seconds(text: str) -> float:
-    from sidejudge.monitor.config.units import parse_duration
-
-    try:
-        seconds = parse_duration(text).seconds
-    except ValueError as error:
-        raise CommandError(f"--timeout: {error}", "for example --timeout 90s") from None
-    if seconds <= 0:
-        raise CommandError("--timeout: must be more than 0", "for example --timeout 90s")
-    return seconds
-
-
-@contextlib.contextmanager
-def _results(out: Path | None, agent: str) -> Iterator[Results]:
-    from sidejudge.monitor.offline.test.run import NoResults, ResultsFile
-
-    if out is None:
-        yield NoResults()
-    else:
-        with ResultsFile(out, agent) as results:
-            yield results
 
 
 def _counted(shown: ProgressDisplay) -> Callable[[FinishedTest], None]:
@@ -239,6 +198,82 @@ def _counted(shown: ProgressDisplay) -> Callable[[FinishedTest], None]:
         shown.step(sum(counts.values()), lambda: (counts[True], counts[False], counts[None]))
 
     return on_result
+
+
+def _report(tests: TestSet, found: Sequence[FinishedTest], summary: JsonRecord, expense: str | None) -> None:
+    """Print counts by rubric, tag and complexity, and why tests failed. ``expense`` is what a judge has cost."""
+    from sidejudge.monitor.offline.score.tally import Count, ScoreTally
+    from sidejudge.scoring.runs.test_set import complexity_of, tags_of
+
+    tally, tags, complexities = ScoreTally(), dict[str, Count](), dict[str, Count]()
+    for one in found:
+        for verdict in one.verdicts:
+            tally.add(verdict)
+        score = one.outcome.evaluation
+        for tag in dict.fromkeys(tags_of(one.outcome.test)):
+            tags.setdefault(tag, Count()).add(score.passed, score.overall_score)
+        complexities.setdefault(complexity_of(one.outcome.test), Count()).add(score.passed, score.overall_score)
+    for title, counts in (("rubric", tally.rubrics), ("tag", tags), ("complexity", complexities)):
+        if counts:
+            click.echo(table((title, *_HEAD), [_row(name, count) for name, count in counts.items()]) + "\n")
+    for line in (*_failures(found, summary), *_incomplete(tally.gaps), *_repeats(summary)):
+        click.echo(line)
+    if expense is not None:
+        click.echo(expense)
+    click.echo(_last_line(tests, found, summary))
+
+
+def _row(name: str, c: Count) -> tuple[str, ...]:
+    return (label(name), str(c.n), str(c.passed), str(c.failed), str(c.incomplete), share(c.pass_rate))
+
+
+def _failures(found: Sequence[FinishedTest], summary: JsonRecord) -> Iterator[str]:
+    failed = [one for one in found if one.outcome.evaluation.passed is False]
+    if not failed:
+        return
+    yield click.style(f"FAILED ({len(failed)})", bold=True)
+    for one in failed[:_FAILURES]:
+        run = f" (run {one.outcome.run})" if "repeats" in summary else ""
+        name = click.style(visible(label(str(one.outcome.test["id"]))), fg="red")
+        yield paragraph(f"  {name}{run}: {visible(label(_why(one), _REASON))}", 4)
+    if len(failed) > _FAILURES:
+        yield f"  … and {len(failed) - _FAILURES} more; --format json or --out shows all"
+    yield ""
+
+
+def _why(one: FinishedTest) -> str:
+    if one.outcome.error is not None:
+        return f"no output: {one.outcome.error}"
+    failing = [verdict for verdict in one.verdicts if verdict["passed"] is False]
+    return "; ".join(f"{verdict['rubric']}: {verdict.get('reason')}" for verdict in failing)
+
+
+def _incomplete(gaps: Gaps) -> Iterator[str]:
+    """Why there are verdicts that neither passed nor failed, and what to do."""
+    if gaps.count:
+        yield click.style(f"INCOMPLETE VERDICTS ({gaps.count})", bold=True)
+        yield from (paragraph(f"  {visible(line)}", 4) for line in gaps.reported())
+        yield ""
+
+
+def _repeats(summary: JsonRecord) -> Iterator[str]:
+    if "repeats" not in summary:
+        return
+    reported = summary["repeats"]
+    rows = [
+        (name, *(number(reported[key][part]) for part in ("mean", "sd")), " ".join(map(number, reported[key]["each"])))
+        for key, name in (("pass_rate", "pass rate"), ("overall_score", "mean overall score"))
+    ]
+    yield table((f"over {reported['runs']} runs", "mean", "sd", "each"), rows) + "\n"
+
+
+def _last_line(tests: TestSet, found: Sequence[FinishedTest], summary: JsonRecord) -> str:
+    parts = [f"{summary[name]} {name}" for name in ("passed", "failed", "incomplete")]
+    if summary["errors"]:
+        parts[1] += f" ({summary['errors']} without an output)"
+    resumed = sum(one.resumed for one in found)
+    again = f"; {resumed} stood already and {'was' if resumed == 1 else 'were'} not run again" if resumed else ""
+    return f"{visible(label(tests.name))}: {len(found)} run: {', '.join(parts)}{again}"
 
 
 def experiment(
@@ -256,23 +291,21 @@ def experiment(
     from sidejudge.monitor.offline.experiment.dataset_run import NoDatasetError, UnfitSdkError, run_dataset
     from sidejudge.scoring.runs.summary import SEED_RUBRIC
 
-    from .table import table
-
     project = settings.langfuse
     if project is None:
         raise CommandError("--langfuse-dataset: no Langfuse is configured", "give sinks.langfuse in --config")
     if not installed(LANGFUSE):
         raise CommandError("--langfuse-dataset needs Langfuse's SDK", LANGFUSE.remedy)
-    try:
+    fitting = "upgrade Langfuse to 4.59 or later, or install the SDK that fits: pip install 'langfuse>=4.18,<5'"
+    readable = "'sidejudge doctor' shows what the keys can read"
+    with (
+        ending(UnfitSdkError, naming="--langfuse-dataset: ", remedy=fitting),
+        ending(NoDatasetError, naming="--langfuse-dataset: ", remedy=readable),
+    ):
         found = run_dataset(
             project.access, dataset, agent=agent, rubrics=rubrics or (SEED_RUBRIC,), config=settings, name=dataset,
             concurrency=concurrency, timeout_s=timeout_s,
         )  # fmt: skip
-    except UnfitSdkError as error:
-        remedy = "upgrade Langfuse to 4.59 or later, or install the SDK that fits: pip install 'langfuse>=4.18,<5'"
-        raise CommandError(f"--langfuse-dataset: {error}", remedy) from error
-    except NoDatasetError as error:
-        raise CommandError(f"--langfuse-dataset: {error}", "'sidejudge doctor' shows what the keys can read") from error
     if form == "json":
         click.echo(json.dumps({**asdict(found), "passed": found.passed}, indent=2))
     else:

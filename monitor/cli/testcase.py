@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .ask import url_option
+from .ask import TRACE_ID, fetched_trace, url_option
 from .errors import CommandError, ending
 from .settings import config_option, loaded
-from .traces import TRACE_ID, fetched_trace
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, check_known, ending
 from .progress import ProgressDisplay, progress
 from .settings import config_option, format_option, runnable, show_json
+from .table import number, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
@@ -77,9 +78,7 @@ def try_judge(
         least = min(max_usd, settings.section.budget_usd_per_day or max_usd)
         settings = replace(settings, section=settings.section.model_copy(update={"budget_usd_per_day": least}))
     known = judges(settings)
-    for name in chosen:
-        if name not in known:
-            raise CommandError(f"--judge: there is no judge {name!r}", f"choose from {', '.join(known)}")
+    check_known(chosen, known, "--judge: there is no judge")
     cases = _of_metrics(labelled(given, named) if named else golden_set(), metrics)
     asked = {name: each for name, each in known.items() if not chosen or name in chosen}
     with progress(len(asked) * repeats * sum(len(each.questions) for each in cases), "questions") as shown:
@@ -118,13 +117,10 @@ def labelled(config: Config, names: Sequence[str]) -> Sequence[GoldenCase]:
     ready, own = library(), configured(config)
     found: list[GoldenCase] = []
     for name in names:
-        if name not in ready:
-            raise CommandError(f"--rubric: there are no examples of {name!r}", f"choose from {', '.join(ready)}")
+        check_known((name,), ready, "--rubric: there are no examples of")
         rubric = own.get(name) or declared_rubric(name, ready[name].declared, Sources(rubrics=own))
-        try:
+        with ending(ValueError, naming="--rubric: ", remedy="ask for the same kind of answer as the ready rubric"):
             cases = labelled_cases(rubric, ready[name].examples)
-        except ValueError as error:
-            raise CommandError(f"--rubric: {error}", "ask for the same kind of answer as the ready rubric") from None
         if not cases:
             raise CommandError(f"--rubric: {name} asks no judge", "name one whose questions a judge answers")
         found += cases
@@ -133,9 +129,7 @@ def labelled(config: Config, names: Sequence[str]) -> Sequence[GoldenCase]:
 
 def _of_metrics(cases: Sequence[GoldenCase], metrics: Sequence[str]) -> Sequence[GoldenCase]:
     known = dict.fromkeys(question.metric for each in cases for question in each.questions)
-    for name in metrics:
-        if name not in known:
-            raise CommandError(f"--metric: there are no questions of {name!r}", f"choose from {', '.join(known)}")
+    check_known(metrics, known, "--metric: there are no questions of")
     if not metrics:
         return cases
     kept = (
@@ -182,8 +176,6 @@ async def _run(
 
 def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
     from sidejudge.scoring.calibration.judge_report import unproven
-
-    from .table import number, table, visible
 
     head = (
         "judge",
@@ -254,8 +246,6 @@ def _directions(report: JudgeReport) -> list[tuple[str, str, str, str]]:
 
 def _share(rate: Rate) -> str:
     from sidejudge.scoring.calibration.calibrated import ErrorRate
-
-    from .table import share
 
     return share(rate.value if isinstance(rate, ErrorRate) else None)
 

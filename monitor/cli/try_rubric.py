@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .ask import ask_bytes, url_option
-from .errors import DATA, CommandError, ending
+from .ask import TRACE_ID, ask_bytes, fetched_trace, url_option
+from .errors import DATA, CommandError, ending, near
 from .progress import waiting
 from .settings import config_option, own_name, runnable
-from .traces import TRACE_ID, fetched_trace
+from .table import table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
@@ -38,8 +37,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is fetched from the running
     monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
     """
-    from sidejudge.monitor.evaluate.build import build_backends
-    from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.score.request import run_backends
     from sidejudge.monitor.offline.try_rubric import RawAnswers
     from sidejudge.monitor.offline.try_rubric import try_rubric as judged
     from sidejudge.monitor.route.router import Router
@@ -49,10 +47,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     route = Router(settings.routes, settings.scenarios).chosen([rubric], case)
     case = replace(case, scenario=route.scenario) if route.scenario is not None else case
     raw = RawAnswers()
-    backends = build_backends(
-        settings, memory=Transient(forgetful=True), vectors=LruCache(MOST_VECTORS), observer=raw,
-        clock_ns=time.time_ns,
-    )  # fmt: skip
+    backends = run_backends(settings, raw, forgetful=True)
 
     async def run() -> tuple[Verdict, Sequence[Round]]:
         try:
@@ -68,7 +63,6 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
 
 
 def _rubric(name: str, settings: Config) -> Rubric:
-    from sidejudge.monitor.config.errors import nearest
     from sidejudge.monitor.config.library import library
     from sidejudge.monitor.config.rubrics import configured
 
@@ -76,9 +70,8 @@ def _rubric(name: str, settings: Config) -> Rubric:
     if name in known:
         return known[name]
     if name not in ready:
-        near = nearest(name, [*known, *ready])
-        meant = f"did you mean {near!r}?" if near else f"choose from {', '.join((*known, *ready))}"
-        raise CommandError(f"there is no rubric {name!r}", meant)
+        every = [*known, *ready]
+        raise CommandError(f"there is no rubric {name!r}", near(name, every, f"choose from {', '.join(every)}"))
     from sidejudge.scoring.declared.metric import Sources
     from sidejudge.scoring.declared.reading import DeclarationError
     from sidejudge.scoring.declared.rubric import declared_rubric
@@ -118,10 +111,8 @@ def _cases(path: Path) -> Iterator[Case]:
 
     payload = path.read_bytes()
     if path.suffix == ".pb" or b'"resourceSpans"' in payload[:1000]:
-        try:
+        with ending(RecordingError, remedy="give a file with one OTLP export request"):
             recording = read_files([path])
-        except RecordingError as error:
-            raise CommandError("\n".join(error.problems), "give a file with one OTLP export request") from None
         yield from (found.case for found in inspect_spans(recording.spans))
         return
     for number, line in enumerate(payload.splitlines(), 1):
@@ -135,8 +126,6 @@ def _cases(path: Path) -> Iterator[Case]:
 def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) -> Iterator[str]:
     from sidejudge.scoring.questions.question import Answer
     from sidejudge.scoring.result.result import Scored
-
-    from .table import table, visible
 
     for number, each in enumerate(rounds, 1):
         for messages in each.prompts:
@@ -173,6 +162,4 @@ def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) 
 
 def visible_text(text: str) -> str:
     """A text of several lines for a terminal, each without what a terminal would obey."""
-    from .table import visible
-
     return "\n".join(visible(line) for line in text.splitlines())

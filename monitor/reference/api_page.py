@@ -10,6 +10,7 @@ from sidejudge.monitor.api.routes import MonitorView, create_app
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .config_page import schema_fields
+from .markdown import table
 
 _HEAD = """# HTTP API
 
@@ -59,8 +60,7 @@ def _operation(title: str, operation: JsonRecord, document: JsonRecord) -> Itera
     yield f"{' '.join((operation.get('description') or operation.get('summary') or '').split()).replace('``', '`')}\n"
     parameters = operation.get("parameters", ())
     if parameters:
-        yield "| parameter | in | meaning |\n|---|---|---|"
-        yield from (_parameter(each) for each in parameters)
+        yield from table(("parameter", "in", "meaning"), map(_parameter, parameters))
         yield ""
     answers = (f"`{code}` {answer.get('description', '')}".strip() for code, answer in operation["responses"].items())
     yield f"Answers: {'; '.join(answers)}\n"
@@ -69,19 +69,15 @@ def _operation(title: str, operation: JsonRecord, document: JsonRecord) -> Itera
     former = tuple(f"{each.path}{mark}" for each in fields if each.meaning.startswith(_FORMER) for mark in ".[")
     fields = [each for each in fields if not each.path.startswith(former)]
     if fields:
-        yield "| field of the body | type | meaning |\n|---|---|---|"
-        yield from (f"| `{each.path}` | {each.type} | {_cell(each.meaning)} |" for each in fields)
+        rows = ((f"`{each.path}`", each.type, each.meaning.replace("``", "`")) for each in fields)
+        yield from table(("field of the body", "type", "meaning"), rows)
         yield ""
 
 
-def _parameter(parameter: JsonRecord) -> str:
+def _parameter(parameter: JsonRecord) -> tuple[str, str, str]:
     schema = parameter.get("schema", {})
     stated = parameter.get("description") or schema.get("description") or ""
     choices = schema.get("enum") or next((each["enum"] for each in schema.get("anyOf", ()) if "enum" in each), ())
     meaning = "; ".join(each for each in (" ".join(stated.split()), " · ".join(f"`{c}`" for c in choices)) if each)
     required = ", required" if parameter.get("required") else ""
-    return f"| `{parameter['name']}` | {parameter['in']}{required} | {_cell(meaning)} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("``", "`").replace("|", "\\|")
+    return f"`{parameter['name']}`", f"{parameter['in']}{required}", meaning.replace("``", "`")

@@ -8,6 +8,8 @@ import click
 
 from sidejudge.monitor.cli import COMMANDS, GROUPS, main
 
+from .markdown import table
+
 _HEAD = """# Commands
 
 Generated from the declarations; do not edit (`make reference`). [Exit codes](exit-codes.md) are in one table.
@@ -22,8 +24,8 @@ def cli_page() -> str:
     """The page as Markdown."""
     lines = [_HEAD]
     for title, group in GROUPS.items():
-        lines += [f"**{title}**", "", "| command | what it does |", "|---|---|"]
-        lines += [*(f"| [`{name}`](#{name}) | {line} |" for name, (_, line) in group.items()), ""]
+        rows = ((f"[`{name}`](#{name})", line) for name, (_, line) in group.items())
+        lines += [f"**{title}**", "", *table(("command", "what it does"), rows), ""]
     lines.pop()
     context = click.Context(main, info_name="sidejudge")
     for name in COMMANDS:
@@ -44,10 +46,7 @@ def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
     options = [each for each in command.params if isinstance(each, click.Option)]
     if options:
         yield ""
-        yield "| option | meaning |"
-        yield "|---|---|"
-        for option in options:
-            yield _option(option, context)
+        yield from table(("option", "meaning"), (_option(option, context) for option in options))
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
@@ -56,11 +55,7 @@ def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
                 yield from _command(inner, (*path, name))
 
 
-def _option(option: click.Option, context: click.Context) -> str:
+def _option(option: click.Option, context: click.Context) -> tuple[str, str]:
     record = option.get_help_record(context)
     names, meaning = record if record is not None else (", ".join(option.opts), "")
-    return f"| `{_cell(names)}` | {_cell(' '.join(meaning.split()))} |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return f"`{names}`", " ".join(meaning.split())

@@ -15,6 +15,8 @@ from sidejudge.monitor.config.units import Address, Duration, size_text
 from sidejudge.monitor.config.validation_messages import bare, item_of, keys_of
 from sidejudge.scoring.trace.span import JsonRecord
 
+from .markdown import table
+
 _CONFIG_HEAD = """\
 # Configuration
 
@@ -32,7 +34,7 @@ Generated from `config/model.py`; do not edit. No file is needed: every key has 
 """
 
 
-_TABLE_HEAD = ("| key | type | default | meaning | environment |", "|---|---|---|---|---|")
+_HEAD = ("key", "type", "default", "meaning", "environment")
 
 
 def config_page() -> str:
@@ -42,7 +44,7 @@ def config_page() -> str:
 
 
 def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
-    rows: list[str] = []
+    rows: list[tuple[str, ...]] = []
     inner: list[tuple[type[BaseModel], tuple[str, ...]]] = []
     for name, declared in section.model_fields.items():
         annotation = bare(declared.annotation)
@@ -59,7 +61,7 @@ def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
             rows.append(_row(section, name, (*at, name), "size" if name.endswith("_bytes") else _kind(annotation)))
     if rows:
         title = ".".join(at) or "top level"
-        yield "\n".join((f"## {title}\n\n{_doc(section)}\n", *_TABLE_HEAD, *rows, ""))
+        yield "\n".join((f"## {title}\n\n{_doc(section)}\n", *table(_HEAD, rows), ""))
     elif at:
         yield f"## {'.'.join(at)}\n\n{_doc(section)}\n" if not inner else ""
     for deeper, path in inner:
@@ -70,12 +72,11 @@ def _doc(section: type[BaseModel]) -> str:
     return " ".join((section.__doc__ or "").split()).replace("``", "`")
 
 
-def _row(section: type[BaseModel], name: str, path: tuple[str, ...], kind: str) -> str:
+def _row(section: type[BaseModel], name: str, path: tuple[str, ...], kind: str) -> tuple[str, ...]:
     declared = section.model_fields[name]
     variable = "–" if any("[]" in part for part in path) else f"`{name_of(path).replace('.ID', '__ID')}`"
     default = _default(name, declared.get_default(call_default_factory=True))
-    cells = (f"`{'.'.join(path)}`", kind, default, cell(declared.description or ""), variable)
-    return f"| {' | '.join(cells)} |"
+    return f"`{'.'.join(path)}`", kind, default, declared.description or "", variable
 
 
 def _default(name: str, value: object) -> str:
@@ -118,12 +119,12 @@ def _is_list(annotation: object) -> bool:
 
 def _match_section() -> str:
     text = (MatchSection.__doc__ or "").split("\n\n", 1)
-    rows = "\n".join(
-        f"| `{shown}` | {cell(declared.description or '')} |"
+    rows = [
+        (f"`{shown}`", declared.description or "")
         for shown, declared in zip(keys_of(MatchSection), MatchSection.model_fields.values(), strict=True)
-    )
+    ]
     head = " ".join(text[0].split()) + "\n\n" + " ".join(text[1].split())
-    return f"## match\n\n{head.replace('``', '`')}\n\n| key | meaning |\n|---|---|\n{rows}\n"
+    return "\n".join(("## match\n", f"{head.replace('``', '`')}\n", *table(("key", "meaning"), rows), ""))
 
 
 def _rest() -> str:
@@ -132,11 +133,6 @@ def _rest() -> str:
         f"## Variables that are no keys\n\n{others}\n- what Kubernetes puts into every pod beside a Service whose name "
         "begins with `sidejudge` (`SIDEJUDGE_SERVICE_HOST`, `SIDEJUDGE_PORT_8790_TCP`, …) is ignored\n"
     )
-
-
-def cell(text: str) -> str:
-    """A text inside a table of Markdown."""
-    return text.replace("|", "\\|")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from sidejudge.scoring.runs.final import FINAL, RUN_SCORES, RunScore
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name
 
+from .markdown import table
+
 _WEIGHTS = {name: parts for score in RUN_SCORES for name, parts in score.weights.items()}
 _METRICS_HEAD = """\
 # Metrics
@@ -36,15 +38,14 @@ def metrics_page() -> str:
 
 
 def _final_section() -> str:
-    table = "\n".join(
-        f"| {part} | " + " | ".join(f"{of[part]:.0%}" if part in of else "–" for of in _WEIGHTS.values()) + " |"
+    rows = (
+        (part, *(f"{of[part]:.0%}" if part in of else "–" for of in _WEIGHTS.values()))
         for part in next(iter(_WEIGHTS.values()))
     )
-    return (
-        f"## {FINAL}\n\n**Scores of a run**, which `sidejudge scorecard` computes from verdicts.\n\n"
-        f"| weight of | {' | '.join(_WEIGHTS)} |\n|---|---|---|\n{table}\n\n"
-        + "\n".join(map(_run_score_section, RUN_SCORES))
-    )
+    return "\n".join((
+        f"## {FINAL}\n\n**Scores of a run**, which `sidejudge scorecard` computes from verdicts.\n",
+        *table(("weight of", *_WEIGHTS), rows), "", *map(_run_score_section, RUN_SCORES),
+    ))  # fmt: skip
 
 
 def _run_score_section(score: RunScore) -> str:
@@ -57,17 +58,15 @@ def _run_score_section(score: RunScore) -> str:
 
 def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
     mark = f"`{rubric.pass_mark:g}`" if rubric.pass_mark is not None else "none: the conditions of the formula decide"
-    table = "\n".join(
-        f"| [`{c.id}`](#{rubric.id}-{c.id}) | {_weight(c)} | {_cell(c.bands)} | {_cell(c.blocker)} |" for c in of_rubric
-    )
-    return (
+    rows = ((f"[`{c.id}`](#{rubric.id}-{c.id})", _weight(c), c.bands, c.blocker) for c in of_rubric)
+    head = (
         f"## {rubric.id}\n\n**{rubric.title}.** {citation(rubric.source)}. Version `{rubric.version}`.\n\n"
         f"- Formula: {rubric.formula}\n- Scale: 0–{rubric.scale:g}\n- Pass mark: {mark}\n"
         f"- Minimum coverage: {rubric.min_coverage:g}\n- Score names: composite `{composite_name(rubric.id)}`, pass "
-        f"`{pass_name(rubric.id)}`\n\n"
-        f"| metric | weight | bands | blocker |\n|---|---|---|---|\n{table}\n\n"
-        + "\n".join(map(_metric_section, of_rubric))
+        f"`{pass_name(rubric.id)}`\n"
     )
+    metrics = table(("metric", "weight", "bands", "blocker"), rows)
+    return "\n".join((head, *metrics, "", *map(_metric_section, of_rubric)))
 
 
 def _metric_section(card: Card) -> str:
@@ -85,7 +84,3 @@ def _weight(card: Card) -> str:
     if card.criterion in card.rubric.opt_in:
         return "opt-in"
     return weight_text(card.criterion.weight) if card.criterion.weight else "–"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from sidejudge.monitor.config.library import library
 from sidejudge.monitor.config.rubric_section import METRIC_SCHEMA
@@ -11,6 +11,8 @@ from sidejudge.scoring.checks.registry import CHECKS
 from sidejudge.scoring.declared.ask import VARIABLES
 from sidejudge.scoring.declared.cel import VIEW
 from sidejudge.scoring.declared.rubric import KEYS
+
+from .markdown import table
 
 _HEAD = """# Rubrics of your own
 
@@ -70,33 +72,26 @@ def _lines() -> Iterator[str]:
     yield f"A rubric has the keys {', '.join(f'`{key}`' for key in KEYS)}.\n"
     yield "## A metric\n"
     rows = ((f"`{key}`", str(each.get("description", ""))) for key, each in METRIC_SCHEMA["properties"].items())
-    yield from _table(("key", "meaning"), rows)
+    yield from table(("key", "meaning"), rows)
     yield "\n## Checks\n\nEach has its opposite, `not-NAME`. Several values of a target are looked at one by one:"
     yield "a check holds where one of them meets it, its opposite where none does.\n"
     checks = (
         (f"`{each.name}`", each.argument, each.holds, each.undefined, each.source + (
             f"; extra `{each.extra}`" if each.extra else "")) for each in CHECKS.values()
     )  # fmt: skip
-    yield from _table(("check", "argument", "passes when", "undefined when", "source"), checks)
+    yield from table(("check", "argument", "passes when", "undefined when", "source"), checks)
     yield "\n`on` sets what is looked at: `output` (unless given), `input`, `expected`, `context`, `tools`, `agents`,"
     yield "`transcript`, `turns`, `system_prompt`, `metadata.KEY`, `output.PATH`, `spans.FIELD`, `spans[NAME].FIELD`."
     yield "\n## Conditions in CEL\n\nTypes are checked before anything starts. What is not known leaves the metric"
     yield "*unavailable*. The extra `cel` brings the library.\n"
-    yield from _table(("name", "type", "meaning"), ((f"`{n}`", f"`{v.type}`", v.meaning) for n, v in VIEW.items()))
+    yield from table(("name", "type", "meaning"), ((f"`{n}`", f"`{v.type}`", v.meaning) for n, v in VIEW.items()))
     yield f"\n## Questions\n{_ASK}"
     yield f"Variables: {', '.join(f'`{{{{{name}}}}}`' for name in VARIABLES)}, `{{{{metadata.KEY}}}}`.\n"
     yield f"## Functions\n{_PYTHON}"
     yield "## Ready rubrics\n"
     ready = ((f"`{each.name}`", each.title, each.source) for each in library().values())
-    yield from _table(("rubric", "title", "source"), ready)
+    yield from table(("rubric", "title", "source"), ready)
     yield ""
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'|'.join('---' for _ in head)}|"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 
 
 _CHOICE_HEAD = """# Which rubric?
@@ -135,18 +130,14 @@ def _choice_lines() -> Iterator[str]:
     yield "## Rubrics that ship\n"
     yield "Named in a route or by `--rubric`. *Needs*: without it there is no verdict."
     yield "*More with*: what decides more where it is configured.\n"
-    yield "| rubric | for | needs | more with | requests a trace |\n|---|---|---|---|---|"
-    yield from (f"{_start(each)} | {', '.join(each.helps) or '–'} | {each.cost} |" for each in choices())
+    rows = ((*_start(each), ", ".join(each.helps) or "–", each.cost) for each in choices())
+    yield from table(("rubric", "for", "needs", "more with", "requests a trace"), rows)
     yield "\n## Ready rubrics\n"
     yield "Files that become yours by `sidejudge rubrics add NAME` ([how](../how-to/ready-rubrics.md)).\n"
-    yield from _choice_table(ready_choices())
+    ready = ((*_start(each), each.cost) for each in ready_choices())
+    yield from table(("rubric", "for", "needs", "requests a trace"), ready)
     yield ""
 
 
-def _choice_table(rows: Iterable[Choice]) -> Iterator[str]:
-    yield "| rubric | for | needs | requests a trace |\n|---|---|---|---|"
-    yield from (f"{_start(each)} | {each.cost} |" for each in rows)
-
-
-def _start(each: Choice) -> str:
-    return f"| `{each.id}` | {each.purpose} | {', '.join(each.needs) or 'nothing'}"
+def _start(each: Choice) -> tuple[str, str, str]:
+    return f"`{each.id}`", each.purpose, ", ".join(each.needs) or "nothing"

@@ -36,13 +36,9 @@ from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .lent_embedding import LentEmbedding
-from .listing import MOST_ATTEMPTS, Listing, Reader, UnreadError, list_traces
+from .listing import AROUND_NS, MOST_ATTEMPTS, Listing, Reader, list_traces
 from .run import READ_AHEAD, Backfill, Progress, case_of, sampler_of
 from .shards import Shards
-
-_AROUND_NS: Final = 30 * 60 * 10**9
-"""How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
-
 
 IN_BATCH: Final = 1000
 """Traces that are read and judged at a time where judges are asked in batches."""
@@ -113,7 +109,7 @@ class Job:
         source = self.config.sources.langfuse
         reader = Reader(
             langfuse=langfuse, server=server, window=self.window,
-            around_ns=_AROUND_NS if source is None else source.look_back.ns,
+            around_ns=AROUND_NS if source is None else source.look_back.ns,
         )  # fmt: skip
         sampler = sampler_of(self.config, self.wanted)
         found = await reader.patiently(
@@ -188,11 +184,7 @@ class Begun:
 
     async def _cases(self, sightings: Sequence[ListedTrace]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
         """Those of these traces that can be read."""
-        for sighting in sightings:
-            try:
-                spans = await self.reader.spans(sighting)
-            except UnreadError:
-                continue
+        async for spans in self.reader.readable(sightings):
             yield case_of(self.job.config, spans, self.references), spans
 
     async def run(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.langfuse import legacy, observations
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
@@ -27,9 +28,20 @@ from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, UnreadError, sp
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, may_match, once_settled
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import REFERENCE_KEYS, extract
+from sidejudge.scoring.trace.trace import Trace
 
+AROUND_NS: Final = 30 * 60 * 10**9
+"""How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
 OTHER = "other than --filter"
 FOREIGN = "no W3C trace id"
+
+
+def case_of_spans(spans: Sequence[RawSpan], reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
+    """The case of one trace's spans, at least one."""
+    trace = Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")
+    return extract(trace, reference_keys=reference_keys)
 
 
 @dataclass(slots=True)
@@ -124,6 +136,18 @@ class Reader:
         if min(span.start_ns for span in spans) < self.window.from_ns:
             raise UnreadError("begun before --from")
         return spans
+
+    async def readable(
+        self, sightings: Iterable[ListedTrace], unread: Callable[[UnreadError], None] = lambda _: None
+    ) -> AsyncIterator[list[RawSpan]]:
+        """The spans of those of these traces that can be read; ``unread`` gets why another cannot."""
+        for sighting in sightings:
+            try:
+                spans = await self.spans(sighting)
+            except UnreadError as error:
+                unread(error)
+            else:
+                yield spans
 
     async def traces_of(self, session_id: str, windows: Iterable[Window]) -> set[str]:
         """Ids of traces that bear a session's id and have rows in these times. Raises ``LangfuseError``."""

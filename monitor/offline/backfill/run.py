@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.probe import LangfuseServer
@@ -43,15 +42,13 @@ from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
 from sidejudge.monitor.sessions.windows import SessionLimits
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import JsonRecord
-from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .lent_embedding import LentEmbedding
-from .listing import OTHER, Reader, UnreadError
+from .listing import OTHER, Reader, UnreadError, case_of_spans
 from .numbering import Numbered, Numbering
 from .sessions import PastSession, bucket_of, past_sessions
 from .shards import Shards
@@ -99,8 +96,7 @@ class SilentScoreCounters:
 
 def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
     """The case that spans are, as the configuration reads it."""
-    trace = Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")
-    case = extract(trace, reference_keys=config.reference_keys)
+    case = case_of_spans(spans, config.reference_keys)
     return case if references is None else replace(case, expected_outcome=references.find(case).value)
 
 

@@ -80,7 +80,6 @@ def check_sdk(access: Access, installed: str | None = None) -> None:
         access: The project.
         installed: Version of the SDK; None: the installed one.
     """
-    import asyncio  # noqa: PLC0415  # only where the SDK is used
     from importlib.metadata import version as version_of_package  # noqa: PLC0415  # likewise
 
     async def ask() -> str | None:
@@ -158,8 +157,6 @@ def run_dataset(
         UnfitSdkError: The server takes no scores as the installed SDK sends them.
         ValueError: There is no such rubric.
     """
-    import asyncio  # noqa: PLC0415  # with the SDK, which is slow to import
-
     from langfuse import Langfuse as Sdk  # noqa: PLC0415  # only where it is asked for
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise
 
@@ -203,8 +200,6 @@ def run_dataset(
 
 def _read_back(access: Access, sent: Sent, began_ns: int) -> tuple[int | None, str]:
     """How many scores are not there; None, and why, where that cannot be known."""
-    import asyncio  # noqa: PLC0415  # with the SDK, as above
-
     try:
         return asyncio.run(not_arrived(access, sent, since_ns=began_ns, within_s=ARRIVES_S)), ""
     except LangfuseError as error:

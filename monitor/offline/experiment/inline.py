@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,8 +17,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.evaluate.build import build_backends
-from sidejudge.monitor.offline.score.run_memory import MOST_VECTORS, LruCache, Transient
+from sidejudge.monitor.offline.score.request import judge_wait_s, run_backends
 from sidejudge.monitor.offline.test.judge import RunJudge, read_answer
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Json
@@ -82,14 +80,10 @@ class InlineJudge:
         return verdict
 
     async def _begin(self) -> RunJudge:
-        settings, section = self._settings, self._settings.evaluators.judge
-        backends = build_backends(
-            settings, memory=Transient(forgetful=False), vectors=LruCache(MOST_VECTORS), observer=None,
-            clock_ns=time.time_ns,
-        )  # fmt: skip
+        settings = self._settings
         judge = RunJudge(
-            {self.rubric.id: self.rubric}, settings.routes, settings.scenarios, (self.rubric.id,), backends=backends,
-            max_wait_s=section.max_wait.seconds if section is not None else 0.0,
+            {self.rubric.id: self.rubric}, settings.routes, settings.scenarios, (self.rubric.id,),
+            backends=run_backends(settings, forgetful=False), max_wait_s=judge_wait_s(settings),
         )  # fmt: skip
         await judge.start()
         return judge

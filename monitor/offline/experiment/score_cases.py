@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import islice
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypedDict, Unpack, cast, overload, runtime_checkable
 
 from sidejudge.integrations.cases import CaseError, FieldError, case_of, in_our_names
 from sidejudge.monitor.config import Config
@@ -178,43 +178,24 @@ _SHOWN_FROM: Final = 20
 Rubrics: TypeAlias = list[Rubric | str] | tuple[Rubric | str, ...]
 
 
-@overload
-def score(
-    case: Row,
-    rubric: Rubric | str,
-    *,
-    answer: PlainEvaluator | None = None,
-    created_at: str | None = None,
-    memo: OutcomeMemo | None = None,
-    config: Config | Path | str | None = None,
-    progress: bool | None = None,
-) -> Verdict: ...
+class _Options(TypedDict, total=False):
+    answer: PlainEvaluator | None
+    created_at: str | None
+    memo: OutcomeMemo | None
+    config: Config | Path | str | None
+    progress: bool | None
 
 
 @overload
-def score(
-    case: Iterable[Row] | DataFrame,
-    rubric: Rubric | str | Rubrics,
-    *,
-    answer: PlainEvaluator | None = None,
-    created_at: str | None = None,
-    memo: OutcomeMemo | None = None,
-    config: Config | Path | str | None = None,
-    progress: bool | None = None,
-) -> Verdicts: ...
+def score(case: Row, rubric: Rubric | str, **options: Unpack[_Options]) -> Verdict: ...
 
 
 @overload
-def score(
-    case: Row,
-    rubric: Rubrics,
-    *,
-    answer: PlainEvaluator | None = None,
-    created_at: str | None = None,
-    memo: OutcomeMemo | None = None,
-    config: Config | Path | str | None = None,
-    progress: bool | None = None,
-) -> Verdicts: ...
+def score(case: Iterable[Row] | DataFrame, rubric: Rubric | str | Rubrics, **options: Unpack[_Options]) -> Verdicts: ...
+
+
+@overload
+def score(case: Row, rubric: Rubrics, **options: Unpack[_Options]) -> Verdicts: ...
 
 
 def score(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from sidejudge.integrations.cases import CaseError, FieldError, case_of, read_case
-from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import probe
@@ -19,11 +18,9 @@ from sidejudge.monitor.api.inspect import inspect_spans
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.monitor.offline.backfill.listing import Reader, UnreadError, list_traces
+from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of_spans, list_traces
 from sidejudge.monitor.offline.score.case_lines import case_lines
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.trace.trace import Trace
 
 MOST: Final = 500
 """Traces that are read: enough to learn a scenario with one violation in a hundred."""
@@ -31,7 +28,6 @@ _NO_RUNS: Final = frozenset({"not_a_run", "excluded"})
 _FROM_LANGFUSE: Final = 100
 """Traces that are read of Langfuse: each takes a request of those that its limit allows."""
 RECORDED: Final = (".pb", ".json", ".gz")
-_AROUND_NS: Final = 30 * 60 * 10**9
 _DAY_NS: Final = 24 * 3600 * 10**9
 
 
@@ -61,11 +57,9 @@ def from_files(files: Sequence[Path], complain: Callable[[str], None]) -> Iterat
 
 def from_store(path: Path) -> Iterator[Case]:
     """The cases of the traces whose spans a store still holds, the latest first. Raises ``StoreUnavailable``."""
-    for trace_id, payloads in read_chunks(path, MOST):
-        spans = decode_kept(payloads).spans
-        if spans:
-            trace = Trace.of(trace_id.hex(), [normalise(span) for span in spans], "batch")
-            yield extract(trace)
+    for _, payloads in read_chunks(path, MOST):
+        if spans := decode_kept(payloads).spans:
+            yield case_of_spans(spans)
 
 
 def from_monitor(ask: Callable[[str], Any]) -> Iterator[Case]:
@@ -95,16 +89,9 @@ async def from_langfuse(access: Access) -> list[Case]:
         server = await probe(langfuse)
         now_ns = time.time_ns()
         window = Window(from_ns=now_ns - _DAY_NS, to_ns=now_ns)
-        reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=_AROUND_NS)
+        reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=AROUND_NS)
         everything = Sampler(SamplingSection(rate=1.0))
         listing = await list_traces(langfuse, server, window, everything, MatchSection())
-        found = []
-        for listed in listing.drawn[-_FROM_LANGFUSE:]:
-            try:
-                spans = await reader.spans(listed)
-            except UnreadError:
-                continue
-            found.append(extract(Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")))
-        return found
+        return [case_of_spans(spans) async for spans in reader.readable(listing.drawn[-_FROM_LANGFUSE:])]
     finally:
         await langfuse.close()

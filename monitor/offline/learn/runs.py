@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.integrations.cases import CaseError, read_case
-from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
@@ -28,18 +27,16 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.backfill.job import evenly
-from sidejudge.monitor.offline.backfill.listing import MOST_ATTEMPTS, Reader, UnreadError, list_traces
+from sidejudge.monitor.offline.backfill.listing import AROUND_NS, MOST_ATTEMPTS, Reader, case_of_spans, list_traces
 from sidejudge.monitor.offline.backfill.run import case_of, sampler_of
 from sidejudge.monitor.offline.engine.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import NumberedLine, case_lines
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
 from sidejudge.scoring.rubrics import RUBRICS, run_health
 from sidejudge.scoring.trace.span import Json, ToolCall
-from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
@@ -186,14 +183,10 @@ def stored_runs(path: Path) -> Iterator[StoredRun]:
     held = {trace_id: payloads for found, payloads in read_chunks(path, MOST) if (trace_id := found.hex()) in wanted}
     for each in reversed(ended):
         trace_id = str(each["trace_id"])
-        case = _whole(trace_id, held.pop(trace_id, [])) or named_run(trace_id, each)
+        spans = decode_kept(held.pop(trace_id, [])).spans
+        case = case_of_spans(spans) if spans else named_run(trace_id, each)
         if case is not None:
             yield StoredRun(case=case, passed=_passed(each), names_only=case.trace is None)
-
-
-def _whole(trace_id: str, payloads: list[bytes]) -> Case | None:
-    spans = [normalise(raw) for raw in decode_kept(payloads).spans]
-    return extract(Trace.of(trace_id, spans, "batch")) if spans else None
 
 
 def named_run(trace_id: str, details: TraceDocument) -> Case | None:
@@ -244,10 +237,6 @@ def _revision(found: tuple[int, bool | None]) -> int:
     return found[0]
 
 
-_AROUND_NS: Final = 30 * 60 * 10**9
-"""How far from the listed times rows of a trace are looked for."""
-
-
 async def langfuse_cases(
     config: Config,
     source: LangfuseProject,
@@ -273,19 +262,12 @@ async def langfuse_cases(
     langfuse = connections.to(source.access)
     try:
         server = await probe(langfuse)
-        reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=_AROUND_NS)
+        reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=AROUND_NS)
         sampler = sampler_of(config, wanted)
         found = await reader.patiently(
             lambda: list_traces(langfuse, server, window, sampler, wanted), most=MOST_ATTEMPTS
         )
-        cases = []
-        for sighting in evenly(found.drawn, most):
-            try:
-                spans = await reader.spans(sighting)
-            except UnreadError as error:
-                complain(f"a trace cannot be read: {error}")
-                continue
-            cases.append(case_of(config, spans))
-        return cases
+        read = reader.readable(evenly(found.drawn, most), lambda error: complain(f"a trace cannot be read: {error}"))
+        return [case_of(config, spans) async for spans in read]
     finally:
         await connections.close()

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
-from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.trace.span import Json
 
 MAX_LINE = 64 * 2**20
@@ -52,6 +52,17 @@ def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:
             yield NumberedLine(number, chunk, read)
 
 
+def json_of(line: NumberedLine, fault: type[Exception], limit: int = MAX_LINE) -> object:
+    """What a line holds; where it is too long or is no JSON, a ``fault`` that states it."""
+    if line.text is None:
+        raise fault(f"is longer than {limit} bytes")
+    try:
+        found: object = orjson.loads(line.text)
+    except orjson.JSONDecodeError as error:
+        raise fault(f"is not JSON: {error.msg}") from None
+    return found
+
+
 TABLES: Final = (".csv", ".tsv", ".parquet")
 """Endings of files whose rows are cases."""
 Format: TypeAlias = Literal["jsonl", "csv", "tsv", "parquet", "otlp"]
@@ -68,12 +79,8 @@ _LISTS: Final = frozenset({"context", "contexts", "retrieval_context", "retrieve
 _TRUE: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
 
-class TableError(SidejudgeError):
-    """A table that cannot be read as cases: the cause and the remedy."""
-
-    def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(cause)
-        self.cause, self.remedy = cause, remedy
+class TableError(RemediedError):
+    """A table that cannot be read as cases."""
 
 
 @contextmanager

@@ -6,7 +6,7 @@ Elsewhere: the lines of a run, judged by an engine's processes, and the actors t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -20,10 +20,9 @@ from sidejudge.monitor.runtime.tuning import collect_rarely
 
 from .case_lines import NumberedLine
 from .chunks import CHUNK_LINES, ChunkVerdicts, JudgedChunk, JudgeOutError, chunks
-from .remarks import Gaps, RecordedRemarks, Remarks
-from .request import ScoreRequest
+from .request import ScoreRequest, judge_wait_s
 from .run import Batch, Elsewhere
-from .tally import Expense, ScoreTally
+from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
 
 _IN_FLIGHT = 8
 """Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
@@ -43,7 +42,7 @@ def batch_of(request: ScoreRequest, settings: Config, remarks: Remarks, observer
         rubrics=configured(settings),
         backends=backends,
         at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
-        max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
+        max_wait_s=judge_wait_s(settings),
         router=Router(settings.routes, settings.scenarios),
         scenarios=settings.scenarios,
         chosen=request.chosen,
@@ -67,7 +66,7 @@ class ChunkJudge:
         self._batch = batch_of(request, request.settings(), RecordedRemarks())
         self._batch.in_groups = True
 
-    def judge(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
+    def __call__(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
         """Judge the lines of one chunk, at least one."""
         remarks, tally, verdicts = RecordedRemarks(), ScoreTally(gaps=Gaps(most=math.inf)), ChunkVerdicts()
         self._batch.remarks, self._batch.tally = remarks, tally
@@ -78,11 +77,6 @@ class ChunkJudge:
             out = str(error)
         done = b"".join(verdicts.blocks)
         return JudgedChunk(verdicts=done, remarks=remarks, tally=tally, read=lines[-1].read, judge_out=out)
-
-
-def judging(request: ScoreRequest) -> Callable[[Sequence[NumberedLine]], JudgedChunk]:
-    """What judges chunks in the process in which it is called."""
-    return ChunkJudge(request).judge
 
 
 _JUDGED_LINES = 16
@@ -108,7 +102,7 @@ def judged_by(engine: Engine, request: ScoreRequest) -> Elsewhere:
     most = CHUNK_LINES if request.actors is None else _JUDGED_LINES
 
     def judged(lines: Iterator[NumberedLine]) -> Iterator[JudgedChunk]:
-        return engine.map(judging, request, chunks(lines, most))
+        return engine.map(ChunkJudge, request, chunks(lines, most))
 
     return judged
 

@@ -8,20 +8,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from sidejudge.monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
 from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import NumberedLine
-from .remarks import RecordedRemarks
-from .resume import Wanted
-from .tally import ScoreTally
+from .resume import NewVerdicts
+from .tally import RecordedRemarks, ScoreTally
 
 CHUNK_LINES: Final = 512
 CHUNK_BYTES: Final = 1024 * 1024
@@ -46,17 +50,10 @@ class JudgedChunk:
 
 
 @dataclass(slots=True)
-class ChunkVerdicts:
+class ChunkVerdicts(NewVerdicts):
     """Takes the verdicts of one chunk; none stands yet."""
 
-    walked = True
     blocks: list[bytes] = field(default_factory=list)
-
-    def existing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # the signature of a file
-        return None
-
-    def all_walked(self) -> None:
-        return
 
     def append(self, verdict: bytes) -> None:
         self.blocks.append(verdict)
@@ -149,6 +146,19 @@ async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_w
             return evaluation
         judgements = evaluation.judgements
         await _until_back(judge, waits_until)
+
+
+async def reached(
+    evaluator: Evaluator, case: Case, names: Sequence[str], *, max_wait_s: float
+) -> tuple[Verdict, ...]:  # fmt: skip
+    """The verdicts of a case for which somebody has to be waited for. Raises ``JudgeOutError`` as ``finish``."""
+    try:
+        evaluation = await finish(evaluator, partial(evaluator.open, case, names), max_wait_s=max_wait_s)
+        return await asyncio.to_thread(evaluation.verdicts, created_at=written(time.time_ns()))
+    except (JudgeOutError, ElsewhereError):
+        raise
+    except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
+        return evaluator.failed(case, names, error, created_at=written(time.time_ns()))
 
 
 def _admitted(judge: JudgeBackendProtocol | None) -> NoAnswer | None:

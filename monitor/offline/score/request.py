@@ -54,14 +54,7 @@ class ScoreRequest:
         kept = None
         if self.memory is not None and settings.evaluators.judge is not None:
             kept = RunMemory(self.memory, forgetful=forgetful)
-        found = build_backends(
-            settings,
-            memory=kept or Transient(forgetful=forgetful),
-            vectors=LruCache(MOST_VECTORS),
-            observer=observer,
-            clock_ns=time.time_ns,
-        )
-        return found if kept is None else replace(found, memory=kept)
+        return replace(run_backends(settings, observer, forgetful=forgetful, memory=kept), memory=kept)
 
     def settings(self) -> Config:
         """The configuration as another process reads it. Raises ``OtherConfigError``."""
@@ -73,6 +66,28 @@ class ScoreRequest:
         if fingerprint(settings) != self.fingerprint:
             raise OtherConfigError(f"{self.config} has changed since the run began")
         return settings
+
+
+def run_backends(
+    settings: Config, observer: JudgeObserver | None = None, *, forgetful: bool, memory: RunMemory | None = None
+) -> EvaluationBackends:
+    """Who answers in this process; what was answered is in ``memory``, or else known until it ends.
+
+    ``forgetful``: a judge is asked each time. ``observer`` is called with each request to a judge.
+    """
+    return build_backends(
+        settings,
+        memory=memory or Transient(forgetful=forgetful),
+        vectors=LruCache(MOST_VECTORS),
+        observer=observer,
+        clock_ns=time.time_ns,
+    )
+
+
+def judge_wait_s(settings: Config) -> float:
+    """How long a judge that is out of reach is waited for; 0 without one."""
+    judge = settings.evaluators.judge
+    return judge.max_wait.seconds if judge is not None else 0.0
 
 
 def fingerprint(settings: Config) -> str:

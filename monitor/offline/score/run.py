@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol, TypeAlias
 
 import orjson
@@ -16,7 +15,6 @@ from sidejudge.integrations.jsonl import line as json_line
 from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.offline.engine.engine import ElsewhereError
 from sidejudge.monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.instant import written
@@ -25,10 +23,9 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import MAX_LINE, NumberedLine
-from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, JudgeOutError, chunks, finish, in_order
-from .remarks import Remarks
+from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, JudgeOutError, chunks, in_order, reached
 from .resume import Wanted, digest_of
-from .tally import ScoreTally
+from .tally import Remarks, ScoreTally
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""
@@ -108,8 +105,8 @@ class Batch:
             for group in chunks(here, GROUP_LINES, GROUP_BYTES) if in_groups else ([line] for line in here):
                 # Stage by stage, as the monitor judges: the code and data of one stage fit into a processor's caches.
                 tasks = [task for line in group for task in self._tasks(line, verdicts)]
-                for task, reached in zip(tasks, [self._judge(task) for task in tasks], strict=True):
-                    self._take(task, reached, verdicts)
+                for task, found in zip(tasks, [self._judge(task) for task in tasks], strict=True):
+                    self._take(task, found, verdicts)
                 progress(group[-1].read)
         for chunk in elsewhere(lines) if elsewhere is not None else ():
             chunk.remarks.replay(self.remarks)
@@ -127,11 +124,14 @@ class Batch:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
 
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
-            return [(task, await self._judge_waiting(task)) for task in tasks]
+            return [
+                (task, await reached(self._evaluator, task.case, task.names, max_wait_s=self.max_wait_s))
+                for task in tasks
+            ]
 
         def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
-            for task, reached in came:
-                self._take(task, reached, verdicts)
+            for task, found in came:
+                self._take(task, found, verdicts)
             progress(line.read)
 
         try:
@@ -184,8 +184,8 @@ class Batch:
                 self.tally.add(stated)
         return missing
 
-    def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: VerdictPlace) -> None:
-        for verdict in reached:
+    def _take(self, task: _Task, found: Iterable[Verdict], verdicts: VerdictPlace) -> None:
+        for verdict in found:
             reported = verdict.to_json()
             reported.update(task.extra)
             self.tally.add(reported)
@@ -209,16 +209,6 @@ class Batch:
 
     def _judge(self, task: _Task) -> tuple[Verdict, ...]:
         return self._evaluator.verdicts(task.case, task.names, created_at=written(time.time_ns()))
-
-    async def _judge_waiting(self, task: _Task) -> tuple[Verdict, ...]:
-        begin = partial(self._evaluator.open, task.case, task.names)
-        try:
-            evaluation = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
-            return evaluation.verdicts(created_at=written(time.time_ns()))
-        except (JudgeOutError, ElsewhereError):
-            raise
-        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
-            return self._evaluator.failed(task.case, task.names, error, created_at=written(time.time_ns()))
 
     def _bad(self, message: str) -> None:
         self.tally.bad_lines += 1

@@ -20,7 +20,7 @@ from sidejudge.monitor.offline.engine.engine import Engine, Here
 from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 
-from .case_lines import MAX_LINE, NumberedLine, lines
+from .case_lines import MAX_LINE, NumberedLine, json_of, lines
 from .chunks import chunks
 from .resume import Duplicates
 
@@ -170,20 +170,18 @@ MAX_LABEL_LINE = 2**20
 """Bytes of one label, far more than it needs."""
 
 
-class TakesLabels(Protocol):
-    """Takes labels one by one; ``LabelLineError`` for one that does not fit those before it."""
+def read_labels(
+    path: Path, take: Callable[[LabelLine], None], complain: Callable[[str], None], *, with_verdicts: bool
+) -> int:
+    """Have every label taken; returns how many lines are none. ``with_verdicts`` asks each to state our verdict too.
 
-    def take(self, given: LabelLine) -> None:
-        """Take a label."""
-
-
-def read_labels(path: Path, calibration: TakesLabels, complain: Callable[[str], None], *, with_verdicts: bool) -> int:
-    """Have every label taken; returns how many lines are none. ``with_verdicts`` asks each to state our verdict too."""
+    ``take`` raises ``LabelLineError`` for a label that does not fit those before it.
+    """
     bad = 0
     with path.open("rb", buffering=1 << 20) as file:
         for line in lines(file, MAX_LABEL_LINE):
             try:
-                calibration.take(_label(line, with_verdicts=with_verdicts))
+                take(_label(line, with_verdicts=with_verdicts))
             except LabelLineError as error:
                 bad += 1
                 complain(f"line {line.number}: {error}")
@@ -191,16 +189,7 @@ def read_labels(path: Path, calibration: TakesLabels, complain: Callable[[str], 
 
 
 def _label(line: NumberedLine, *, with_verdicts: bool) -> LabelLine:
-    label = read_label(_parsed_label(line))
+    label = read_label(json_of(line, LabelLineError, MAX_LABEL_LINE))
     if with_verdicts and not label.states_verdict:
         raise LabelLineError("verdict: is missing, and no file of verdicts is named")
     return label
-
-
-def _parsed_label(line: NumberedLine) -> object:
-    if line.text is None:
-        raise LabelLineError(f"is longer than {MAX_LABEL_LINE} bytes")
-    try:
-        return orjson.loads(line.text)
-    except orjson.JSONDecodeError as error:
-        raise LabelLineError(f"is not JSON: {error.msg}") from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import orjson
 
@@ -18,7 +18,7 @@ from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.store.archive import latest_verdict_ns, read_verdicts
 from sidejudge.monitor.alerting.observation import Key, Observation, observe_stored
 from sidejudge.monitor.offline.engine.engine import Engine, Here
-from sidejudge.monitor.offline.score.case_lines import MAX_LINE, NumberedLine, lines
+from sidejudge.monitor.offline.score.case_lines import NumberedLine, json_of, lines
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
 from sidejudge.scoring.verdict.documents import VerdictDocument
@@ -97,7 +97,7 @@ class HistoryPast:
         self.latest_ns: int | None = None
         for number, verdict in enumerate(history_records(path, "verdicts", complain=complain), 1):
             try:
-                self.latest_ns = max(self.latest_ns or 0, _checked(orjson.dumps(verdict)))
+                self.latest_ns = max(self.latest_ns or 0, _checked(orjson.loads(orjson.dumps(verdict))))
             except VerdictLineError as error:
                 self.bad_lines += 1
                 complain(f"row {number}: {error}")
@@ -120,7 +120,7 @@ class HistoryPast:
         day = datetime.fromtimestamp(max(0, begin_ns) / 1e9, UTC).date().isoformat()
         for verdict in history_records(self._path, "verdicts", day):
             with suppress(VerdictLineError):  # counted when the history was opened
-                if (at_ns := _checked(orjson.dumps(verdict))) >= begin_ns:
+                if (at_ns := _checked(orjson.loads(orjson.dumps(verdict)))) >= begin_ns:
                     yield at_ns, verdict
 
 
@@ -141,7 +141,7 @@ def _placed(chunk: Sequence[NumberedLine]) -> _Placed:
     placed = _Placed(chunk[-1].read)
     for line in chunk:
         try:
-            placed.found.append((_checked(line.text), line.read - len(line.text or b"")))
+            placed.found.append((_checked(json_of(line, VerdictLineError)), line.read - len(line.text or b"")))
         except VerdictLineError as error:
             placed.problems.append(f"line {line.number}: {error}")
     return placed
@@ -153,20 +153,15 @@ def _seen(verdicts: Iterable[VerdictDocument]) -> Iterator[Seen]:
             yield key, seen, verdict
 
 
-def _checked(text: bytes | None) -> int:
+def _checked(stated: object) -> int:
     """When the verdict of a line was reached. ``VerdictLineError`` for what is none, or cannot be placed in time."""
-    if text is None:
-        raise VerdictLineError(f"is longer than {MAX_LINE} bytes")
-    try:
-        stated = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise VerdictLineError(f"is not JSON: {error.msg}") from None
     read_verdict(stated)
+    verdict = cast("VerdictDocument", stated)  # a map, as that has found
     for name in ("service", "environment", "created_at", "sampling_probability", "composite_norm", "passed"):
-        if name not in stated:
+        if name not in verdict:
             raise VerdictLineError(f"{name}: is missing")
     try:
-        [(_, seen)] = observe_stored([stated])
+        [(_, seen)] = observe_stored([verdict])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise VerdictLineError(f"created_at or scores: cannot be read ({type(error).__name__})") from None
     return seen.at_ns

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from sidejudge.integrations.cases import case_of, field_errors
 from sidejudge.integrations.jsonl import line
@@ -16,7 +15,7 @@ from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.offline.score.chunks import JudgeOutError, finish
+from sidejudge.monitor.offline.score.chunks import reached
 from sidejudge.monitor.offline.score.resume import case_digest
 from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
@@ -143,8 +142,7 @@ class RunJudge:
         ]:
             return existing
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
-        reached = await self._reached(case, route.rubrics)
-        return [{**verdict.to_json(), "case_digest": digest} for verdict in reached]
+        return [{**verdict.to_json(), "case_digest": digest} for verdict in await self._reached(case, route.rubrics)]
 
     async def reach(self, given: Case | Mapping[str, Json]) -> Sequence[Verdict]:
         """The verdicts of a case, or of one that is read from these fields, one of each rubric."""
@@ -164,14 +162,7 @@ class RunJudge:
         if self._evaluator.others is None:
             now = written(time.time_ns())
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
-        begin = partial(self._evaluator.open, case, names)
-        try:
-            evaluation = await finish(self._evaluator, begin, max_wait_s=self._max_wait_s)
-            return await asyncio.to_thread(evaluation.verdicts, created_at=written(time.time_ns()))
-        except JudgeOutError:
-            raise
-        except Exception as error:  # noqa: BLE001  # a bug must cost one test its value, not all tests their run
-            return self._evaluator.failed(case, names, error, created_at=written(time.time_ns()))
+        return await reached(self._evaluator, case, names, max_wait_s=self._max_wait_s)
 
     def _route(self, case: Case) -> Route:
         router = self._routed or self._by_task

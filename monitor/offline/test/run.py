@@ -29,25 +29,30 @@ from .test_file import CASE_FIELDS
 
 
 class ResultsFile:
-    """Results by test id and run. ``agent`` is whose answers the file holds: those of another are never mixed in."""
+    """Results by test id and run. ``agent`` is whose answers the file holds: those of another are never mixed in.
 
-    def __init__(self, path: Path, agent: str) -> None:
+    Without a ``path`` none stands, and none is kept.
+    """
+
+    def __init__(self, path: Path | None, agent: str) -> None:
         self._path = path
         self._agent = agent
-        self._file: AppendFile
+        self._file: AppendFile | None = None
         self._existing: dict[tuple[str, int], JsonRecord] = {}
 
     def __enter__(self) -> Self:
-        self._file = AppendFile(self._path)
-        try:
-            self._read()
-        except BaseException:
-            self._file.close()
-            raise
+        if self._path is not None:
+            self._file = AppendFile(self._path)
+            try:
+                self._read(self._path, self._file)
+            except BaseException:
+                self._file.close()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def existing(self, test_id: str, run: int, digest: str) -> JsonRecord | None:
         """The result that holds for this test, unless the test has changed since; ``None`` when there is none."""
@@ -56,16 +61,17 @@ class ResultsFile:
 
     def append(self, result: Mapping[str, object]) -> None:
         """Add a result; it is in the file when this returns."""
-        self._file.write(line({"agent": self._agent, **result}))
+        if self._file is not None:
+            self._file.write(line({"agent": self._agent, **result}))
 
-    def _read(self) -> None:
-        if not self._path.is_file():  # a pipe or a device: nothing stands in it
+    def _read(self, path: Path, file: AppendFile) -> None:
+        if not path.is_file():  # a pipe or a device: nothing stands in it
             return
         kept = 0
-        with self._path.open("rb") as old:
+        with path.open("rb") as old:
             for number, text in enumerate(old, 1):
                 if not text.endswith(b"\n"):
-                    self._file.cut(kept)
+                    file.cut(kept)
                     break
                 kept += len(text)
                 record = self._result(text, number)
@@ -73,9 +79,8 @@ class ResultsFile:
 
     def _result(self, text: bytes, number: int) -> dict[str, Any]:
         try:
-            record = json.loads(
-                text
-            )  # it reads all that it writes: halves of surrogate pairs, whole numbers of any size
+            # It reads all that it writes: halves of surrogate pairs, whole numbers of any size.
+            record = json.loads(text)
         except (ValueError, RecursionError):
             record = None
         if (
@@ -95,16 +100,6 @@ class ResultsFile:
         return record
 
 
-class NoResults:
-    """Where results are not kept: nothing stands, and nothing is written."""
-
-    def existing(self, test_id: str, run: int, digest: str) -> None:  # noqa: ARG002  # the signature of the other output
-        return None
-
-    def append(self, result: Mapping[str, object]) -> None:  # noqa: ARG002  # the signature of the other output
-        return
-
-
 UNREACHABLE_LIMIT = 3
 """Tests for which the agent could not be reached, with none before for which it could, after which a run gives up."""
 
@@ -117,13 +112,6 @@ class Agent(Protocol):
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *_: object) -> None: ...
     async def ask(self, request: Request) -> AgentReply: ...
-
-
-class Results(Protocol):
-    """Where results stand and go."""
-
-    def existing(self, test_id: str, run: int, digest: str) -> JsonRecord | None: ...
-    def append(self, result: Mapping[str, object]) -> None: ...
 
 
 class AgentUnreachableError(SidejudgeError):
@@ -149,7 +137,7 @@ class Runner:
 
     agent: Agent
     judge: RunJudge
-    results: Results
+    results: ResultsFile
     concurrency: int
     timeout_s: float
     on_result: Callable[[FinishedTest], None] = lambda _: None

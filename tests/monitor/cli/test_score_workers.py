@@ -119,7 +119,7 @@ def test_a_worker_that_reads_another_configuration_is_refused(tmp_path: Path) ->
     settings = resolve(config, {}).config
     request = ScoreRequest(config=config, fingerprint=fingerprint(settings), chosen=("city",))
     case = json.dumps({"case_id": "a", "model_output": "Berlin"}).encode()
-    judged = ChunkJudge(request).judge([NumberedLine(1, case, len(case))])
+    judged = ChunkJudge(request)([NumberedLine(1, case, len(case))])
     assert json.loads(judged.verdicts)["passed"] is True
 
     config.write_text(config.read_text().replace("Berlin", "Paris"))

@@ -81,7 +81,7 @@ def compared(path: Path, engine: Engine) -> object:
     ]
     labels.write_text("".join(json.dumps(each) + "\n" for each in stated))
     calibration = Calibration()
-    read_labels(labels, calibration, str, with_verdicts=False)
+    read_labels(labels, calibration.take, str, with_verdicts=False)
     VerdictSource(path=path, complain=str, engine=engine).read_into(calibration, lambda _: None)
     return [each.to_json() for each in calibration.report()], calibration.unmet
 
@@ -133,7 +133,7 @@ def test_parts_that_are_merged_come_to_what_adding_line_by_line_comes_to(verdict
     (path := verdicts.with_name("labels.jsonl")).write_text("\n".join(labels))
     calibrations = Calibration(), Calibration()
     for each in calibrations:
-        read_labels(path, each, str, with_verdicts=False)
+        read_labels(path, each.take, str, with_verdicts=False)
     VerdictSource(path=verdicts, complain=str, engine=Pickled()).read_into(calibrations[0], lambda _: None)
     for line in standing(verdicts):
         added.add(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.monitor.offline.score.remarks import Gaps
+from sidejudge.monitor.offline.score.tally import Gaps
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import nobody, score
 from sidejudge.scoring.rubrics import RUBRICS

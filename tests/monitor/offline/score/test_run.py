@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import orjson
 
 from sidejudge.monitor.offline.score.case_lines import NumberedLine
-from sidejudge.monitor.offline.score.remarks import RecordedRemarks
 from sidejudge.monitor.offline.score.run import Batch
+from sidejudge.monitor.offline.score.tally import RecordedRemarks
 from sidejudge.monitor.route.router import Router
 from sidejudge.scoring.rubrics import RUBRICS
 

@@ -11,7 +11,7 @@ import pytest
 from sidejudge.monitor.offline.score.case_lines import NumberedLine
 from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.score.tally import ScoreTally
-from sidejudge.monitor.offline.score.verdict_shards import VerdictShards
+from sidejudge.monitor.offline.score.verdict_file import VerdictShards
 from tests.forked import Forked
 from tests.monitor.cli.test_score import qa_case, score, verdicts, written
 from tests.needs import PYARROW

@@ -15,7 +15,7 @@ from sidejudge.integrations.cases import case_of
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.test.judge import RunJudge
-from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, NoResults, ResultsFile, Runner
+from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, ResultsFile, Runner
 from sidejudge.scoring.rubrics import RUBRICS
 from tests.running import free_port
 
@@ -62,7 +62,11 @@ class Scripted:
 async def run(agent, tests: list[dict], results=None, *, repeat: int = 1, limit_s: float = 20, at_a_time: int = 4,
               by: RunJudge | None = None) -> list[FinishedTest]:  # fmt: skip
     runner = Runner(
-        agent=agent, judge=by or judge(), results=results or NoResults(), concurrency=at_a_time, timeout_s=limit_s
+        agent=agent,
+        judge=by or judge(),
+        results=results or ResultsFile(None, "a"),
+        concurrency=at_a_time,
+        timeout_s=limit_s,
     )
     return await runner.run(tests, repeat)
 
