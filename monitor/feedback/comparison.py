@@ -16,7 +16,7 @@ from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import metric_of, score_id
 from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.scoring.alerts.agreements import Agreements
-from sidejudge.scoring.declared.labelled import teaches
+from sidejudge.scoring.questions.teaching import teaches
 from sidejudge.scoring.runs.label_line import PASS, Said
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import pass_name, score_name, state_name

@@ -14,12 +14,13 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.parts import METADATA, part
 from sidejudge.scoring.questions.kinds import CANNOT_TELL, AnswerKind, AskDeclared
 from sidejudge.scoring.questions.question import Answer, Begun, Steps
+from sidejudge.scoring.questions.teaching import SHOWN
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .anchors import Anchors, read_anchors
-from .labelled import SHOWN, Labelled, LabelledCase, chosen, no_labels
+from .labelled import Labelled, LabelledCase, chosen, no_labels
 from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_number, is_text, listed
 
 VARIABLES: Final[Mapping[str, str]] = {

@@ -6,7 +6,6 @@ never measured by what it was shown, and no choice of examples changes what is m
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final, TypeAlias
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.layout import fence
 from sidejudge.scoring.judging.parts import part
+from sidejudge.scoring.questions.teaching import teaches
 from sidejudge.scoring.trace.span import Json
 
 MOST: Final = 6
@@ -93,15 +93,3 @@ def _shown(case: Case, parts: Sequence[str]) -> str:
 
 def _example(text: str, answer: Json) -> str:
     return f'{fence("example", text)}\n"answer": {json.dumps(answer, ensure_ascii=False)}'
-
-
-TEACHING: Final = 0.25
-"""Share of the labelled cases that teach."""
-SHOWN: Final = "labelled_examples"
-"""The detail of a score whose question showed examples out of labels: how many."""
-
-
-def teaches(identity: str) -> bool:
-    """Whether a case of this id may teach. One with several ids teaches by all of them, and measures by none."""
-    digest = hashlib.sha256(f"teaches\0{identity}".encode()).digest()
-    return int.from_bytes(digest[:7]) < TEACHING * (1 << 56)

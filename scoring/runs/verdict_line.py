@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sidejudge.scoring.declared.labelled import SHOWN, teaches
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
+from sidejudge.scoring.questions.teaching import SHOWN, teaches
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.verdict.verdict import State
 

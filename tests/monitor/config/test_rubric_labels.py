@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.monitor.config.errors import ConfigError
 from sidejudge.monitor.config.load import load
-from sidejudge.scoring.declared.labelled import teaches
+from sidejudge.scoring.questions.teaching import teaches
 
 NAMES = [f"case-{number}" for number in range(200)]
 TEACHING = [name for name in NAMES if teaches(name)]

@@ -14,7 +14,7 @@ from sidejudge.integrations.langfuse.scores import score_id
 from sidejudge.monitor.config.langfuse import AnnotationsSection, PeopleScore
 from sidejudge.monitor.feedback import human_labels
 from sidejudge.monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
-from sidejudge.scoring.declared.labelled import teaches
+from sidejudge.scoring.questions.teaching import teaches
 from sidejudge.scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, stamp

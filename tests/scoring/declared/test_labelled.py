@@ -7,11 +7,12 @@ import pytest
 from sidejudge.scoring.calibration.calibration import Calibration
 from sidejudge.scoring.calibration.paired_judges import JudgedCases, compare, grouped
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.declared.labelled import LONGEST, MOST, SHOWN, LabelledCase, chosen, teaches
+from sidejudge.scoring.declared.labelled import LONGEST, MOST, LabelledCase, chosen
 from sidejudge.scoring.declared.metric import Sources, read_metric
 from sidejudge.scoring.declared.reading import DeclarationError
 from sidejudge.scoring.judging.request import cache_key, requests
 from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.questions.teaching import SHOWN, teaches
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.runs.label_line import LabelLine
 from sidejudge.scoring.runs.verdict_line import read_verdict
