@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from sidejudge.scoring.errors import SidejudgeError
     from sidejudge.scoring.metrics.metric import Metric
     from sidejudge.scoring.questions.question import Answer, NoAnswer
-    from sidejudge.scoring.result.bands import Bands, Blocker
     from sidejudge.scoring.result.reason import Reason, part, quoted
-    from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+    from sidejudge.scoring.result.result import Bands, Blocker, Failed, NotApplicable, Scored, Unavailable
     from sidejudge.scoring.trace.span import Span, ToolCall
     from sidejudge.scoring.trace.trace import Trace
     from sidejudge.scoring.verdict.rubric import Criterion, Rubric
@@ -69,9 +68,8 @@ _MODULES = {
     "monitor.offline.experiment.score_cases": ("Verdicts", "score"),
     "scoring.metrics.metric": ("Metric",),
     "scoring.questions.question": ("Answer", "NoAnswer"),
-    "scoring.result.bands": ("Bands", "Blocker"),
     "scoring.result.reason": ("Reason", "part", "quoted"),
-    "scoring.result.result": ("Failed", "NotApplicable", "Scored", "Unavailable"),
+    "scoring.result.result": ("Bands", "Blocker", "Failed", "NotApplicable", "Scored", "Unavailable"),
     "scoring.trace.span": ("Span", "ToolCall"),
     "scoring.trace.trace": ("Trace",),
     "scoring.verdict.rubric": ("Criterion", "Rubric"),

@@ -20,8 +20,7 @@ from typing import Final, Literal, TypeAlias, TypedDict
 
 from sidejudge.scoring.lexical.shown_text import label, seen
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import Bands
-from sidejudge.scoring.result.result import MATCHING, Failed, Judgement, Scored, Unavailable, lowest_steps
+from sidejudge.scoring.result.result import MATCHING, Bands, Failed, Judgement, Scored, Unavailable, lowest_steps
 from sidejudge.scoring.trace.loop_guard import own_trace_id
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name

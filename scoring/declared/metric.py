@@ -12,8 +12,7 @@ from sidejudge.scoring.checks.check import CheckError
 from sidejudge.scoring.checks.registry import compile_check
 from sidejudge.scoring.metrics.metric import Measure, Metric
 from sidejudge.scoring.metrics.reported_score import ReportedMeasure
-from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, at_most, must_be_one
-from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, at_least, at_most, must_be_one
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 

@@ -13,9 +13,8 @@ from typing import TypeAlias
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.questions.question import Begun, PendingMetrics, Steps
-from sidejudge.scoring.result.bands import Bands
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
-from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Failed, Method, NotApplicable, Scored, Unavailable
 
 from .settle import carried, least_certain
 

@@ -16,9 +16,8 @@ from sidejudge.scoring.lexical.facts import numbers
 from sidejudge.scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text import is_unspaced, normalise, pieces, tokens
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, own, part
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, ToolCall

@@ -9,9 +9,8 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part, together
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 

@@ -15,9 +15,8 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.lexicon import STOPWORDS
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, at_least
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json

@@ -12,9 +12,8 @@ from sidejudge.scoring.case.grounds import incomplete
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text_memory import TextMemory
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least, must_be_one
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, Span, SpanKind

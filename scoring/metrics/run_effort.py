@@ -12,9 +12,8 @@ from typing import Final
 from sidejudge.scoring.case.case import Case, Usual
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
 from sidejudge.scoring.trace.span import SpanKind
 from sidejudge.scoring.trace.trace import Trace
 

@@ -10,9 +10,8 @@ from sidejudge.scoring.case.extract import shows, shows_text
 from sidejudge.scoring.case.grounds import headless, incomplete
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, must_be_one
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 

@@ -14,9 +14,8 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least
 from sidejudge.scoring.trace.tool_spans import canonical
 
 from .run_ending import SOURCE, UNKNOWN_CALLS

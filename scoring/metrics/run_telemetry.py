@@ -6,9 +6,8 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part, together
-from sidejudge.scoring.result.result import Result, Scored
+from sidejudge.scoring.result.result import Result, Scored, at_least
 from sidejudge.scoring.trace.trace import Trace
 
 from .run_ending import SOURCE, of_trace

@@ -10,9 +10,8 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 

@@ -14,9 +14,8 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason, part
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Unavailable
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Unavailable, at_least
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
 from sidejudge.scoring.trace.tool_spans import canonical

@@ -13,9 +13,8 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import at_least
 from sidejudge.scoring.result.reason import Reason
-from sidejudge.scoring.result.result import Method, NotApplicable, Result
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, at_least
 from sidejudge.scoring.trace import usage
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Span

@@ -15,9 +15,8 @@ from itertools import islice
 from sidejudge.scoring.case.case import Case, ParsedOutput
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.result.bands import must_be_one
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
-from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Result, Scored, Unavailable, must_be_one
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 

@@ -21,9 +21,8 @@ from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeAgent
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.bands import Bands, must_be_one
 from sidejudge.scoring.result.reason import Reason
-from sidejudge.scoring.result.result import Method, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Method, Scored, Unavailable, must_be_one
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 001"

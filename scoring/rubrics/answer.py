@@ -13,9 +13,8 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle_field
 from sidejudge.scoring.questions.kinds import GradeAnswer
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.bands import Bands, at_most
 from sidejudge.scoring.result.reason import Reason, own
-from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Failed, Method, Result, Scored, Unavailable, at_most
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 002"

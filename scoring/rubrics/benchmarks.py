@@ -14,9 +14,8 @@ from sidejudge.scoring.metrics.grounding import faithfulness, hallucination_rate
 from sidejudge.scoring.metrics.judged_benchmarks import argument_correctness, instruction_following
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.bands import Bands, must_be_one
 from sidejudge.scoring.result.reason import Reason, own
-from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Failed, Method, Scored, Unavailable, must_be_one
 from sidejudge.scoring.verdict.consistency import consistency
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 

@@ -23,9 +23,8 @@ from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.bands import Bands
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
-from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 004"

@@ -17,9 +17,8 @@ from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.metrics.structure import items, reference, structure_compliance
 from sidejudge.scoring.questions.kinds import SameEntity
 from sidejudge.scoring.questions.question import Begun, Steps
-from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, count
 from sidejudge.scoring.result.reason import Reason, own
-from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, Result, Scored, Unavailable, at_least, count
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
 

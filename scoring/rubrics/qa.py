@@ -20,9 +20,18 @@ from sidejudge.scoring.metrics.structure import (
 )
 from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.bands import Blocker, Effect, at_least, at_most
 from sidejudge.scoring.result.reason import Reason, own, quoted
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Blocker,
+    Effect,
+    Method,
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+    at_least,
+    at_most,
+)
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words

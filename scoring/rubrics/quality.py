@@ -15,9 +15,8 @@ from sidejudge.scoring.metrics.settle import settle_field
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeQuality
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.bands import Bands
 from sidejudge.scoring.result.reason import Reason
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §2"

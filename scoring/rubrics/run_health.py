@@ -17,8 +17,7 @@ from sidejudge.scoring.metrics.run_telemetry import telemetry
 from sidejudge.scoring.metrics.run_tools import error_variety, step_success, tool_success
 from sidejudge.scoring.metrics.run_values import values_founded
 from sidejudge.scoring.metrics.run_words import no_stated_trouble, not_stuck
-from sidejudge.scoring.result.bands import Blocker, Effect
-from sidejudge.scoring.result.result import Result, Scored
+from sidejudge.scoring.result.result import Blocker, Effect, Result, Scored
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, weights_in_words
 
 _MOST = 50

@@ -22,8 +22,7 @@ from sidejudge.scoring.metrics.summary import (
     required_fields,
     summaries,
 )
-from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, count, must_be_one
-from sidejudge.scoring.result.result import Method, Unavailable
+from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, Unavailable, at_least, count, must_be_one
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 3"

@@ -19,9 +19,18 @@ from sidejudge.scoring.metrics.trajectory_steps import MOST_STEPS, Trajectory, T
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import CATEGORIES, IMPACTS, MOST_CHOSEN, ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.question import Answer, Reply, Steps
-from sidejudge.scoring.result.bands import Bands, at_least
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
-from sidejudge.scoring.result.result import LOWEST, MATCHING, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    LOWEST,
+    MATCHING,
+    Bands,
+    Method,
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+    at_least,
+)
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 from .trajectory_signs import trajectory

@@ -14,9 +14,18 @@ from sidejudge.scoring.metrics.structure import response_structure_compliance, s
 from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
 from sidejudge.scoring.questions.kinds import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
-from sidejudge.scoring.result.bands import Blocker, Effect, at_least
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
-from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Blocker,
+    Effect,
+    Judgement,
+    Method,
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+    at_least,
+)
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
 
 SOURCE = "seed 000, Task 4"

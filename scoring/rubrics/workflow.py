@@ -15,9 +15,17 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.result_use import unfounded_values, unused_results
 from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
 from sidejudge.scoring.metrics.run_steps import run_steps, signs
-from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, own, part, together
-from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Failed,
+    Method,
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+    at_least,
+    must_be_one,
+)
 from sidejudge.scoring.scenario.scenario import ALL_CALLS, DEFAULT_ALWAYS_EXPECTED, MAX_WORK, Scenario, Side
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall

@@ -14,9 +14,17 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from sidejudge.scoring.lexical.shown_text import MAX_REASON
-from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.reason import Reason, Value, own, together
-from sidejudge.scoring.result.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Blocker,
+    Effect,
+    Failed,
+    Judgement,
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+)
 from sidejudge.scoring.trace.record import record
 
 from .rubric import Criterion, Rubric

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import Bands, Blocker
-from sidejudge.scoring.result.result import Method, Result
+from sidejudge.scoring.result.result import Bands, Blocker, Method, Result
 
 from .notebook import rubric_html
 

@@ -21,8 +21,7 @@ from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Alert, Posted, Stage
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import Blocker, Effect
-from sidejudge.scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Blocker, Effect, Failed, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.statistics.interval import MissingBand
 from sidejudge.scoring.statistics.ppi import Corrected

@@ -12,8 +12,17 @@ from sidejudge.scoring.evaluators.score import nobody, score
 from sidejudge.scoring.lexical.text import normalise, same
 from sidejudge.scoring.questions.kinds import HowFluent
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.bands import Bands, at_least, at_most
-from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Bands,
+    Failed,
+    Judgement,
+    Method,
+    NotApplicable,
+    Scored,
+    Unavailable,
+    at_least,
+    at_most,
+)
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.verdict import State, reach_verdict
 

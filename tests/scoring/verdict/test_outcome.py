@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.bands import Blocker, Effect, at_least
-from sidejudge.scoring.result.result import Failed, Judgement, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Blocker,
+    Effect,
+    Failed,
+    Judgement,
+    NotApplicable,
+    Scored,
+    Unavailable,
+    at_least,
+)
 from sidejudge.scoring.verdict.outcome import OutcomeMemo
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.verdict import reach_verdict

@@ -16,8 +16,18 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions.kinds import CitesTranscript, GradeAnswer
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.bands import Blocker, Effect, at_least
-from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Proven, Scored, Unavailable
+from sidejudge.scoring.result.result import (
+    Blocker,
+    Effect,
+    Failed,
+    Judgement,
+    Method,
+    NotApplicable,
+    Proven,
+    Scored,
+    Unavailable,
+    at_least,
+)
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.verdict_line import read_verdict
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
