@@ -41,21 +41,17 @@ UPPER = f"{_VERSION}_pass_difference:ratio_upper975_{DAY}"
 def by_version() -> list[RecordingRule]:
     """Ratios and sample sizes of each version and of the rest, and their difference with its bounds."""
     return [
-        RecordingRule(record=_WEIGHT, expr=fleet(f.VERSION_WEIGHT, window=DAY)),
-        RecordingRule(record=_FAILED, expr=fleet(f.VERSION_FAILED_WEIGHT, window=DAY)),
-        RecordingRule(record=_CLUSTERED, expr=_clustered()),
-        RecordingRule(record=EFFECTIVE, expr=f"{_WEIGHT} * {_WEIGHT} / ({_CLUSTERED} > 0)"),
-        RecordingRule(record=PASS_RATIO, expr=f"1 - {_FAILED} / ({_WEIGHT} > 0)"),
-        RecordingRule(record=_REST_WEIGHT, expr=_rest(_WEIGHT)),
-        RecordingRule(record=REST_EFFECTIVE, expr=f"{_REST_WEIGHT} * {_REST_WEIGHT} / (({_rest(_CLUSTERED)}) > 0)"),
-        RecordingRule(record=REST_PASS_RATIO, expr=f"1 - ({_rest(_FAILED)}) / ({_REST_WEIGHT} > 0)"),
-        RecordingRule(record=DIFFERENCE, expr=f"{PASS_RATIO}{_NAMED} - {REST_PASS_RATIO}"),
-        RecordingRule(
-            record=LOWER, expr=f"{DIFFERENCE} - {_reach(PASS_RATIO, EFFECTIVE, REST_PASS_RATIO, REST_EFFECTIVE)}"
-        ),
-        RecordingRule(
-            record=UPPER, expr=f"{DIFFERENCE} + {_reach(REST_PASS_RATIO, REST_EFFECTIVE, PASS_RATIO, EFFECTIVE)}"
-        ),
+        RecordingRule(_WEIGHT, fleet(f.VERSION_WEIGHT, window=DAY)),
+        RecordingRule(_FAILED, fleet(f.VERSION_FAILED_WEIGHT, window=DAY)),
+        RecordingRule(_CLUSTERED, _clustered()),
+        RecordingRule(EFFECTIVE, f"{_WEIGHT} * {_WEIGHT} / ({_CLUSTERED} > 0)"),
+        RecordingRule(PASS_RATIO, f"1 - {_FAILED} / ({_WEIGHT} > 0)"),
+        RecordingRule(_REST_WEIGHT, _rest(_WEIGHT)),
+        RecordingRule(REST_EFFECTIVE, f"{_REST_WEIGHT} * {_REST_WEIGHT} / (({_rest(_CLUSTERED)}) > 0)"),
+        RecordingRule(REST_PASS_RATIO, f"1 - ({_rest(_FAILED)}) / ({_REST_WEIGHT} > 0)"),
+        RecordingRule(DIFFERENCE, f"{PASS_RATIO}{_NAMED} - {REST_PASS_RATIO}"),
+        RecordingRule(LOWER, f"{DIFFERENCE} - {_reach(PASS_RATIO, EFFECTIVE, REST_PASS_RATIO, REST_EFFECTIVE)}"),
+        RecordingRule(UPPER, f"{DIFFERENCE} + {_reach(REST_PASS_RATIO, REST_EFFECTIVE, PASS_RATIO, EFFECTIVE)}"),
     ]
 
 

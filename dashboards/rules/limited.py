@@ -41,9 +41,9 @@ def limited(window: str) -> list[RecordingRule]:
     weight, squared = fleet(f.LIMITED_WEIGHT, window=window), fleet(f.LIMITED_WEIGHT_SQUARED, window=window)
     held = fleet(f.LIMITED_KEPT_WEIGHT, window=window)
     return [
-        RecordingRule(record=effective(window), expr=f"{weight} * {weight}\n/ ({squared} > 0)"),
-        RecordingRule(record=kept(window), expr=f"{held}\n/ {_BY_LEVEL} ({weight} > 0)"),
-        RecordingRule(record=upper(window), expr=bound(kept(window), effective(window), upper=True, match=_BY_LEVEL)),
+        RecordingRule(effective(window), f"{weight} * {weight}\n/ ({squared} > 0)"),
+        RecordingRule(kept(window), f"{held}\n/ {_BY_LEVEL} ({weight} > 0)"),
+        RecordingRule(upper(window), bound(kept(window), effective(window), upper=True, match=_BY_LEVEL)),
     ]
 
 

@@ -91,14 +91,12 @@ def _below(declared: Declaration, level: str) -> RecordingRule:
     against = f'{_ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
     guard = f"\nand\n({failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
     enough = f"\nand\n{effective(window)} >= {policy.min_samples:g}"
-    return RecordingRule(record=BELOW, expr=f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
+    return RecordingRule(BELOW, f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
 
 
 def _counted(declared: Declaration, level: str) -> RecordingRule:
     return RecordingRule(
-        record=LOOKS_BELOW,
-        expr=f'sum_over_time({BELOW}{{level="{level}"}}[{_reach(declared)}])',
-        labels={"level": level},
+        LOOKS_BELOW, f'sum_over_time({BELOW}{{level="{level}"}}[{_reach(declared)}])', labels={"level": level}
     )
 
 
@@ -113,8 +111,7 @@ def _status(declared: Declaration) -> RecordingRule:
     undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
     worse = "".join(f"{_worse(declared, *alarm)}\nand\n{enough}\nor\n" for alarm in _ALARMS)
     return RecordingRule(
-        record=STATUS,
-        expr=f"{_silent()}\nor\n{worse}{healthy}\nor\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)",
+        STATUS, f"{_silent()}\nor\n{worse}{healthy}\nor\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)"
     )
 
 
@@ -144,12 +141,12 @@ def _of_any(matcher: str) -> str:
 
 def _known() -> RecordingRule:
     """The status where it can be known: what was last known outlives the traffic."""
-    return RecordingRule(record=KNOWN, expr=f"{STATUS} >= 0")
+    return RecordingRule(KNOWN, f"{STATUS} >= 0")
 
 
 def _held() -> RecordingRule:
     """What the status was last, within a day, while it cannot be known."""
-    return RecordingRule(record=HELD, expr=f"last_over_time({KNOWN}[{DAY}])\nunless\n{STATUS} >= 0")
+    return RecordingRule(HELD, f"last_over_time({KNOWN}[{DAY}])\nunless\n{STATUS} >= 0")
 
 
 def _reach(declared: Declaration) -> str:
@@ -158,7 +155,7 @@ def _reach(declared: Declaration) -> str:
 
 
 def _figure() -> RecordingRule:
-    return RecordingRule(record=FIGURE, expr=over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
+    return RecordingRule(FIGURE, over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
 
 
 def _of_worse(series: str) -> str:
@@ -170,4 +167,4 @@ def _of_worse(series: str) -> str:
 def _in_process() -> RecordingRule:
     """The worst status that any process reports."""
     codes = "\n  or\n  ".join(f'{code} * ({f.STATUS.name}{{status="{each}"}} == 1)' for each, code in _CODES)
-    return RecordingRule(record=STATUS, expr=over_processes(f"\n  {codes}\n", "status", operation="max"))
+    return RecordingRule(STATUS, over_processes(f"\n  {codes}\n", "status", operation="max"))

@@ -95,18 +95,16 @@ def estimates(window: str) -> list[RecordingRule]:
     ever = fleet(f.VERDICT_WEIGHT, operation="max")
     return [
         *sums(window),
-        RecordingRule(record=squared_weight(window), expr=fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
-        RecordingRule(record=clustered_weight(window), expr=_clustered(window)),
+        RecordingRule(squared_weight(window), fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
+        RecordingRule(clustered_weight(window), _clustered(window)),
         RecordingRule(
-            record=effective(window),
-            expr=f"{weight(window)} * {weight(window)} / ({clustered_weight(window)} > 0)\n"
+            effective(window),
+            f"{weight(window)} * {weight(window)} / ({clustered_weight(window)} > 0)\n"
             f"or\n{weight(window)} * 0\nand\n{ever} > 0",
         ),
-        RecordingRule(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
-        RecordingRule(record=lower(window), expr=shown_lower(pass_ratio(window), effective(window))),
-        RecordingRule(
-            record=upper(window), expr=f"1 - {shown_lower(f'(1 - {pass_ratio(window)})', effective(window))}"
-        ),
+        RecordingRule(pass_ratio(window), f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
+        RecordingRule(lower(window), shown_lower(pass_ratio(window), effective(window))),
+        RecordingRule(upper(window), f"1 - {shown_lower(f'(1 - {pass_ratio(window)})', effective(window))}"),
     ]
 
 
@@ -120,21 +118,21 @@ def _clustered(window: str) -> str:
 def sums(window: str) -> list[RecordingRule]:
     """Weights and failures over one window."""
     return [
-        RecordingRule(record=weight(window), expr=fleet(f.VERDICT_WEIGHT, window=window)),
-        RecordingRule(record=failed_weight(window), expr=fleet(f.VERDICT_FAILED_WEIGHT, window=window)),
-        RecordingRule(record=failures(window), expr=fleet(f.VERDICTS_FAILED, "selection", window=window)),
+        RecordingRule(weight(window), fleet(f.VERDICT_WEIGHT, window=window)),
+        RecordingRule(failed_weight(window), fleet(f.VERDICT_FAILED_WEIGHT, window=window)),
+        RecordingRule(failures(window), fleet(f.VERDICTS_FAILED, "selection", window=window)),
     ]
 
 
 def threshold() -> RecordingRule:
     """The thresholds of each rubric."""
-    return RecordingRule(record=THRESHOLD, expr=configured(f.PASS_RATIO_THRESHOLD, "rubric", "level"))
+    return RecordingRule(THRESHOLD, configured(f.PASS_RATIO_THRESHOLD, "rubric", "level"))
 
 
 def burning() -> list[RecordingRule]:
     """The share of failures over all windows of the burn-rate alerts."""
     return [
-        RecordingRule(record=failed_ratio(window), expr=f"{failed_weight(window)} / ({weight(window)} > 0)")
+        RecordingRule(failed_ratio(window), f"{failed_weight(window)} / ({weight(window)} > 0)")
         for window in BURN_WINDOWS
     ]
 
@@ -142,7 +140,7 @@ def burning() -> list[RecordingRule]:
 def day() -> list[RecordingRule]:
     """The day's estimate, for services that are too quiet for the window of the status."""
     strict = bound(pass_ratio(DAY), effective(DAY), upper=True, z=Z_99_ONE_SIDED)
-    return [*estimates(DAY), RecordingRule(record=upper(DAY, 99), expr=strict)]
+    return [*estimates(DAY), RecordingRule(upper(DAY, 99), strict)]
 
 
 _MINUTE_NS = 60 * 10**9
@@ -176,11 +174,11 @@ def corrected(window: str) -> str:
 def people(window: str) -> list[RecordingRule]:
     """Errors, and the corrected ratio over one window."""
     return [
-        RecordingRule(record=TRUE_POSITIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_POSITIVE)),
-        RecordingRule(record=TRUE_NEGATIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_NEGATIVE)),
+        RecordingRule(TRUE_POSITIVE, _of_verdicts(f.AGREEMENT_TRUE_POSITIVE)),
+        RecordingRule(TRUE_NEGATIVE, _of_verdicts(f.AGREEMENT_TRUE_NEGATIVE)),
         RecordingRule(
-            record=corrected(window),
-            expr=f"clamp(\n  ({pass_ratio(window)} + {_ON_RUBRIC} {TRUE_NEGATIVE} - 1)\n"
+            corrected(window),
+            f"clamp(\n  ({pass_ratio(window)} + {_ON_RUBRIC} {TRUE_NEGATIVE} - 1)\n"
             f"  / {_ON_RUBRIC} ({TRUE_POSITIVE} + {TRUE_NEGATIVE} - 1 > 0),\n  0, 1\n)",
         ),
     ]

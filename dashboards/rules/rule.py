@@ -12,7 +12,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _NS = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecordingRule:
     """A series that is computed once an interval. ``labels`` are added to what ``expr`` answers."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
+from sidejudge.integrations.prometheus.families import Family
 
 from .promql import PLACE, bound, fleet
 from .recordings import effective, weight
@@ -32,29 +33,20 @@ def lower(name: str, window: str) -> str:
 
 def shares(window: str) -> list[RecordingRule]:
     """All shares over one window."""
-    return [*_blocked(window), *_violating(window), *_judge_failed(window)]
-
-
-def _blocked(window: str) -> list[RecordingRule]:
-    hit = fleet(f.VERDICT_BLOCKED_WEIGHT, window=window)
-    share = ratio(BLOCKED, window)
     return [
-        RecordingRule(record=count(BLOCKED, window), expr=fleet(f.VERDICTS_BLOCKED, window=window)),
-        RecordingRule(record=share, expr=f"{hit}\n/ {_BY_METRIC} ({weight(window)} > 0)"),
-        RecordingRule(
-            record=lower(BLOCKED, window), expr=bound(share, effective(window), upper=False, match=_BY_METRIC)
-        ),
+        *_share(BLOCKED, window, f.VERDICTS_BLOCKED, f.VERDICT_BLOCKED_WEIGHT, match=_BY_METRIC),
+        *_share(VIOLATING, window, f.VERDICTS_VIOLATING, f.VERDICT_VIOLATING_WEIGHT),
+        *_judge_failed(window),
     ]
 
 
-def _violating(window: str) -> list[RecordingRule]:
-    share = ratio(VIOLATING, window)
+def _share(name: str, window: str, verdicts: Family, weights: Family, match: str = "") -> list[RecordingRule]:
+    """A share of the traffic; ``match`` joins it to weight and sample size where it has more labels."""
+    share, over = ratio(name, window), f"/ {match}".rstrip()
     return [
-        RecordingRule(record=count(VIOLATING, window), expr=fleet(f.VERDICTS_VIOLATING, window=window)),
-        RecordingRule(
-            record=share, expr=f"{fleet(f.VERDICT_VIOLATING_WEIGHT, window=window)}\n/ ({weight(window)} > 0)"
-        ),
-        RecordingRule(record=lower(VIOLATING, window), expr=bound(share, effective(window), upper=False)),
+        RecordingRule(count(name, window), fleet(verdicts, window=window)),
+        RecordingRule(share, f"{fleet(weights, window=window)}\n{over} ({weight(window)} > 0)"),
+        RecordingRule(lower(name, window), bound(share, effective(window), upper=False, match=match)),
     ]
 
 
@@ -65,8 +57,8 @@ def _judge_failed(window: str) -> list[RecordingRule]:
     failed = fleet(f.VERDICTS_INCOMPLETE, "reason", where='reason="error"', window=window)
     share, verdicts = ratio(JUDGE_FAILED, window), count(VERDICTS, window)
     return [
-        RecordingRule(record=verdicts, expr=f"{decided}\n+\n{incomplete}"),
-        RecordingRule(record=count(JUDGE_FAILED, window), expr=failed),
-        RecordingRule(record=share, expr=f"{count(JUDGE_FAILED, window)} / ({verdicts} > 0)"),
-        RecordingRule(record=lower(JUDGE_FAILED, window), expr=bound(share, verdicts, upper=False)),
+        RecordingRule(verdicts, f"{decided}\n+\n{incomplete}"),
+        RecordingRule(count(JUDGE_FAILED, window), failed),
+        RecordingRule(share, f"{count(JUDGE_FAILED, window)} / ({verdicts} > 0)"),
+        RecordingRule(lower(JUDGE_FAILED, window), bound(share, verdicts, upper=False)),
     ]
