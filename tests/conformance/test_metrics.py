@@ -14,8 +14,8 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics
 from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.span import Message, SpanKind, ToolCall
+from tests.spans import span, trace
 
 CRITERIA = [
     pytest.param(rubric, criterion, id=f"{rubric.id}-{criterion.metric.id}")
@@ -57,82 +57,51 @@ OTHER_TEXT = {
         "call_extracted_info": {"resolution": "refund given"},
     },
 }
+RETURNED = "refund of 4711"
 FULL = {
     "transcript": (Utterance("Refund and billing: I verified your account", "Agent", "00:01"),),
     "agents_called": ("orchestrator",),
-    "tools_used": (ToolCall(name="t", arguments={"a": 1}, result="refund of 4711"),),
+    "tools_used": (ToolCall(name="t", arguments={"a": 1}, result=RETURNED),),
     "scenario": {
         "tools_should_include": ["t"], "tools_in_order": ["t"], "max_calls": 3,
         "arguments": {"t": {"a": 1}}, "result_use": ["t"], "signs": {"max_calls": {"t": 1}},
     },
     "latency_e2e_ms": 10.0, "latency_model_ms": 9.0, "input_tokens": 1, "output_tokens": 2,
 }  # fmt: skip
-_AT = {"trace_id": "1" * 32, "dialect": "test", "start_ns": 0}
-RUN = extract(
-    Trace.of(
-        "1" * 32,
-        [
-            Span(
-                span_id="a",
-                parent_id=None,
-                name="desk",
-                kind=SpanKind.AGENT,
-                agent="desk",
-                end_ns=9,
-                output="4711",
-                **_AT,
-            ),
-            Span(
-                span_id="b",
-                parent_id="a",
-                name="chat",
-                kind=SpanKind.LLM,
-                end_ns=2,
-                **_AT,
-                tool_definitions=('{"name": "t", "parameters": {"type": "object", "required": ["a"]}}',),
-                output_messages=(Message(role="assistant", tool_calls=(ToolCall(name="t", arguments={"a": 1}),)),),
-            ),
-            *(
-                Span(
-                    span_id=name,
-                    parent_id="a",
-                    name="t",
-                    kind=SpanKind.TOOL,
-                    end_ns=4,
-                    **_AT,
-                    tool=ToolCall(name="t", arguments={"a": number}, result="refund of 4711"),
-                )
-                for number, name in enumerate("cd")
-            ),
-        ],
-        "batch",
-    )
-)
+RUN = extract(trace(
+    span("a", None, SpanKind.AGENT, name="desk", agent="desk", end_ns=9, output="4711"),
+    span(
+        "b", "a", SpanKind.LLM, name="chat", end_ns=2,
+        tool_definitions=('{"name": "t", "parameters": {"type": "object", "required": ["a"]}}',),
+        output_messages=(Message(role="assistant", tool_calls=(ToolCall(name="t", arguments={"a": 1}),)),),
+    ),
+    *(
+        span(
+            span_id, "a", SpanKind.TOOL, name="t", end_ns=4,
+            tool=ToolCall(name="t", arguments={"a": at}, result=RETURNED),
+        )
+        for at, span_id in enumerate("cd")
+    ),
+))  # fmt: skip
 """A run of two calls, with the tools that its model was offered."""
-SPOKEN = extract(
-    Trace.of(
-        "1" * 32,
-        [
-            Span(
-                span_id="a", parent_id=None, name="desk", kind=SpanKind.AGENT, end_ns=9, agent="desk", **_AT,
-                input="Refund the order ORD-4711.", output="The order ORD-4711 is refundable, and I have refunded it.",
-            ),
-            Span(
-                span_id="b", parent_id="a", name="t", kind=SpanKind.TOOL, end_ns=4, **_AT,
-                tool=ToolCall(name="t", arguments={"order_id": "ORD-4711"}, result={"refundable": True}),
-            ),
-            Span(
-                span_id="c", parent_id="a", name="registry", kind=SpanKind.AGENT, end_ns=5, agent="registry", **_AT,
-                output="The registry has one entry for the order ORD-4711.",
-            ),
-            Span(
-                span_id="d", parent_id="a", name="chat", kind=SpanKind.LLM, end_ns=8, **_AT,
-                output_messages=(Message(role="assistant", text="The order is refundable, and I refund it."),),
-            ),
-        ],
-        "batch",
-    )
-)  # fmt: skip
+SPOKEN = extract(trace(
+    span(
+        "a", None, SpanKind.AGENT, name="desk", end_ns=9, agent="desk", input="Refund the order ORD-4711.",
+        output="The order ORD-4711 is refundable, and I have refunded it.",
+    ),
+    span(
+        "b", "a", SpanKind.TOOL, name="t", end_ns=4,
+        tool=ToolCall(name="t", arguments={"order_id": "ORD-4711"}, result={"refundable": True}),
+    ),
+    span(
+        "c", "a", SpanKind.AGENT, name="registry", end_ns=5, agent="registry",
+        output="The registry has one entry for the order ORD-4711.",
+    ),
+    span(
+        "d", "a", SpanKind.LLM, name="chat", end_ns=8,
+        output_messages=(Message(role="assistant", text="The order is refundable, and I refund it."),),
+    ),
+))  # fmt: skip
 """A run in words: an identifier, a result with a yes, a sub-agent, a model that speaks English."""
 COMPARED = RUN.drawn(
     1.0, None, usual=Usual(limits={"steps": 9}, medians={"steps": 3}, runs=60, needed=50), budget={"steps": 9}

@@ -12,8 +12,9 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Unread, Usage
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.span import Message, SpanKind, ToolCall, Unread, Usage
+from tests.spans import span as plain_span
+from tests.spans import trace
 
 HEALTH = RUBRICS["run_health"]
 MS = 1_000_000
@@ -26,11 +27,7 @@ OFFER = (json.dumps([{"type": "function", "function": {"name": "find_ship", "par
 
 
 def span(span_id, parent_id, kind, at, **fields):
-    fields.setdefault("name", span_id)
-    return Span(
-        trace_id="1" * 32, span_id=span_id, parent_id=parent_id, kind=kind, dialect="test",
-        start_ns=at * MS, end_ns=(at + 1) * MS, **fields,
-    )  # fmt: skip
+    return plain_span(span_id, parent_id, kind, start_ns=at * MS, end_ns=(at + 1) * MS, **fields)
 
 
 def tool(span_id, at, result="the ship Aurora sails at 9", *, name="find_ship", error=None, **arguments):
@@ -48,12 +45,11 @@ def model(span_id, at, text="", *, calls=(), finish="stop", parent="agent", **fi
 
 
 def run(*steps, answer="Aurora sails at 9.", error=None, **fields):
-    top = Span(
-        trace_id="1" * 32, span_id="agent", parent_id=None, name="harbour", kind=SpanKind.AGENT, agent="harbour",
-        dialect="test", start_ns=0, end_ns=100 * MS, input="When does a ship leave Riga?", output=answer, error=error,
-        **fields,
+    top = plain_span(
+        "agent", None, SpanKind.AGENT, name="harbour", agent="harbour", end_ns=100 * MS,
+        input="When does a ship leave Riga?", output=answer, error=error, **fields,
     )  # fmt: skip
-    return extract(Trace.of("1" * 32, [top, *steps], "batch"))
+    return extract(trace(top, *steps))
 
 
 SOUND = (model("m1", 1, calls=[("find_ship", {"port": "Riga"})]), tool("t1", 3), model("m2", 5, "Aurora sails at 9."))
@@ -174,7 +170,7 @@ def seen(*roles):
 
 
 def test_a_model_alone_may_answer_without_a_tool():
-    case = extract(Trace.of("1" * 32, [model("m1", 1, "Hello, how can I help?", parent=None)], "batch"))
+    case = extract(trace(model("m1", 1, "Hello, how can I help?", parent=None)))
     assert values(judged(case))["tools_tried"] == "not_applicable"
     assert judged(case).passed
 
@@ -272,7 +268,7 @@ def test_equal_calls_that_one_turn_asks_for_are_no_repetition(asked, value):
 
 def test_a_graph_that_answers_without_a_tool_is_an_agent_that_tried_none():
     graph = span("graph", None, SpanKind.CHAIN, 0, name="LangGraph")
-    case = extract(Trace.of("1" * 32, [graph, model("m1", 1, "At 9.", parent="graph")], "batch"))
+    case = extract(trace(graph, model("m1", 1, "At 9.", parent="graph")))
     assert values(judged(case))["tools_tried"] == 0.0
 
 
@@ -315,7 +311,7 @@ def server_side(*, root="tools/call lookup_order", http=None, error=None):
     call = ToolCall(name="lookup_order", arguments={"id": 1}, result=None if error else "found", error=error)
     above = () if http is None else (span("http", None, SpanKind.OTHER, 0, name=http),)
     called = span("t", "http" if above else None, SpanKind.TOOL, 1, name=root, tool=call, error=error)
-    return extract(Trace.of("1" * 32, [*above, called], "batch"))
+    return extract(trace(*above, called))
 
 
 @pytest.mark.parametrize("error", [None, "ToolError: no such order"])
@@ -332,10 +328,10 @@ def test_a_call_below_what_an_application_does_is_a_run_of_it():
         span("agent", None, SpanKind.OTHER, 0, name="handle_request"),
         span("agent", None, SpanKind.CHAIN, 0),
     ):
-        assert judged(extract(Trace.of("1" * 32, [above, failed], "batch"))).passed is False
+        assert judged(extract(trace(above, failed))).passed is False
     assert judged(run(failed)).passed is False
     two = [replace(each, parent_id=None) for each in (tool("t1", 1), tool("t2", 3, error="ToolError: x"))]
-    assert judged(extract(Trace.of("1" * 32, two, "batch"))).passed is False
+    assert judged(extract(trace(*two))).passed is False
 
 
 def test_an_error_that_came_up_from_below_counts_once():
@@ -347,7 +343,7 @@ def test_an_error_that_came_up_from_below_counts_once():
 
 
 def test_what_is_not_known_is_not_judged():
-    bare = extract(Trace.of("1" * 32, [span("m", None, SpanKind.LLM, 1, finish_reason=None, error=None)], "batch"))
+    bare = extract(trace(span("m", None, SpanKind.LLM, 1, finish_reason=None, error=None)))
     found = {s.metric: s.result for s in judged(bare).scores}
     assert isinstance(found["tool_success"], Unavailable)
     assert isinstance(found["answered"], Unavailable)
@@ -364,7 +360,7 @@ def test_an_answer_that_was_not_understood_is_not_said_to_be_missing(field, valu
 
 
 def test_plain_http_is_no_run():
-    case = extract(Trace.of("1" * 32, [span("GET /livez", None, SpanKind.OTHER, 1)], "batch"))
+    case = extract(trace(span("GET /livez", None, SpanKind.OTHER, 1)))
     assert all(isinstance(s.result, NotApplicable) for s in judged(case).scores if s.metric != "no_repetition")
 
 
@@ -472,14 +468,14 @@ def test_of_a_trace_whose_top_never_came_no_step_speaks_for_the_run(completion):
         ),
         model("m1", 3, "I promise", parent="sub", finish="length"),
     )
-    case = extract(Trace.of("1" * 32, steps, completion))
+    case = extract(trace(*steps, completion=completion))
     found = judged(case)
     assert (found.passed, found.blockers) == (None, ())
     assert {values(found)[name] for name in ("completed", "answered", "answer_intact", "not_refused")} == {
         "unavailable"
     }
-    assert judged(extract(Trace.of("1" * 32, steps, "pseudo_root"))).passed is False, "its caller is elsewhere"
-    whole = extract(Trace.of("1" * 32, [span("gone", None, SpanKind.CHAIN, 0, output="fine"), *steps], completion))
+    assert judged(extract(trace(*steps, completion="pseudo_root"))).passed is False, "its caller is elsewhere"
+    whole = extract(trace(span("gone", None, SpanKind.CHAIN, 0, output="fine"), *steps, completion=completion))
     assert "answer_intact" in judged(whole).blockers or completion in ("torn", "pressure")
 
 

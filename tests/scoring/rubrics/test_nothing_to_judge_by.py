@@ -12,9 +12,9 @@ from sidejudge.scoring.evaluators.score import nobody, score
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.trace.span import Span, SpanKind
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.span import SpanKind
 from sidejudge.scoring.verdict.verdict import State
+from tests.spans import span, trace
 
 AT = "2026-01-01T00:00:00Z"
 
@@ -60,16 +60,12 @@ def test_an_agent_that_answers_in_text_alone_is_judged_by_the_dimensions_that_ex
 
 def agents(*runs, scenario):
     spans = [
-        Span(
-            trace_id="a" * 32, dialect="test", name=name, agent=name, kind=SpanKind.AGENT, start_ns=begin, end_ns=end,
-            span_id=f"{at:016x}", parent_id=f"{0:016x}" if at and nested else None,
-        )
+        span(f"{at}", "0" if at and nested else None, SpanKind.AGENT, name=name, agent=name, start_ns=begin, end_ns=end)
         for at, (name, begin, end, nested) in enumerate(runs)
-    ]  # fmt: skip
-    trace = Trace.of("a" * 32, spans, "rooted")
+    ]
     return result(
-        "workflow", "agents",
-        model_output="x", scenario=scenario, trace=trace, agents_called=tuple(name for name, *_ in runs), tools_used=(),
+        "workflow", "agents", model_output="x", scenario=scenario, trace=trace(*spans, completion="rooted"),
+        agents_called=tuple(name for name, *_ in runs), tools_used=(),
     )  # fmt: skip
 
 

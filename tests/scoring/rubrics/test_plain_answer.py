@@ -10,22 +10,11 @@ from sidejudge.scoring.questions.kinds import GradeDimension, GradeQuality, Veri
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.span import SpanKind, ToolCall
+from tests.spans import span, trace
 
-SPANS = [
-    Span(
-        trace_id="1",
-        span_id="a",
-        parent_id=None,
-        name="answer",
-        kind=SpanKind.AGENT,
-        start_ns=1,
-        end_ns=9,
-        dialect="test",
-    )
-]
-TRACE = Trace.of("1", SPANS, "root_ended")
+SPAN = span("a", None, SpanKind.AGENT)
+TRACE = trace(SPAN, completion="root_ended")
 
 
 def judged(rubric, **given):
@@ -69,7 +58,7 @@ def test_what_cites_without_a_source_is_judged_for_it(text):
 
 
 @pytest.mark.parametrize("given", [
-    {"trace": Trace.of("1", SPANS, "timeout"), "complete": False}, {"trace": None}, {"tools_used": None},
+    {"trace": trace(SPAN, completion="timeout"), "complete": False}, {"trace": None}, {"tools_used": None},
     {"trace": None, "context": (), "tools_used": (ToolCall(name="search"),)},
 ])  # fmt: skip
 def test_where_sources_may_exist_unseen_nothing_is_left_out(given):

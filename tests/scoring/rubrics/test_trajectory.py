@@ -15,9 +15,10 @@ from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.rubrics.trajectory import RUBRIC, Finding, stands_in, trajectory_rubric, upheld
 from sidejudge.scoring.rubrics.trajectory_signs import trajectory
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Message, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace
 from tests.simulation.long_runs import cases
+from tests.spans import span as plain_span
 
 CONTEXT = 32_000
 
@@ -129,10 +130,10 @@ def test_a_request_without_an_answer_leaves_no_value_but_what_is_proven(long_run
 
 
 def span(number, kind, **fields):
-    return Span(
-        trace_id="1" * 32, span_id=str(number), parent_id=None if number == 1 else "1", name="n", kind=kind,
-        dialect="test", start_ns=number, end_ns=100 if number == 1 else number, **fields,
-    )  # fmt: skip
+    end_ns = 100 if number == 1 else number
+    return plain_span(
+        str(number), None if number == 1 else "1", kind, name="n", start_ns=number, end_ns=end_ns, **fields
+    )
 
 
 def said(role, text):

@@ -14,9 +14,9 @@ from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.rubrics import RUBRICS, workflow
 from sidejudge.scoring.scenario.scenario import Side
-from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall, Unread
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.span import SpanKind, ToolCall, Unread
 from sidejudge.scoring.verdict.verdict import State
+from tests.spans import span, trace
 
 RUBRIC = RUBRICS["workflow"]
 AT = "2026-01-01T00:00:00Z"
@@ -338,11 +338,8 @@ def test_included_missing_and_excluded_divide_what_is_named(include, exclude, ca
 
 
 def traced(*spans, scenario=SEED):
-    made = [
-        Span(trace_id="1" * 32, dialect="test", start_ns=at, end_ns=at + 1, **{"parent_id": "root", **span})
-        for at, span in enumerate(spans)
-    ]
-    return replace(extract(Trace.of("1" * 32, made, "batch")), scenario=scenario)
+    made = [span(**{"parent_id": "root", "start_ns": at, "end_ns": at + 1, **each}) for at, each in enumerate(spans)]
+    return replace(extract(trace(*made)), scenario=scenario)
 
 
 ROOT = {

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.trace.span import Span, SpanKind
-from sidejudge.scoring.trace.trace import Trace
+from tests.spans import span
+from tests.spans import trace as traced
 
-
-def span(span_id="a", parent_id=None, **more) -> Span:
-    stated = {
-        "trace_id": "t", "span_id": span_id, "parent_id": parent_id, "name": span_id, "kind": SpanKind.OTHER,
-        "dialect": "generic", "start_ns": 0, "end_ns": 10,
-    }  # fmt: skip
-    return Span(**{**stated, **more})
-
-
-def trace(*spans: Span, completion="root_ended") -> Trace:
-    return Trace.of("t", spans, completion)
+trace = partial(traced, completion="root_ended")
 
 
 def ids(spans) -> list[str]:
