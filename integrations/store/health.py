@@ -106,11 +106,6 @@ SLICE: Final = 1_000
 """Rows purged in one transaction."""
 
 
-def purge_some(statement: str, before_ns: int, connection: sqlite3.Connection) -> int:
-    """Delete one slice; return how many rows that were."""
-    return connection.execute(statement, {"before": before_ns, "limit": SLICE}).rowcount
-
-
 def give_back(connection: sqlite3.Connection) -> bool:
     """Return free pages to the disk while they are more than a quarter of the file; whether there may be more to do."""
     for _ in range(SLICE):

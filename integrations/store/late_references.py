@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .part import Part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DueRevision:
     """A trace that waits. ``wanted`` are 16 bytes that stand for its references as they are by now.
 
@@ -32,7 +32,7 @@ class PendingRevisions:
     over: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LateReferenceQueue:
     """So many wait, the oldest since ``oldest_ns`` (None when none does), and so many were given up."""
 
@@ -46,8 +46,7 @@ class LateReferenceTable(Part):
 
     def due(self, now_ns: int, limit: int) -> list[DueRevision]:
         """Traces that are due, the longest waiting first."""
-        rows = self._read("belated_due", {"now": now_ns, "limit": limit})
-        return [DueRevision(trace_id=t, wanted=wanted, since_ns=since, attempts=n) for t, wanted, since, n in rows]
+        return [DueRevision(*row) for row in self._read("belated_due", {"now": now_ns, "limit": limit})]
 
     def of(self, trace_id: bytes) -> PendingRevisions | None:
         """How far a trace has come; None where no re-evaluation is due."""
@@ -59,8 +58,7 @@ class LateReferenceTable(Part):
 
     def status(self) -> LateReferenceQueue:
         """How many there are."""
-        ((waiting, oldest_ns, over),) = self._read("belated_status", ())
-        return LateReferenceQueue(waiting=waiting, oldest_ns=oldest_ns, over=over)
+        return LateReferenceQueue(*self._read("belated_status", ())[0])
 
     async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
         """Traces whose references changed, and what they are by now; they are due at ``due_ns``.

@@ -26,7 +26,7 @@ class Entry:
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PendingNotice:
     """An entry of the outbox; ``seq`` is its place in the order and its name, ``queued_ns`` when it came."""
 
@@ -58,8 +58,7 @@ class NotificationOutbox(Part):
 
     def waiting(self, destination: str, limit: int) -> list[PendingNotice]:
         """The first that wait for a destination, in order."""
-        rows = self._read("mail_waiting", (destination, limit))
-        return [PendingNotice(seq=seq, id=id_, queued_ns=queued_ns, body=body) for seq, id_, queued_ns, body in rows]
+        return [PendingNotice(*row) for row in self._read("mail_waiting", (destination, limit))]
 
     async def settle(self, delivered: Sequence[int], parked: Mapping[int, str]) -> None:
         """Take out what was delivered and set aside, with the reason, what will not be taken."""

@@ -21,7 +21,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from .connection import queries
 from .part import Part, Read, Write
@@ -55,7 +55,7 @@ class ScoreRow:
     after_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PendingScore:
     """A row of the outbox. ``body`` None: the score is to be deleted there. Times in ns since the epoch.
 
@@ -82,7 +82,7 @@ class PendingScore:
         return self.body is not None and self.body.endswith(_WITHDRAWN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OutboxCounts:
     """So many rows in each state, and since when the oldest waits (None when none does).
 
@@ -98,7 +98,7 @@ class OutboxCounts:
     held: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Dead:
     """A score that was given up, or that did not arrive so far, and why."""
 
@@ -136,13 +136,13 @@ def replay(connection: sqlite3.Connection, ids: Sequence[str] | None) -> int:
 
 def dead_rows(connection: sqlite3.Connection) -> list[Dead]:
     """Scores that were given up, the oldest first."""
-    return [_dead(row) for row in connection.execute(queries()["outbox_dead"], (-1,))]
+    return [Dead(*row) for row in connection.execute(queries()["outbox_dead"], (-1,))]
 
 
 def unarrived_rows(connection: sqlite3.Connection, limit: int) -> list[Dead]:
     """Scores that were looked for in vain and are written again, the oldest first."""
     rows = connection.execute(queries()["outbox_unarrived"], {"named": NAMED, "limit": limit})
-    return [_dead(row) for row in rows]
+    return [Dead(*row) for row in rows]
 
 
 class Outbox(Part):
@@ -158,10 +158,7 @@ class Outbox(Part):
 
     def counts(self) -> OutboxCounts:
         """How many rows are in each state."""
-        ((waiting, oldest_ns, unseen, dead, unarrived, held),) = self._read("outbox_status", {"named": NAMED})
-        return OutboxCounts(
-            waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead, unarrived=unarrived, held=held
-        )
+        return OutboxCounts(*self._read("outbox_status", {"named": NAMED})[0])
 
     async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:
         """The destination took them; with ``verify`` they are looked for later, else that is that."""
@@ -213,29 +210,10 @@ class Outbox(Part):
         await self._each("outbox_park", rows, {"reason": reason})
 
     def _rows(self, name: str, now_ns: int, limit: int) -> list[PendingScore]:
-        return [
-            PendingScore(
-                id=i,
-                version=v,
-                at_ns=at,
-                queued_ns=queued,
-                attempts=attempts,
-                missed=missed,
-                body=body,
-                written_ms=written,
-            )
-            for i, v, at, queued, attempts, missed, body, written in self._read(name, {"now": now_ns, "limit": limit})
-        ]
+        return [PendingScore(*row) for row in self._read(name, {"now": now_ns, "limit": limit})]
 
     async def _each(self, name: str, rows: Iterable[PendingScore], more: Mapping[str, object]) -> None:
         await self._do_each(name, [{"id": row.id, "version": row.version, **more} for row in rows])
-
-
-def _dead(row: Sequence[Any]) -> Dead:
-    score_id, trace_id, queued_ns, at_ns, attempts, reason, body = row
-    return Dead(
-        id=score_id, trace_id=trace_id, queued_ns=queued_ns, at_ns=at_ns, attempts=attempts, reason=reason, body=body
-    )
 
 
 ASK_AFTER_NS: Final = 60 * 10**9

@@ -27,12 +27,12 @@ from .bounded_read import ComparedFilter, ComparedVerdict, read_compared
 from .connection import Lock, connect, identity, migrate, queries, reading
 from .contents import ContentsTable, JudgeCallTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
-from .health import SLICE, Capacity, StoreHealth, give_back, purge_some
+from .health import SLICE, Capacity, StoreHealth, give_back
 from .late_references import LateReferenceTable
 from .lru import JudgeCacheTable, Lru
 from .notification_outbox import NotificationOutbox
 from .outbox import Outbox, Untaken, mark
-from .part import KeyValueTable, as_written, with_checksum
+from .part import KeyValueTable, Part, as_written, with_checksum
 from .pulled import Pulled
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, finish, id_bytes, json_text
 from .writer import Writer
@@ -44,15 +44,14 @@ _PAGE: Final = 1_000
 _LAST_KEY: Final = b"\xff" * 16
 
 
-class Store:
+class Store(Part):
     """One file, one writing thread, one connection for reading. Methods that write are async and return once committed.
 
     Raises :class:`StoreUnavailable` for what may pass, :class:`StoreCorrupt` for what needs a person.
     """
 
     def __init__(self, path: Path | str, *, max_bytes: int | None = None) -> None:
-        self.path = Path(path)
-        self._sql = queries()
+        self.path, sql = Path(path), queries()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -71,7 +70,7 @@ class Store:
             raise
         try:
             migrate(writing, self.path)
-            writing.execute(self._sql["spared_table"])
+            writing.execute(sql["spared_table"])
             self._capacity = Capacity(writing, max_bytes)
             self._reading = connect(self.path)
         except (sqlite3.Error, StoreError) as error:
@@ -82,25 +81,26 @@ class Store:
         self._write_connection = writing
         self._file = identity(self.path)
         self._writer = Writer(writing, self.path, check=self._check_file, health=self.health)
-        self.judged: Final = JudgeCacheTable(write=self._writer.do, read=self._read)
+        super().__init__(write=self._writer.do, read=self._rows_of)
+        self.judged: Final = JudgeCacheTable(write=self._writer.do, read=self._rows_of)
         """What judges answered, and what they cost."""
-        self.judge_calls: Final = JudgeCallTable(write=self._writer.do, read=self._read)
+        self.judge_calls: Final = JudgeCallTable(write=self._writer.do, read=self._rows_of)
         """What judges were sent and answered, where that is kept."""
-        self.contents: Final = ContentsTable(write=self._writer.do, read=self._read)
+        self.contents: Final = ContentsTable(write=self._writer.do, read=self._rows_of)
         """Spans of ended traces that are kept longer than their chunks."""
-        self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
+        self.outbox: Final = Outbox(write=self._writer.do, read=self._rows_of)
         """Scores on their way out."""
-        self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
+        self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._rows_of)
         """Vectors of texts: float32, little-endian."""
-        self.kept: Final = KeyValueTable(write=self._writer.do, read=self._read)
+        self.kept: Final = KeyValueTable(write=self._writer.do, read=self._rows_of)
         """The state of the watch over statuses and alerts."""
-        self.notifications: Final = NotificationOutbox(write=self._writer.do, read=self._read)
+        self.notifications: Final = NotificationOutbox(write=self._writer.do, read=self._rows_of)
         """Entries to be delivered to others."""
-        self.pulled: Final = Pulled(write=self._writer.do, read=self._read)
+        self.pulled: Final = Pulled(write=self._writer.do, read=self._rows_of)
         """Traces that were read out of Langfuse."""
-        self.late_references: Final = LateReferenceTable(write=self._writer.do, read=self._read)
+        self.late_references: Final = LateReferenceTable(write=self._writer.do, read=self._rows_of)
         """Traces that are to be read and judged once more, for a reference came late."""
-        self.untaken: Final = Untaken(write=self._writer.do, read=self._read)
+        self.untaken: Final = Untaken(write=self._writer.do, read=self._rows_of)
         """Traces that upstream has not taken."""
 
     def _check_file(self) -> None:
@@ -148,8 +148,7 @@ class Store:
 
     async def hold(self, chunks: Sequence[Storable], received_ns: int) -> None:
         """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
-        rows = _rows(chunks, received_ns, held=True)
-        await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
+        await self._do_each("append", _rows(chunks, received_ns, held=True))
 
     async def finish(self, finished: FinishedTrace) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
@@ -161,8 +160,7 @@ class Store:
 
     async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
         """Delete the first ``chunks`` chunks of a trace unread; its result and verdicts stay."""
-        wanted = (id_bytes(trace_id), chunks)
-        await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
+        await self._do("dismiss", (id_bytes(trace_id), chunks))
 
     async def purge(
         self,
@@ -190,7 +188,7 @@ class Store:
             ("purge_traces", before_ns),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
-            while await self._writer.do(partial(purge_some, self._sql[name], before)) == SLICE:
+            while await self._do(name, {"before": before, "limit": SLICE}) == SLICE:
                 pass
         while await self._writer.do(give_back):
             pass
@@ -241,8 +239,8 @@ class Store:
 
         These are sessions whose last turn came before ``abandoned_ns``.
         """
-        statement, more = self._sql["purge_turns"], {"before": before_ns, "abandoned": abandoned_ns, "limit": SLICE}
-        while await self._writer.do(lambda connection: connection.execute(statement, more).rowcount) == SLICE:
+        more = {"before": before_ns, "abandoned": abandoned_ns, "limit": SLICE}
+        while await self._do("purge_turns", more) == SLICE:
             pass
 
     def turns(self, key: bytes) -> list[tuple[int, JsonRecord]]:
@@ -279,12 +277,8 @@ class Store:
                 )
                 for each in wanted
             ):
-                trace_id, received_ns, done, service, environment, threshold, revision, closed_ns, payload = row
-                yield StoredChunk(
-                    trace_id=trace_id, received_ns=received_ns, done=bool(done), service=service,
-                    environment=environment, threshold=threshold,
-                    revision=revision, closed_ns=closed_ns, payload=payload,
-                )  # fmt: skip
+                trace_id, received_ns, done, *more = row
+                yield StoredChunk(trace_id, received_ns, bool(done), *more)
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
         finally:
@@ -381,9 +375,7 @@ class Store:
 
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
         """Keep a finding under a name; it replaces the earlier one."""
-        await self._writer.do(
-            lambda connection: connection.execute(self._sql["fact_put"], with_checksum(name, json_text(value))) and None
-        )
+        await self._do("fact_put", with_checksum(name, json_text(value)))
 
     @property
     def fullness(self) -> float:
@@ -417,7 +409,7 @@ class Store:
         except ValueError as error:
             raise changed(self.path) from error
 
-    def _read(self, name: str, wanted: Sequence[object] | Mapping[str, object]) -> list[Any]:
+    def _rows_of(self, name: str, wanted: Sequence[object] | Mapping[str, object]) -> list[Any]:
         with self._lock:
             try:
                 rows = self._reading.execute(self._sql[name], wanted).fetchall()

@@ -36,7 +36,7 @@ class Storable(Protocol):
     def origin(self) -> _Origin: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StoredChunk:
     """A chunk found at start. ``done``: it was evaluated. ``revision`` and ``closed_ns``: its trace's last, or None."""
 
@@ -141,21 +141,9 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     if finished.referred:
         referred = [(key, trace_id, finished.closed_ns, digest) for key, digest in finished.referred]
         connection.executemany(sql["referred_put"], referred)
-    connection.executemany(
-        sql["add_verdict"],
-        [
-            (
-                trace_id,
-                v["rubric"],
-                finished.closed_ns,
-                v.get("service"),
-                v.get("environment"),
-                v.get("passed"),
-                json_text(v),
-            )
-            for v in finished.verdicts
-        ],
-    )
+    of = ("service", "environment", "passed")
+    verdicts = [(trace_id, v["rubric"], finished.closed_ns, *map(v.get, of), json_text(v)) for v in finished.verdicts]
+    connection.executemany(sql["add_verdict"], verdicts)
     if finished.scores is not None:
         written_ns = finished.closed_ns if finished.written_ns is None else finished.written_ns
         replace_scores(connection, trace_id, finished.scores, written_ns)

@@ -75,20 +75,17 @@ def declaration(config: Config) -> Declaration:
     )
 
 
-def windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> Windows:
-    """The windows that statuses under this declaration look at; ``most``: verdicts that they hold."""
+def windows_of(declared: Declaration, most: int = MOST_VERDICTS, *, figures: bool = False) -> Windows:
+    """The windows that statuses under this declaration look at; ``most``: verdicts that they hold.
+
+    ``figures``: those of the application's figures. In mode ``adaptive`` they reach back until the limits have enough.
+    """
     if declared.policy.mode != "adaptive":
         return Windows(declared.window_ns, max_verdicts=most)
     enough = declared.policy.min_samples
-    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough, max_verdicts=most)
-
-
-def figure_windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> Windows:
-    """The windows of the application's figures: in mode ``adaptive`` they reach back until the limits have enough."""
-    if declared.policy.mode != "adaptive":
-        return Windows(declared.window_ns, max_verdicts=most)
-    needed = (limit.needed(declared.policy.min_samples) for limit in declared.metrics if limit.rubric == APPLICATION)
-    enough = max(needed, default=declared.policy.min_samples)
+    if figures:
+        needed = (limit.needed(enough) for limit in declared.metrics if limit.rubric == APPLICATION)
+        enough = max(needed, default=enough)
     return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough, max_verdicts=most)
 
 

@@ -16,8 +16,9 @@ from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Rights, outline, shown_name
 from sidejudge.scoring.status.failure_groups import failure_groups
-from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.verdict.documents import VerdictDocument
+
+from .observation import Key
 
 MOST = 3
 _LOOKED_AT = 200
@@ -167,11 +168,7 @@ def _other(text: str, shown: str) -> str | None:
 
 
 def _speaks_of(verdict: VerdictDocument, about: Mapping[str, str]) -> bool:
-    where = place_of(
-        str(verdict["service"] or UNKNOWN_SERVICE),
-        str(verdict["environment"] or UNKNOWN_ENVIRONMENT),
-        str(verdict["rubric"]),
-    )
+    where = place_of(*Key.of(verdict["service"], verdict["environment"], verdict["rubric"]))
     if any(about.get(name, value) != value for name, value in where):
         return False
     return "metric" not in about or about["metric"] in verdict["blockers"]

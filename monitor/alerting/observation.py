@@ -32,6 +32,11 @@ class Key(NamedTuple):
     environment: str
     rubric: str
 
+    @classmethod
+    def of(cls, service: object, environment: object, rubric: object) -> Key:
+        """The key of a verdict or a figure, whose trace may name no service and no environment."""
+        return cls(str(service or UNKNOWN_SERVICE), str(environment or UNKNOWN_ENVIRONMENT), str(rubric))
+
 
 @record(frozen=True, slots=True, kw_only=True)
 class Observation:
@@ -83,7 +88,7 @@ def observe(
     verdict: Verdict, place_ns: int | None = None, cluster: str | None = None, slices: Mapping[str, str] | None = None
 ) -> tuple[Key, Observation]:
     """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
-    key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)
+    key = Key.of(verdict.service, verdict.environment, verdict.rubric)
     return key, Observation(
         identity=verdict.trace_id or verdict.case_id,
         at_ns=_nanoseconds(verdict.created_at) if place_ns is None else place_ns,
@@ -107,11 +112,7 @@ def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key
 
 
 def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
-    key = Key(
-        str(verdict["service"] or UNKNOWN_SERVICE),
-        str(verdict["environment"] or UNKNOWN_ENVIRONMENT),
-        str(verdict["rubric"]),
-    )
+    key = Key.of(verdict["service"], verdict["environment"], verdict["rubric"])
     scores: list[Mapping[str, object]] = verdict["scores"]  # type: ignore[assignment]  # a list by the verdict's format
     return key, Observation(
         identity=str(verdict["trace_id"] or verdict["case_id"]),
@@ -164,7 +165,7 @@ def _observed(
     if figures is None or not probability:
         return None
     cluster = details.get("cluster")
-    key = Key(service or UNKNOWN_SERVICE, details.get("environment") or UNKNOWN_ENVIRONMENT, APPLICATION)
+    key = Key.of(service, details.get("environment"), APPLICATION)
     return key, Observation(
         identity=trace_id, at_ns=at_ns, passed=True, weight=1.0 / float(probability),
         selection="forced" if sampling.get("selection") == "forced" else "random", revision=revision,

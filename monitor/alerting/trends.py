@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from sidejudge.integrations.store.bounded_read import first_verdict, read_first, read_trends
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.status.trend import Stretch, Trend, pooled
 
 from .observation import Key
@@ -201,5 +200,4 @@ def _changes(stretches: Sequence[Stretch]) -> Iterator[int]:
 
 
 def _key(stretch: Stretch) -> Key:
-    sums = stretch.sums
-    return Key(sums.service or UNKNOWN_SERVICE, sums.environment or UNKNOWN_ENVIRONMENT, sums.rubric)
+    return Key.of(stretch.sums.service, stretch.sums.environment, stretch.sums.rubric)

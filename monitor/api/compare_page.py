@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -50,10 +50,10 @@ from sidejudge.scoring.statistics.estimate import estimate
 
 from .errors import ProblemError
 from .params import duration_of, nanoseconds_of, only_known, rubric_of
-from .report import ComparedReport
 from .response_body import ResponseBody, instant
 from .verdict_pages import html, refused
 from .verdict_schemas import ProblemBody
+from .view import MonitorView
 
 
 class SideBody(ResponseBody):
@@ -156,24 +156,7 @@ class Period:
     split_ns: int
 
 
-class ComparisonView(Protocol):
-    """What the page asks of the monitor."""
-
-    def clock_ns(self) -> int:
-        """The time, in ns since the epoch."""
-        ...
-
-    @property
-    def rubrics(self) -> Sequence[str]:
-        """The names of all rubrics."""
-        ...
-
-    async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
-        """Those that match, the newest first. Raises ``StoreError``."""
-        ...
-
-
-def add_compare_page(app: FastAPI, view: ComparisonView) -> None:
+def add_compare_page(app: FastAPI, view: MonitorView) -> None:
     """Serve the page. It shows names and numbers, and no contents."""
 
     @app.get("/compare", response_class=HTMLResponse, include_in_schema=False)
@@ -349,22 +332,7 @@ def _measure(metric: str | None) -> tuple[str | None, float | None]:
     return measure, quantile
 
 
-class ComparedView(Protocol):
-    """What the route asks of the monitor."""
-
-    @property
-    def clock_ns(self) -> Callable[[], int]:
-        """The time, in ns since the epoch."""
-
-    @property
-    def rubrics(self) -> Sequence[str]:
-        """The names of all rubrics."""
-
-    async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
-        """How far verdicts before and after, or of two versions, lie apart. Raises ``StoreError``."""
-
-
-def add_comparisons(app: FastAPI, view: ComparedView) -> None:
+def add_comparisons(app: FastAPI, view: MonitorView) -> None:
     """Serve the route."""
 
     @app.get(

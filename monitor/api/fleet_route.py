@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import Depends, FastAPI
 from pydantic import BeforeValidator, Field
@@ -19,15 +19,9 @@ from .params import only_known
 from .response_body import Instant, ResponseBody, Text, instant, shown
 from .schemas import MOST_SERVICES, ServiceStatusBody
 from .verdict_schemas import ProblemBody
+from .view import MonitorView
 
 _Name = Annotated[str, BeforeValidator(label)]
-
-
-class FleetQueries(Protocol):
-    """What the route asks of the monitor."""
-
-    def fleet_report(self) -> tuple[FleetReport, float] | None:
-        """The fleet, and the length of a window in s; None where no fleet is configured."""
 
 
 class FleetMonitorBody(ResponseBody):
@@ -71,7 +65,7 @@ class FleetStatusBody(ResponseBody):
         )  # fmt: skip
 
 
-def add_fleet(app: FastAPI, view: FleetQueries) -> None:
+def add_fleet(app: FastAPI, view: MonitorView) -> None:
     """Serve the route."""
 
     @app.get(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from sidejudge.dashboards.pages.plain_pages import (
-    ConfigurationPage,
     TracesPage,
     api_page,
     configuration_page,
@@ -26,87 +25,27 @@ from sidejudge.dashboards.pages.plain_pages import (
     traces_page,
 )
 from sidejudge.dashboards.pages.rendering import undated
-from sidejudge.dashboards.pages.service_page import ServicePage
 from sidejudge.dashboards.pages.status_page import SORTS, ShownAnomaly, StatusChoice, StatusPage, status_page
-from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
-from sidejudge.integrations.store.bounded_read import ComparedFilter
+from sidejudge.dashboards.pages.trace_page import trace_page
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.alerting.comparisons import ComparedVerdicts
-from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.scoring.status.failure_groups import FailureGroup
-from sidejudge.scoring.status.trend import Trend
-from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules
 from .compare_page import add_compare_page
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
-from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
-from .service_page import ServiceChoice, add_rubric_page, add_service_page
+from .report import MonitorReport, TraceQuery, VerdictQuery
+from .service_page import add_rubric_page, add_service_page
 from .shared_result import SharedResults, compressed
 from .verdict_pages import add_verdict_pages, html, refused
+from .view import MonitorView
 
 _LATEST_FAILURES = 8
 _GROUPS = 5
 _ON_A_PAGE = 50
 
 
-class PagesView(Protocol):
-    """What pages ask of the monitor."""
-
-    @property
-    def clock_ns(self) -> Callable[[], int]:
-        """The time, in ns since the epoch."""
-
-    @property
-    def rubrics(self) -> Sequence[str]:
-        """The names of all rubrics, those that the configuration declares too."""
-
-    def status(self) -> MonitorReport:
-        """Everything at this moment."""
-
-    async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
-        """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending.
-
-        Without ``contents`` reasons and details hold nothing that people or models wrote.
-        """
-
-    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
-        """Verdicts that match, newest first, each with the ``name`` of its trace, and ``counted`` how many there are.
-
-        Raises ``StoreError``.
-        """
-
-    async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:
-        """What is known of a service under a rubric; None for a rubric that there is not. Raises ``StoreError``."""
-
-    async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
-        """Those that match, the newest first, for a comparison. Raises ``StoreError``."""
-
-    async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
-        """Traces that have ended, newest first: by time of closing, then trace id, both descending.
-
-        Without ``contents`` what failed is named without what it quotes.
-        """
-
-    async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
-        """The data of a trace's page, with its contents or without; None for an unknown trace."""
-
-    def rubric(self, name: str) -> Rubric | None:
-        """A rubric of the configuration or one that ships; None where there is none of this name."""
-
-    async def failure_groups(self, *, contents: bool) -> Sequence[FailureGroup]:
-        """The failures of the last day that are alike, the largest groups first."""
-
-    async def trends(self) -> Mapping[Key, Trend]:
-        """Where each service came from."""
-
-    def configuration(self) -> ConfigurationPage:
-        """The configuration in force, secrets struck."""
-
-
-def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
+def add_pages(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     """Serve the pages. An error is a page as well."""
     _overview(app, view, rules)
     add_verdict_pages(app, view, rules)
@@ -136,7 +75,7 @@ def _help(app: FastAPI) -> None:
         return await _document(help_page, address)
 
 
-def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
+def _overview(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     made = SharedResults[_LivePage](view.clock_ns)
 
     async def make(choice: StatusChoice, *, contents: bool) -> _LivePage:
@@ -166,7 +105,7 @@ def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
         return await page.response(request)
 
 
-def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
+def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     @app.get("/traces", response_class=HTMLResponse, include_in_schema=False)
     async def listed(
         request: Request,

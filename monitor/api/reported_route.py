@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from fastapi import Depends, FastAPI
 from pydantic import Field
@@ -14,6 +12,7 @@ from sidejudge.scoring.statistics.interval import wilson_pair
 
 from .params import only_known
 from .response_body import Count, Ratio, ResponseBody, Text
+from .view import MonitorView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +24,6 @@ class ReportedAgreement:
     reported: str
     rubric: str
     table: Confusion
-
-
-class ReportedQueries(Protocol):
-    """What the route asks of the monitor."""
-
-    def reported_agreements(self) -> Sequence[ReportedAgreement]:
-        """One for each pair of rubrics that judged traces of a service, the first of verdicts of others."""
 
 
 class ReportedAgreementBody(ResponseBody):
@@ -70,7 +62,7 @@ class ReportedBody(ResponseBody):
     agreements: list[ReportedAgreementBody] = Field(description="empty where no rubric takes verdicts of others")
 
 
-def add_reported(app: FastAPI, view: ReportedQueries) -> None:
+def add_reported(app: FastAPI, view: MonitorView) -> None:
     """Serve the route."""
 
     @app.get("/v1/reported", response_model=ReportedBody, tags=["v1"], dependencies=[Depends(only_known)])

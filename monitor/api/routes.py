@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Annotated, Final, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
@@ -23,10 +23,10 @@ from sidejudge.scoring.metrics.judge_metrics import available_metrics
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, Guard, add_sessions, asked_by_a_page
-from .compare_page import ComparedView, add_comparisons
+from .compare_page import add_comparisons
 from .errors import ProblemError, SecurityHeaders, explain_errors
-from .fleet_route import FleetQueries, add_fleet
-from .pages import PagesView, add_pages
+from .fleet_route import add_fleet
+from .pages import add_pages
 from .params import (
     nanoseconds_of,
     only_known,
@@ -38,12 +38,13 @@ from .params import (
     unknown_trace,
 )
 from .readers import Readers
-from .report import Passed, Position, ReloadResult, TracePosition, TraceQuery, VerdictQuery
-from .reported_route import ReportedQueries, add_reported
+from .report import Passed, Position, TracePosition, TraceQuery, VerdictQuery
+from .reported_route import add_reported
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult, accepts_gzip, compressed
 from .status_schemas import AlertBody, BoardBody, ConditionBody
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
+from .view import MonitorView
 
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
@@ -59,33 +60,6 @@ _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is
 
 class _Protobuf(Response):
     media_type = "application/x-protobuf"
-
-
-class MonitorView(PagesView, ComparedView, FleetQueries, ReportedQueries, Protocol):
-    """The queries of the API. They run on the event loop; only the store may make them wait."""
-
-    reload: Callable[[], Awaitable[ReloadResult]] | None
-
-    def live(self) -> bool:
-        """Whether the process works; when not, it should be restarted."""
-
-    def ready(self) -> bool:
-        """Whether it takes traces in."""
-
-    def started(self) -> bool:
-        """Whether its start is over."""
-
-    async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
-        """The details of a trace (32 lower-case hex digits), None when unknown; ``contents`` if they are shown."""
-
-    async def spans(self, trace_id: str) -> bytes | None:
-        """The spans of a trace as a request of OTLP in protobuf, None where none are held."""
-
-    async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
-        """The calls to judges about a trace, and where they are not kept, how they would be."""
-
-    async def metrics(self, accept: str, *, small: bool = False) -> tuple[bytes, Mapping[str, str]]:
-        """The metrics as the ``Accept`` header wants them, with their headers; ``small``: gzipped."""
 
 
 def app_when_asked(view: MonitorView, *, version: str, rules: AccessRules) -> ASGIApp:

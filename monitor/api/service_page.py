@@ -6,16 +6,15 @@ The page of one rubric: what it is made of, also where the configuration declare
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
 from sidejudge.dashboards.pages.plain_pages import MetricCard, RubricPage, rubric_page
-from sidejudge.dashboards.pages.service_page import ServicePage, service_page
+from sidejudge.dashboards.pages.service_page import service_page
 from sidejudge.integrations.store.errors import SearchTooLong
 from sidejudge.monitor.config.rubrics import Card, cards, choice, citation
 from sidejudge.monitor.config.units import parse_duration
@@ -25,6 +24,7 @@ from .access import AccessRules
 from .errors import ProblemError
 from .shared_result import SharedResults
 from .verdict_pages import html, refused
+from .view import MonitorView
 
 
 class ServiceChoice(BaseModel):
@@ -37,18 +37,7 @@ class ServiceChoice(BaseModel):
     last: str = Field(default="", max_length=20)
 
 
-class ServiceView(Protocol):
-    """What the page asks of the monitor."""
-
-    @property
-    def clock_ns(self) -> Callable[[], int]:
-        """The time, in ns since the epoch."""
-
-    async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:
-        """What is known of a service; None for a rubric that there is not. Raises ``StoreError``."""
-
-
-def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> None:
+def add_service_page(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     """Serve the page, made once for all who ask for the same at about the same time."""
     made = SharedResults[str | None](view.clock_ns)
 
@@ -76,14 +65,7 @@ def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> Non
         return html(text)
 
 
-class RubricView(Protocol):
-    """What the page asks of the monitor."""
-
-    def rubric(self, name: str) -> Rubric | None:
-        """A rubric of the configuration or one that ships; None where there is none of this name."""
-
-
-def add_rubric_page(app: FastAPI, view: RubricView) -> None:
+def add_rubric_page(app: FastAPI, view: MonitorView) -> None:
     """Serve the page."""
 
     @app.get("/rubrics/{name}", response_class=HTMLResponse, include_in_schema=False)

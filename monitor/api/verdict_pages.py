@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated, Protocol, TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -22,7 +22,8 @@ from sidejudge.scoring.verdict.verdict import State
 from .access import AccessRules
 from .errors import ProblemError
 from .params import position_of, rubric_of
-from .report import Passed, VerdictPage, VerdictSearch
+from .report import Passed, VerdictSearch
+from .view import MonitorView
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -34,21 +35,6 @@ _COLUMNS = (
     "composite_norm", "coverage", "sampling_probability", "revision", "session_id", "cost_usd", "reason",
     "input_beginning",
 )  # fmt: skip
-
-
-class VerdictsView(Protocol):
-    """What pages of verdicts ask of the monitor."""
-
-    @property
-    def clock_ns(self) -> Callable[[], int]:
-        """The time, in ns since the epoch."""
-
-    @property
-    def rubrics(self) -> Sequence[str]:
-        """The names of all rubrics."""
-
-    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
-        """Verdicts that match, newest first. Raises ``StoreError``."""
 
 
 class VerdictChoice(BaseModel):
@@ -68,7 +54,7 @@ class VerdictChoice(BaseModel):
     model: str = Field(default="", max_length=200)
     cursor: str = Field(default="", max_length=200)
 
-    def query(self, view: VerdictsView, limit: int) -> VerdictSearch:
+    def query(self, view: MonitorView, limit: int) -> VerdictSearch:
         """The query that this asks for; ``ProblemError`` where a value is none that there is."""
         last_s = _read("last", self.last, lambda text: parse_duration(text).seconds, "write 30m, 6h or 2d")
         return VerdictSearch(
@@ -84,7 +70,7 @@ class VerdictChoice(BaseModel):
         )  # fmt: skip
 
 
-def add_verdict_pages(app: FastAPI, view: VerdictsView, rules: AccessRules) -> None:
+def add_verdict_pages(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     """Serve the page and the file. Both take the same parameters."""
 
     @app.get("/verdicts", response_class=HTMLResponse, include_in_schema=False)

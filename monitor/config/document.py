@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -20,6 +20,8 @@ from sidejudge.scoring.trace.span import Json
 from .errors import Problem, path_of
 
 Location = tuple[str | int, ...]
+Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
+"""From a location to the source that sets it (a file, a variable) and the line in that file."""
 
 MAX_VALUES = 200_000
 MAX_DEPTH = 100
@@ -49,6 +51,13 @@ class Document:
     value: Json = None
     lines: dict[Location, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+
+    def line_of(self, location: Sequence[str | int]) -> int | None:
+        """The line of what stands there, else of the nearest above it."""
+        where = tuple(location)
+        return next(
+            (self.lines[where[:depth]] for depth in range(len(where), -1, -1) if where[:depth] in self.lines), None
+        )
 
 
 def read_document(text: str, environ: Mapping[str, str] | None, source: str) -> Document:

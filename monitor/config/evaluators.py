@@ -8,10 +8,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
 
-from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, JudgeName, Section, Share
+from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, JudgeName, Patterns, PersonalData, Section, Share
 from .units import PositiveDuration, SizeField, parse_duration
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
@@ -178,12 +177,12 @@ class JudgeSection(JudgeModelSection):
     )
     budget_usd_per_day: Budget | None = Field(default=None, description="the same for a day")
     cache_entries: int = Field(default=100_000, ge=0, description="answers that are kept in the store; 0 keeps none")
-    redact: Annotated[tuple[Literal["email", "phone", "iban", "card", "key"], ...], GIVEN_AS_LIST] = Field(
+    redact: PersonalData = Field(
         default=(),
         description="kinds of personal data that are replaced by their name (`[email]`) in everything that is sent to "
         "a judge; nothing turns it back, and answers that were given without it are flagged `redacted`",
     )
-    redact_patterns: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+    redact_patterns: Patterns = Field(
         default=(), description="patterns in RE2's syntax; what they match is replaced likewise by `[redacted]`"
     )
     keep_calls_bytes: SizeField | None = Field(
@@ -199,12 +198,6 @@ class JudgeSection(JudgeModelSection):
     max_waiting: int = Field(
         default=10_000, ge=1, description="traces that wait for the judge; beyond it the oldest waits no longer"
     )
-
-    @field_validator("redact_patterns")
-    @classmethod
-    def _usable_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        Redaction((), patterns)
-        return patterns
 
 
 class CascadeSection(Section):

@@ -61,19 +61,14 @@ def extra_of(embedding: EmbeddingSection) -> Extra:
 
 def needed(config: Config) -> Iterator[tuple[str, Extra]]:
     """Which key of the configuration needs which extra."""
-    if config.sources.otlp.grpc is not None:
-        yield "sources.otlp.grpc", GRPC
-    if config.sinks.otel_events is not None:
-        yield "sinks.otel_events", OTEL
-    if config.sinks.otel_metrics is not None:
-        yield "sinks.otel_metrics", OTEL
-    if config.sinks.parquet is not None:
-        yield "sinks.parquet", PARQUET
-    if config.fleet is not None:
-        yield "fleet", FLEET
-    evaluators = config.evaluators
-    if evaluators.judge is not None:
-        yield "evaluators.judge", JUDGE
+    sinks, evaluators = config.sinks, config.evaluators
+    for key, section, extra in (
+        ("sources.otlp.grpc", config.sources.otlp.grpc, GRPC), ("sinks.otel_events", sinks.otel_events, OTEL),
+        ("sinks.otel_metrics", sinks.otel_metrics, OTEL), ("sinks.parquet", sinks.parquet, PARQUET),
+        ("fleet", config.fleet, FLEET), ("evaluators.judge", evaluators.judge, JUDGE),
+    ):  # fmt: skip
+        if section is not None:
+            yield key, extra
     if evaluators.embedding is not None:
         yield "evaluators.embedding", extra_of(evaluators.embedding)
 

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from .section import GIVEN_AS_LIST, Section
-from .sources import CertificateFile, Secret
+from .section import GIVEN_AS_LIST, FilePath, Secret, Section
 from .units import PositiveDuration, SizeField, parse_duration
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -106,7 +105,7 @@ class ForwardSection(Section):
     timeout: PositiveDuration = Field(
         default=parse_duration("30s"), description="wait for the first byte of an answer, and between two parts of it"
     )
-    ca: CertificateFile | None = Field(
+    ca: FilePath | None = Field(
         default=None,
         description="who must have signed the certificate of `url`, PEM; without it: whom the system trusts",
     )

@@ -210,11 +210,7 @@ class _Place:
             names = tuple(str(part) for part in where[:depth])
             if names in self.overrides.names:
                 return self.overrides.names[names], None
-        for depth in range(len(where), -1, -1):
-            line = self.document.lines.get(where[:depth])
-            if line is not None:
-                return str(self.path), line
-        return str(self.path) if self.path is not None else None, None
+        return str(self.path) if self.path is not None else None, self.document.line_of(where)
 
     def spoken_of(self, location: Sequence[str | int]) -> Location:
         """The location as written: a single text that stands for a list of one has no index."""

@@ -21,7 +21,6 @@ from pydantic import (
 )
 
 from sidejudge.integrations.langfuse.client import Access
-from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .alerts import AlertsSection
@@ -34,7 +33,19 @@ from .metric_limits import metric_limits
 from .notify import names
 from .rubric_section import BudgetSection, RubricSection
 from .sampling import FIXED_RATE, SamplingSection
-from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, FilePath, JsonMap, Rate, RubricName, Section, Share
+from .section import (
+    DEFAULT_JUDGE,
+    GIVEN_AS_LIST,
+    NAMED_ONCE,
+    FilePath,
+    JsonMap,
+    Patterns,
+    PersonalData,
+    Rate,
+    RubricName,
+    Section,
+    Share,
+)
 from .sinks import SinksSection
 from .sources import AuthSection, ReferenceSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
@@ -103,20 +114,14 @@ class KeepContentsSection(Section):
         description="bytes of all contents that are kept, compressed; the oldest go first. At most a quarter of "
         "`store.max_bytes` is used",
     )
-    redact: Annotated[tuple[Literal["email", "phone", "iban", "card", "key"], ...], GIVEN_AS_LIST] = Field(
+    redact: PersonalData = Field(
         default=(),
         description="kinds of personal data that are replaced by their name (`[email]`), in what verdicts quote too, "
         "wherever they go; keys, and what `evaluators.judge` replaces, always are",
     )
-    redact_patterns: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+    redact_patterns: Patterns = Field(
         default=(), description="patterns in RE2's syntax; what they match is replaced by `[redacted]`"
     )
-
-    @field_validator("redact_patterns")
-    @classmethod
-    def _usable_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        Redaction((), patterns)
-        return patterns
 
 
 class StoreSection(Section):

@@ -15,7 +15,7 @@ from sidejudge.integrations.notify.webhook import body_template
 from sidejudge.scoring.notices.notice import check_runbooks
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
-from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Section
+from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Secret, Section
 from .units import PositiveDuration
 
 SeverityName: TypeAlias = Literal["critical", "warning", "info"]
@@ -91,7 +91,6 @@ Url: TypeAlias = Annotated[str, AfterValidator(_is_url)]
 SecretUrl: TypeAlias = Annotated[SecretStr, AfterValidator(_is_secret_url)]
 TraceUrl: TypeAlias = Annotated[str, AfterValidator(_has_trace_id)]
 MailAddress: TypeAlias = Annotated[str, AfterValidator(_is_mail_address)]
-Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
 class ReasonsSection(Section):

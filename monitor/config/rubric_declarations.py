@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, ReadFiles, read_document
+from .document import Document, Location, Place, ReadFiles, read_document
 from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
 from .rubric_sources import RubricLabels
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sidejudge.plugins")
 
-Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 MAX_FILES: Final = 500
 _WITH_SCHEMA: Final = ("is-json", "not-is-json", "contains-json", "not-contains-json")
@@ -62,9 +61,7 @@ class Declarations:
         if len(location) < 2 or location[0] != "rubrics" or str(location[1]) not in self.documents:
             return None
         document, file, above = self.documents[str(location[1])]
-        where: Location = (*above, *location[1:])
-        lines = (document.lines.get(where[:depth]) for depth in range(len(where), -1, -1))
-        return str(file), next((line for line in lines if line is not None), None)
+        return str(file), document.line_of((*above, *location[1:]))
 
 
 def read_declarations(

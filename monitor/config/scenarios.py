@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, ReadFiles, read_document
+from .document import Document, Location, Place, ReadFiles, read_document
 from .errors import UNREADABLE, Problem, path_of
-
-Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +58,7 @@ def _from_document(document: Document, file: Path) -> tuple[Scenarios, list[Prob
     if not isinstance(value, dict):
         return Scenarios(None), [Problem(path="", message="must be a map of scenarios by name", source=str(file))]
 
-    def place(location: Sequence[str | int]) -> tuple[str | None, int | None]:
-        where: Location = tuple(location)
-        lines = (document.lines.get(where[:depth]) for depth in range(len(where), -1, -1))
-        return str(file), next((line for line in lines if line is not None), None)
-
-    return Scenarios(value), _check(value, (), place)
+    return Scenarios(value), _check(value, (), lambda location: (str(file), document.line_of(location)))
 
 
 def _check(given: Mapping[str, Json], at: Location, place: Place) -> list[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetPydanticSchema,
+    SecretStr,
     StringConstraints,
     ValidationInfo,
     WithJsonSchema,
@@ -21,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
+from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.trace.span import Json
 
 GIVEN_AS_LIST = Field(strict=False)  # YAML knows lists, the immutable configuration holds tuples
@@ -83,6 +85,18 @@ def _as_number(value: object, kinds: tuple[object, ...]) -> object:
 
 FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
 """A path, written as text."""
+Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
+PersonalData: TypeAlias = Annotated[tuple[Literal["email", "phone", "iban", "card", "key"], ...], GIVEN_AS_LIST]
+"""Kinds of what is replaced in texts."""
+
+
+def _usable_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    Redaction((), patterns)
+    return patterns
+
+
+Patterns: TypeAlias = Annotated[tuple[str, ...], GIVEN_AS_LIST, AfterValidator(_usable_patterns)]
+"""What is replaced besides, in RE2's syntax."""
 
 
 def _is_rate(rate: float) -> float:

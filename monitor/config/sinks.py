@@ -12,8 +12,8 @@ from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks he
 
 from .forward import BaseUrl
 from .langfuse import LangfuseSink
-from .section import GIVEN_AS_LIST, DestinationName, FilePath, JsonMap, Section
-from .sources import Secret, sent_headers
+from .section import GIVEN_AS_LIST, DestinationName, FilePath, JsonMap, Secret, Section
+from .sources import sent_headers
 from .units import PositiveDuration, parse_duration
 
 FileMode: TypeAlias = Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")]

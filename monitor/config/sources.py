@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -16,12 +15,10 @@ from sidejudge.integrations.addresses import Credentials
 from sidejudge.integrations.raw import MappedField
 
 from .langfuse import LangfuseSource
-from .section import GIVEN_AS_LIST, Section
+from .section import GIVEN_AS_LIST, FilePath, Secret, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
-CertificateFile: TypeAlias = Annotated[Path, Field(strict=False)]
 AttributeName: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
-Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
 def sent_headers(headers: Mapping[str, SecretStr], authorization: SecretStr | None = None) -> dict[str, str]:
@@ -60,9 +57,9 @@ class AuthSection(Section):
 class TlsSection(Section):
     """Encryption of an address; for OTLP over HTTP and gRPC alike."""
 
-    certificate: CertificateFile = Field(description="the server's certificate with its chain, PEM")
-    key: CertificateFile = Field(description="the certificate's private key, PEM, not encrypted")
-    client_ca: CertificateFile | None = Field(
+    certificate: FilePath = Field(description="the server's certificate with its chain, PEM")
+    key: FilePath = Field(description="the certificate's private key, PEM, not encrypted")
+    client_ca: FilePath | None = Field(
         default=None, description="who must have signed the certificates of clients, PEM; without it they need none"
     )
 
@@ -161,7 +158,7 @@ class ReferenceSection(Section):
     langfuse_corrections: bool | None = Field(
         default=None, description="the output as people corrected it in Langfuse (scores of type CORRECTION)"
     )
-    file: Annotated[Path, Field(strict=False)] | None = Field(
+    file: FilePath | None = Field(
         default=None,
         description="JSON Lines with `expected_outcome` and what `key` names, relative to the working directory",
     )

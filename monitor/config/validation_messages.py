@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from sidejudge.scoring.lexical.nearest import ratio_meant
 
+from .document import Place
 from .errors import Problem, nearest, path_of
 from .match import MatchSection
 from .model import Config
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
-"""From a location to the source that sets it (a file, a variable) and the line in that file."""
 
 _REQUIRED = "is required"
 _SECRET = frozenset(

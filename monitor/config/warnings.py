@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 
 from sidejudge.scoring.case.run_figures import UNITS
@@ -12,6 +12,7 @@ from sidejudge.scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
 
 from . import Config
 from .match import MatchSection
+from .model import RouteSection
 from .rubrics import configured, reached
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
@@ -23,22 +24,15 @@ _NAMES = {Method.JUDGE: ("a judge", "evaluators.judge"), Method.EMBEDDING: ("emb
 
 def cautions(config: Config) -> Iterator[tuple[str, str]]:
     """(cause, remedy) of each: incomplete verdicts, judges that drift, money without a limit, loose credentials."""
-    for index, route in enumerate(config.routes):
-        for name in route.rubrics:
-            yield from _untold(f"routes[{index}].rubrics: {name}", name, config)
-    for index, route in enumerate(config.sessions.routes if config.sessions is not None else ()):
-        for name in route.rubrics:
-            yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
-    yield from _no_scenario(config)
-    yield from _behind_another(config)
-    yield from _credentials(config)
-    yield from _unheard(config)
-    yield from _unread(config)
-    yield from _own_telemetry(config)
-    yield from _closed_lists(config)
-    yield from _other_scale(config)
-    yield from _never_measured(config)
-    yield from _not_handed_over(config)
+    for at, routes in _routes(config):
+        for index, route in enumerate(routes):
+            for name in route.rubrics:
+                yield from _untold(f"{at}[{index}].rubrics: {name}", name, config)
+    for of_kind in (
+        _no_scenario, _behind_another, _credentials, _unheard, _unread, _own_telemetry, _closed_lists, _other_scale,
+        _never_measured, _not_handed_over,
+    ):  # fmt: skip
+        yield from of_kind(config)
     judge = config.evaluators.judge
     if judge is None:
         return
@@ -53,6 +47,12 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
             "evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
         )
+
+
+def _routes(config: Config) -> Iterator[tuple[str, Sequence[RouteSection]]]:
+    yield "routes", config.routes
+    if config.sessions is not None:
+        yield "sessions.routes", config.sessions.routes
 
 
 def _not_handed_over(config: Config) -> Iterator[tuple[str, str]]:
@@ -79,8 +79,7 @@ def _no_scenario(config: Config) -> Iterator[tuple[str, str]]:
 
 def _behind_another(config: Config) -> Iterator[tuple[str, str]]:
     """Routes that no trace reaches, for an earlier one takes all that they are for."""
-    sessions = config.sessions.routes if config.sessions is not None else ()
-    for at, routes in (("routes", config.routes), ("sessions.routes", sessions)):
+    for at, routes in _routes(config):
         for index, route in enumerate(routes):
             earlier = (n for n, each in enumerate(routes[:index]) if each.match in (MatchSection(), route.match))
             if (taken := next(earlier, None)) is not None:
@@ -147,16 +146,12 @@ def _unread(config: Config) -> Iterator[tuple[str, str]]:
 def _credentials(config: Config) -> Iterator[tuple[str, str]]:
     """Credentials that reach whom they are not for."""
     otlp, forward = config.sources.otlp, config.forward
-    if otlp.auth is not None and otlp.tls is None and not is_loopback(otlp.http.host):
-        yield (
-            "sources.otlp.auth: credentials come in without encryption",
-            "set sources.otlp.tls, or listen on 127.0.0.1 behind something that encrypts",
-        )
-    if config.api.auth is not None and config.api.tls is None and not is_loopback(config.api.listen.host):
-        yield (
-            "api.auth: credentials come in without encryption",
-            "set api.tls, or listen on 127.0.0.1 behind something that encrypts",
-        )
+    for at, section, host in (("sources.otlp", otlp, otlp.http.host), ("api", config.api, config.api.listen.host)):
+        if section.auth is not None and section.tls is None and not is_loopback(host):
+            yield (
+                f"{at}.auth: credentials come in without encryption",
+                f"set {at}.tls, or listen on 127.0.0.1 behind something that encrypts",
+            )
     if forward is None:
         return
     if forward.authorization is not None and otlp.auth is None and not is_loopback(otlp.http.host):

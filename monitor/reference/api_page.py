@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import cast
 
-from sidejudge.monitor.api.routes import MonitorView, create_app
+from sidejudge.monitor.api.routes import create_app
+from sidejudge.monitor.api.view import MonitorView
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .config_page import schema_fields

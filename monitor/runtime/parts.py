@@ -16,7 +16,7 @@ from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.alerting.build import declaration, figure_windows_of, windows_of
+from sidejudge.monitor.alerting.build import declaration, windows_of
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.examples import illustrated
 from sidejudge.monitor.alerting.failures import FailureGroups
@@ -105,7 +105,7 @@ class MonitorParts:
         self.store = opened(config.store)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         declared = declaration(config)
-        self.windows, self.figures = windows_of(declared), figure_windows_of(declared)
+        self.windows, self.figures = windows_of(declared), windows_of(declared, figures=True)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router, self.silent_routes = (
             configured(config),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from sidejudge.monitor.alerting.build import figure_windows_of, windows_of
+from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
@@ -93,7 +93,7 @@ class FleetValues:
     """The values of all monitors in windows, and the watch of their limits."""
 
     def __init__(self, declared: Declaration, in_force: InForce, *, most: int = MOST_VALUES) -> None:
-        self._verdicts, self._figures = windows_of(declared, most), figure_windows_of(declared, most)
+        self._verdicts, self._figures = windows_of(declared, most), windows_of(declared, most, figures=True)
         self.metrics = MetricWatch(declared, windows=self._verdicts, figures=self._figures)
         self._in_force = in_force
         self._held: dict[tuple[str, int], list[str]] = {}

@@ -17,6 +17,7 @@ from sidejudge.integrations.store.bounded_read import MetricMean, read_courses
 from sidejudge.integrations.store.lru import JudgeCacheTable
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
 from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.observation import Key
 from sidejudge.scoring.alerts.condition import Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.alerts.observed import Agreement
@@ -25,7 +26,7 @@ from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, Fa
 from sidejudge.scoring.notices.notice import nameless
 from sidejudge.scoring.result.reason import Rights
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
-from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
+from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums
 
@@ -100,7 +101,7 @@ class DailyReport:
         """The report of the day that ends now."""
         begin_ns = now_ns - DAY_NS
         sums, means = await asyncio.to_thread(read_courses, self._store, begin_ns, now_ns)
-        statuses = {(s.service, s.environment, s.rubric): s.appraisal.status for s in self._statuses(now_ns)}
+        statuses = {Key(s.service, s.environment, s.rubric): s.appraisal.status for s in self._statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
         firing = [each for each in self._posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
         groups = await self._failures(DAY_NS) if self._failures is not None else ()
@@ -125,9 +126,9 @@ class DailyReport:
             bound, higher_is_better = bounds
             short = bound - estimate.mean if higher_is_better else estimate.mean - bound
             if short > 0:
-                service, environment = _named(estimate.service, estimate.environment)
+                service, environment, rubric = Key.of(estimate.service, estimate.environment, estimate.rubric)
                 weak = WeakMetric(
-                    service=service, environment=environment, rubric=estimate.rubric, metric=estimate.metric,
+                    service=service, environment=environment, rubric=rubric, metric=estimate.metric,
                     mean=estimate.mean, n=estimate.n, acceptable=bound, higher_is_better=higher_is_better,
                 )  # fmt: skip
                 found.append((short / max(abs(bound), 1e-9), weak))
@@ -148,12 +149,12 @@ def _failing(group: FailureGroup) -> FailureLine:
     )  # fmt: skip
 
 
-def _course(sums: VerdictSums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:
+def _course(sums: VerdictSums, statuses: Mapping[Key, Status]) -> ServiceDay:
     estimate = sums.estimate
-    service, environment = _named(sums.service, sums.environment)
+    key = Key.of(sums.service, sums.environment, sums.rubric)
     return ServiceDay(
-        service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,
-        status=statuses.get((service, environment, sums.rubric), Status.INSUFFICIENT_DATA),
+        service=label(key.service, 200), environment=label(key.environment, 200), rubric=key.rubric,
+        status=statuses.get(key, Status.INSUFFICIENT_DATA),
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
         pass_ratio=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
         upper=estimate.upper if estimate else None,
@@ -162,7 +163,3 @@ def _course(sums: VerdictSums, statuses: Mapping[tuple[str, str, str], Status]) 
 
 def _worst_first(course: ServiceDay) -> tuple[int, float]:
     return WORST_FIRST.index(course.status), 2.0 if course.pass_ratio is None else course.pass_ratio
-
-
-def _named(service: str | None, environment: str | None) -> tuple[str, str]:
-    return service or UNKNOWN_SERVICE, environment or UNKNOWN_ENVIRONMENT
