@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.extract import shows, shows_text
+from sidejudge.scoring.case.extract import shows, shows_text, written_beside_a_call
 from sidejudge.scoring.case.grounds import headless, incomplete
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
@@ -24,6 +24,12 @@ LONE_CALL: Final = NotApplicable(Reason("the trace is one call of a tool; the ru
 NO_RUN: Final = NotApplicable(Reason("the trace has no model, agent or tool span"))
 NOT_A_TRACE: Final = NotApplicable(Reason("the case is not a trace"))
 UNKNOWN_CALLS: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))
+_GOES_ON: Final = NotApplicable(
+    Reason("the last model call asked for a tool, and no agent ran here: the run goes on elsewhere")
+)
+_BESIDE_A_CALL: Final = Unavailable(
+    Reason("the last model call asked for a tool, and no step states an answer: what it wrote beside may be none")
+)
 _OK: Final = Scored(value=1.0)
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
@@ -93,6 +99,8 @@ def _ends(trace: Trace) -> Sequence[Span]:
 def _answered(case: Case) -> Result:
     if headless(case):
         return incomplete(case)
+    if case.trace is not None and written_beside_a_call(case.trace, case.model_output):
+        return _GOES_ON if _goes_on_elsewhere(case) else _BESIDE_A_CALL
     if shows(case.model_output):
         return _OK
     if case.unread_answer:
@@ -108,9 +116,7 @@ def _answered(case: Case) -> Result:
     if case.trace is not None and not _may_answer(case.trace):
         return NotApplicable(Reason("nothing in the trace gives an answer"))
     if _goes_on_elsewhere(case):
-        return NotApplicable(
-            Reason("the last model call asked for a tool, and no agent ran here: the run goes on elsewhere")
-        )
+        return _GOES_ON
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
@@ -207,8 +213,8 @@ answered = Metric(
     measure=_answered,
     bands=must_be_one(),
     unit="pass or fail",
-    undefined="contents were not captured or not understood, the answer is JSON without contents, or the trace is "
-    "incomplete; not applicable where nothing gives answers",
+    undefined="contents were not captured or not understood, the answer is JSON without contents or stands beside a "
+    "last call of a tool alone, or the trace is incomplete; not applicable where nothing gives answers",
 )
 answer_intact = Metric(
     id="answer_intact",

@@ -63,6 +63,36 @@ def values(verdict):
     return {s.metric: s.result.value if isinstance(s.result, Scored) else s.result.status for s in verdict.scores}
 
 
+WRITTEN_BESIDE = model("m1", 1, "Let me look that up.", calls=[("find_ship", {"port": "Riga"})])
+"""A model's text that comes with a call of a tool."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer", "value"),
+    [
+        ((WRITTEN_BESIDE, tool("t1", 3)), None, "unavailable"),
+        ((WRITTEN_BESIDE,), None, "unavailable"),
+        # The answer of an earlier call is that of a step: the run has ended with a call of a tool.
+        ((model("m0", 0, "sailings"), SOUND[0], tool("t1", 3)), None, "unavailable"),
+        ((SOUND[0], tool("t1", 3)), None, 0.0),
+        ((WRITTEN_BESIDE, tool("t1", 3)), "Let me look that up.", 1.0),
+        ((WRITTEN_BESIDE, tool("t1", 3), model("m2", 5, "Aurora sails at 9.")), None, 1.0),
+        ((WRITTEN_BESIDE, tool("t1", 3, name="final_answer", answer="At 9.")), None, 1.0),
+        # One that asks for tools may hold the calls that follow it.
+        ((replace(WRITTEN_BESIDE, end_ns=90 * MS), tool("t1", 3), model("m2", 5, "At 9.", parent="m1")), None, 1.0),
+    ],
+)
+def test_what_a_model_writes_beside_its_last_call_of_a_tool_is_an_answer_only_where_a_step_states_it(
+    steps, answer, value
+):
+    assert values(judged(run(*steps, answer=answer)))["answered"] == value
+
+
+def test_a_call_of_a_model_that_asks_for_a_tool_and_stands_alone_says_nothing_of_the_run_s_end():
+    alone = extract(Trace.of("1" * 32, [replace(WRITTEN_BESIDE, parent_id=None)], "batch"))
+    assert values(judged(alone))["answered"] == "not_applicable"
+
+
 EMPTY = (
     "{}", "[]", "null", '""', " {}\n", "```json\n{}\n```", '{"answer": ""}', "[null, {}]", {}, [], {"answer": None},
 )  # fmt: skip
