@@ -84,10 +84,9 @@ class BatchJudgeClient:
         *,
         gather_s: float = 10.0,
         poll_s: float = 30.0,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._library, self._notes = client, library, notes
-        self._gather_s, self._poll_s, self._clock = gather_s, poll_s, clock
+        self._gather_s, self._poll_s = gather_s, poll_s
         self._lots: dict[tuple[str, str | None], _Lot] = {}
         self._waiting: dict[str, asyncio.Future[Completion]] = {}
         self._models: dict[str, JudgeModel] = {}
@@ -142,7 +141,7 @@ class BatchJudgeClient:
         """The requests of each batch that was handed in."""
         if self._under_way is None:
             kept = {batch: json.loads(text) for batch, text in self._notes.all().items()}
-            oldest = self._clock() - _REMEMBERED_S
+            oldest = time.time() - _REMEMBERED_S
             self._under_way = {batch: set(each["ids"]) for batch, each in kept.items() if each["at"] > oldest}
             await self._notes.change({batch: None for batch in kept if batch not in self._under_way})
             if self._under_way:
@@ -192,7 +191,7 @@ class BatchJudgeClient:
             return
         known = await self._known()
         known[batch] = set(lines)
-        await self._notes.change({batch: json.dumps({"ids": list(lines), "at": self._clock()})})
+        await self._notes.change({batch: json.dumps({"ids": list(lines), "at": time.time()})})
         log.info("a batch was handed in", extra={"batch": batch, "requests": len(lines), "judge": model.name})
 
     async def _look_after(self, batch: str, ids: set[str]) -> None:

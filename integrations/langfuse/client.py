@@ -37,6 +37,8 @@ _MINUTE_S: Final = 60.0
 _SHARE: Final = 0.8
 """The used share of a limit that the server names: other programs of the organisation count towards it too."""
 _LONGEST_REST_S: Final = 3600.0
+_BURST_S: Final = 2.0
+"""Seconds' worth of requests that may be sent at once."""
 
 
 class RequestBudget:
@@ -46,14 +48,12 @@ class RequestBudget:
         self,
         per_minute: float,
         *,
-        burst_s: float = 2.0,
         now_s: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         if per_minute <= 0:
             raise ValueError(f"a rate is above 0 a minute, got {per_minute!r}")
         self._per_minute = per_minute
-        self._burst_s = burst_s
         self._now_s = now_s
         self._sleep = sleep
         self._free_at = float("-inf")
@@ -67,7 +67,7 @@ class RequestBudget:
     def reserve(self) -> float:
         """Take one request from the future; the seconds to wait before sending it, >= 0."""
         now = self._now_s()
-        starts = max(self._free_at, now - self._burst_s, self._rests_until)
+        starts = max(self._free_at, now - _BURST_S, self._rests_until)
         self._free_at = starts + _MINUTE_S / self._per_minute
         return max(0.0, starts - now)
 
@@ -127,7 +127,6 @@ class Langfuse:
         *,
         budget: RequestBudget | None = None,
         timeout_s: float | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         import httpx  # noqa: PLC0415  # only where a Langfuse is configured
 
@@ -143,7 +142,6 @@ class Langfuse:
             timeout=self._timeout_s,
             follow_redirects=False,
             verify=trusted(),
-            transport=transport,
         )
 
     async def get(self, path: str, query: Query | None = None) -> Json:

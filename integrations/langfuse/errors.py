@@ -104,9 +104,7 @@ class LangfuseError(SidejudgeError):
         return self.kind is LangfuseErrorKind.NOT_FOUND and self.body is not None
 
 
-def read_refusal(
-    status: int, headers: Mapping[str, str], content: bytes, *, now: datetime | None = None
-) -> LangfuseError:
+def read_refusal(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseError:
     """The error that an answer other than 2xx means.
 
     A date in ``Retry-After`` is held against the server's own ``Date``: our clock may differ from its.
@@ -131,7 +129,7 @@ def read_refusal(
         kind,
         message,
         status=status,
-        retry_after_s=_retry_after(headers, body, now or date_of(headers) or datetime.now(UTC)),
+        retry_after_s=_retry_after(headers, body, date_of(headers) or datetime.now(UTC)),
         per_minute=_whole(headers.get("x-ratelimit-limit")) if limited else None,
         body=body,
     )

@@ -14,11 +14,9 @@ from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues, Series
-from .labels import LabelCap
+from .labels import Combinations, LabelCap
 from .version_metrics import VersionMetrics
 
-_PLACES_PER_CAP: Final = 4
-"""Combinations of service, environment and model that are kept apart, per value a label may have."""
 _UNKNOWN: Final = "unknown"
 
 
@@ -31,8 +29,7 @@ class ApplicationMetrics:
     ) -> None:  # fmt: skip
         self._counter, self._histogram, self._bounded = counted.counter, counted.histogram, bounded
         self._versions = versions
-        self._models, self._most = LabelCap("model", label_cap), _PLACES_PER_CAP * label_cap
-        self._places: set[tuple[str, str, str]] = set()
+        self._models, self._places = LabelCap("model", label_cap), Combinations(label_cap)
 
     def trace(
         self, service: str | None, environment: str | None, version: str | None, *, weight: float,
@@ -55,24 +52,13 @@ class ApplicationMetrics:
         if drawn and latency_s is not None:
             self._histogram(f.APPLICATION_DURATION, *where).observe(latency_s, {"trace_id": trace_id})
         for name, (read, written, usd) in models.items():
-            model = self._place(where, self._models.bound(name, _UNKNOWN))
+            model = self._models.bound(name, _UNKNOWN)
+            model = model if self._places.admits(*where, model) else OTHER
             if read or written:
                 self._counter(f.APPLICATION_TOKENS, *where, model, "input").inc(weight * read)
                 self._counter(f.APPLICATION_TOKENS, *where, model, "output").inc(weight * written)
             if usd:
                 self._counter(f.APPLICATION_COST, *where, model).inc(weight * usd)
-
-    def _place(self, where: tuple[str, str], model: str) -> str:
-        place = (*where, model)
-        if place not in self._places:
-            if len(self._places) >= self._most:
-                return OTHER
-            self._places.add(place)
-        return model
-
-
-_PAIRS_PER_CAP: Final = 4
-"""Combinations of service and tool that are kept apart, per value that a label may have."""
 
 
 class RunMetrics:
@@ -80,9 +66,7 @@ class RunMetrics:
 
     def __init__(self, counted: MetricValues, *, service: Callable[[str | None], str], label_cap: int) -> None:
         self._counter, self._service = counted.counter, service
-        self._tools = LabelCap("tool", label_cap)
-        self._pairs: set[tuple[str, str]] = set()
-        self._most_pairs = _PAIRS_PER_CAP * label_cap
+        self._tools, self._pairs = LabelCap("tool", label_cap), Combinations(label_cap)
 
     def run(self, service: str | None, metrics: Mapping[str, bool], tools: Mapping[str, Sequence[int]]) -> None:
         """Count a run.
@@ -99,18 +83,10 @@ class RunMetrics:
             if found:
                 signs.inc()
         for tool, (calls, failed) in tools.items():
-            pair = self._pair(where, tool)
+            label = self._tools.bound(tool, _UNKNOWN)
+            pair = where, label if self._pairs.admits(where, label) else OTHER
             self._counter(f.TOOL_CALLS, *pair).inc(calls)
             self._counter(f.TOOL_ERRORS, *pair).inc(failed)
-
-    def _pair(self, service: str, tool: str) -> tuple[str, str]:
-        pair = service, self._tools.bound(tool, "unknown")
-        if pair in self._pairs:
-            return pair
-        if len(self._pairs) >= self._most_pairs:
-            return service, OTHER
-        self._pairs.add(pair)
-        return pair
 
 
 MOST: Final = 20

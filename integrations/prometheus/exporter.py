@@ -21,6 +21,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from . import families as f
+from . import labels
 from .application_metrics import ApplicationMetrics, RunMetrics, failure_gauges
 from .collect import CONNECTION_STATES, Families, MetricValues, Sampled, Series, Snapshot, known
 from .exposition import COARSE, LEFT_OUT, Detail, added_up, expose
@@ -30,8 +31,6 @@ from .version_metrics import VersionMetrics
 from .window_metrics import LimitMetrics, agreement_gauges, alert_gauges, limit_gauges, window_gauges
 
 _ASKED = {Method.EMBEDDING, Method.JUDGE}
-_PAIRS_PER_CAP = 4
-"""Combinations of service and environment that are kept apart, per value that a label may have."""
 
 
 class Exporter:
@@ -48,20 +47,15 @@ class Exporter:
             for rubric in self._rubrics.values()
             for criterion in rubric.criteria
         }
-        self._ended = tuple(str(reason) for reason in known.ended_reasons)
-        self._rejected = tuple(str(reason) for reason in known.rejected_reasons)
-        self._destinations = {name: tuple(reasons) for name, reasons in known.destinations.items()}
-        self._failures, self._unjudged = tuple(known.forward_failures), tuple(known.forward_unjudged)
-        self._violations = {scenario: tuple(kinds) for scenario, kinds in known.violations.items()}
         configured: Mapping[str, Iterable[str]] = {
             "service": (), "environment": (),
             "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
             "reason": (
-                *self._ended, *self._rejected, *IGNORED, *IGNORED_LOGS, *self._failures, *self._unjudged,
-                *chain(*self._destinations.values()),
+                *known.ended_reasons, *known.rejected_reasons, *IGNORED, *IGNORED_LOGS, *known.forward_failures,
+                *known.forward_unjudged, *chain(*known.destinations.values()),
             ),
-            "destination": self._destinations,
-            "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
+            "destination": known.destinations,
+            "scenario": known.violations, "kind": [*chain(*known.violations.values())],
         }  # fmt: skip
         self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
         self._services: set[str] = set()
@@ -163,8 +157,8 @@ class Exporter:
 
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None:
         """``count`` of what was handed over was not accepted, or not stored."""
-        labels = (self._label("destination", destination), self._label("reason", reason))
-        self._counter(f.EXPORTS_FAILED, *labels).inc(count)
+        of, why = self._label("destination", destination), self._label("reason", reason)
+        self._counter(f.EXPORTS_FAILED, of, why).inc(count)
 
     def alert_reported(self, alert: str, turn: str) -> None:
         """An alert changed, and those who want to know were notified."""
@@ -172,8 +166,8 @@ class Exporter:
 
     def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None) -> None:
         """A trace departed from its scenario."""
-        labels = (self._label("scenario", scenario), self._label("kind", kind))
-        self._counter(f.WORKFLOW_VIOLATIONS, *labels).inc(1, _exemplar(trace_id))
+        of, what = self._label("scenario", scenario), self._label("kind", kind)
+        self._counter(f.WORKFLOW_VIOLATIONS, of, what).inc(1, _exemplar(trace_id))
 
     def verdict(self, verdict: Verdict, version: str | None = None) -> None:
         """A verdict was committed. The first on a trace is counted; a revision only as a revision.
@@ -233,28 +227,31 @@ class Exporter:
         for rubric in self._rubrics.values():
             zeros((f.BLOCKERS, [rubric.id], _blocking(rubric)))
         zeros(
-            (f.SPANS_REJECTED, self._rejected), (f.REQUESTS_REFUSED, map(str, REFUSED)), (f.SPANS_IGNORED, IGNORED),
-            (f.LOG_RECORDS_IGNORED, IGNORED_LOGS), (f.FORWARD_FAILED, self._failures),
-            (f.FORWARD_UNJUDGED, self._unjudged), (f.PULL_ERRORS, known.pull_failures),
+            (f.SPANS_REJECTED, known.rejected_reasons), (f.REQUESTS_REFUSED, map(str, REFUSED)),
+            (f.SPANS_IGNORED, IGNORED), (f.LOG_RECORDS_IGNORED, IGNORED_LOGS),
+            (f.FORWARD_FAILED, known.forward_failures), (f.FORWARD_UNJUDGED, known.forward_unjudged),
+            (f.PULL_ERRORS, known.pull_failures),
             (f.BELATED_FAILED, known.revision_failures),
             (f.BELATED, ("revised", "unchanged") if known.revision_failures else ()),
         )  # fmt: skip
-        if self._failures:
+        if known.forward_failures:
             zeros((f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES), (f.FORWARD_WITHHELD,))
             if known.forward_ends:
                 zeros(
                     (f.FORWARD_KEPT, SIGNALS), (f.FORWARD_KEPT_ENDED, known.forward_ends),
                     (f.FORWARD_UNKEPT, known.forward_unkept),
                 )  # fmt: skip
-        for destination, reasons in self._destinations.items():
+        for destination, reasons in known.destinations.items():
             zeros((f.EXPORTS, [destination]), (f.EXPORTS_FAILED, [destination], reasons))
-        for scenario, kinds in self._violations.items():
+        for scenario, kinds in known.violations.items():
             named = [self._label("kind", kind) for kind in kinds]
             zeros((f.WORKFLOW_VIOLATIONS, [self._label("scenario", scenario)], named))
         zeros((f.ALERT_EVENTS, [each.id for each in known.conditions], [turn.value for turn in AlertTransition]))
 
     def _zeros_of_service(self, service: str) -> None:
-        self._counted.zeros((f.TRACES, [service], self._ended), (f.TRACES_KEPT, [service], self._selections))
+        self._counted.zeros(
+            (f.TRACES, [service], self._known.ended_reasons), (f.TRACES_KEPT, [service], self._selections)
+        )
         if self._full:
             for rubric in self._rubrics_of(service):
                 self._zeros_of_incomplete(service, rubric)
@@ -370,7 +367,7 @@ class Exporter:
             self._caps["service"].bound(service, UNKNOWN_SERVICE),
             self._caps["environment"].bound(environment, UNKNOWN_ENVIRONMENT),
         )
-        full = len(self._pairs) >= _PAIRS_PER_CAP * self._cap
+        full = len(self._pairs) >= labels.PER_CAP * self._cap
         return (where[0], OTHER) if full and where not in self._pairs else where
 
     def _service(self, service: str | None) -> str:

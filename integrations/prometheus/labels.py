@@ -7,7 +7,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.status.metric_status import MetricLimit
@@ -77,6 +77,24 @@ class LabelCap:
                 self._label, self._cap, text, OTHER,
             )  # fmt: skip
         return OTHER
+
+
+PER_CAP: Final = 4
+"""Combinations of several labels that are kept apart, per value that one label may have."""
+
+
+class Combinations:
+    """The first combinations of label values, as many as ``PER_CAP`` allows; later ones have no room."""
+
+    def __init__(self, cap: int) -> None:
+        self._held: set[tuple[str, ...]] = set()
+        self._most = PER_CAP * cap
+
+    def admits(self, *values: str) -> bool:
+        """Whether there is room for a combination, which is kept."""
+        if len(self._held) < self._most:
+            self._held.add(values)
+        return values in self._held
 
 
 K = TypeVar("K", bound=Hashable)
@@ -154,17 +172,17 @@ class KnownLabels:
     keep what the base rate does not.
     """
 
-    rubrics: Iterable[Rubric]
-    ended_reasons: Iterable[str]
-    rejected_reasons: Iterable[str] = ()
-    destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    forward_failures: Iterable[str] = ()
-    forward_unjudged: Iterable[str] = ()
+    rubrics: Sequence[Rubric]
+    ended_reasons: Sequence[str]
+    rejected_reasons: Sequence[str] = ()
+    destinations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    forward_failures: Sequence[str] = ()
+    forward_unjudged: Sequence[str] = ()
     forward_ends: Sequence[str] = ()
     forward_unkept: Sequence[str] = ()
-    pull_failures: Iterable[str] = ()
-    revision_failures: Iterable[str] = ()
-    violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    pull_failures: Sequence[str] = ()
+    revision_failures: Sequence[str] = ()
+    violations: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rubrics_of: Callable[[str], Collection[str]] | None = None
     forced: bool = True
     thresholds: Thresholds = field(default_factory=Thresholds)

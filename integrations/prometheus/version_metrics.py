@@ -11,7 +11,7 @@ from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues
-from .labels import Recent, clean
+from .labels import PER_CAP, Recent, clean
 
 log = logging.getLogger("sidejudge.metrics")
 
@@ -25,8 +25,6 @@ MOST_JUDGED: Final = 5
 """Versions of a service and environment whose verdicts are counted apart: three series for each rubric."""
 JUDGED_IDLE_S: Final = 3600.0
 """Seconds without a verdict after which a version of these may give way to another."""
-_PLACES_PER_CAP: Final = 4
-"""Combinations of service, environment and version that are kept apart, per value a label may have."""
 _UNKNOWN: Final = "unknown"
 _JUDGED: Final = (f.VERSION_WEIGHT, f.VERSION_FAILED_WEIGHT, f.VERSION_WEIGHT_SQUARED)
 
@@ -38,7 +36,7 @@ class VersionMetrics:
         self._counted, self._cap, self._warned, self._clock_s = counted, label_cap, False, clock_s
         self._versions = Recent[str](label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_version)
         self._places = Recent[tuple[str, str, str]](
-            _PLACES_PER_CAP * label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_place
+            PER_CAP * label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_place
         )
         self._judged: dict[tuple[str, str], Recent[str]] = {}
         self._rubrics: dict[tuple[str, str, str], set[str]] = {}
@@ -90,7 +88,7 @@ class VersionMetrics:
             log.warning(
                 "label version has no room for %r, so it is counted as %s: more than %d versions, or %d of all "
                 "services, were seen within %d hours. Raise metrics.label_cap, or give fewer names",
-                text, OTHER, self._cap, _PLACES_PER_CAP * self._cap, IDLE_S // 3600,
+                text, OTHER, self._cap, PER_CAP * self._cap, IDLE_S // 3600,
             )  # fmt: skip
         return OTHER
 

@@ -16,7 +16,7 @@ from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.questions.question import Question, Reply
-from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 
 from .backends import Backend, Backends, JudgeBackendProtocol, Synchronous
 
@@ -233,16 +233,7 @@ def judge_snapshot(
     oldest_ns = judge_queue.deferred.oldest_ns
     return JudgeSnapshot(
         name=judge.name,
-        models=tuple(
-            JudgeModelSnapshot(
-                model=name,
-                circuit=state.circuit.value,
-                reason=state.reason,
-                since_s=state.since,
-                next_probe_s=state.next_probe,
-            )
-            for name, state in judge.states().items()
-        ),
+        models=tuple(judge.states().values()),
         outage=judge.outage,
         spending=(
             Spending(period="hour", spent_usd=judge.budget.spent(HOUR_S, now_s), limit_usd=section.budget_usd_per_hour),

@@ -37,6 +37,7 @@ _STREAMS: Final = 16
 MESSAGES: Final = 4
 """Messages that are read at a time, each of the largest size at most."""
 _HEADROOM: Final = 1024
+_CONTESTED_S: Final = 2.0
 
 
 class GrpcContext(Protocol):
@@ -63,7 +64,7 @@ class GrpcReceiver:
     """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on.
 
     A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``. A
-    message that has not come after ``body_s`` is refused, or after ``contested_s`` while others wait to be read. Beyond
+    message that has not come after ``body_s`` is refused, or after two seconds while others wait to be read. Beyond
     ``connections`` a further one is closed at once.
     """
 
@@ -77,11 +78,10 @@ class GrpcReceiver:
         idle_s: float = 60.0,
         handshake_s: float = 10.0,
         body_s: float = 60.0,
-        contested_s: float = 2.0,
         connections: int = 1000,
     ) -> None:
         self._body_s = body_s
-        self._turns = Turns(MESSAGES, contested_s)
+        self._turns = Turns(MESSAGES, _CONTESTED_S)
         self._options = [
             ("grpc.max_connection_idle_ms", round(idle_s * 1000)),
             ("grpc.server_handshake_timeout_ms", round(handshake_s * 1000)),

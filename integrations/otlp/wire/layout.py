@@ -108,7 +108,8 @@ def row(
         Unusual: See above.
     """
     held: list[Bounds] = []
-    left = most if budget is None else min(most, budget.left)
+    budget = budget or WorkBudget()
+    left = min(most, budget.left)
     while at < end and body[at] == ROW:
         start, at = field(body, at)
         held.append((start, at))
@@ -116,8 +117,7 @@ def row(
             if left < most:
                 raise OverBudget
             raise DecodeError(f"more than {most} resources, scopes or unusual spans")
-    if budget is not None:
-        budget.spend(len(held))
+    budget.spend(len(held))
     return held, at
 
 

@@ -74,9 +74,8 @@ class LogSplit:
 class _Sampler:
     """Gathers what is kept of one request, trace by trace. Resources and scopes hold nothing that a span does not."""
 
-    def __init__(self, budget: WorkBudget | None) -> None:
-        self.result = LogSplit()
-        self.budget = budget or WorkBudget()
+    def __init__(self, budget: WorkBudget) -> None:
+        self.result, self.budget = LogSplit(), budget
         self._kept: dict[bytes, tuple[ChunkOrigin, list[bytes]]] = {}
 
     def wants(self, trace_id: bytes, span_id: bytes, origin: ChunkOrigin) -> bool:
@@ -111,19 +110,19 @@ class _Sampler:
 
 def split_logs(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> LogSplit:
     """Split a protobuf request; raises as ``request.split`` does."""
+    budget = budget or WorkBudget()
     try:
         bounds.check(body, "envelope")
         try:
             return _split(body, admit, budget)
         except IndexError:
-            if budget is not None:
-                budget.spend_parsing(body)
+            budget.spend_parsing(body)
             return _split(usual(body), admit, budget)
     except DecodeError as error:
         raise Undecodable(f"the body is not an ExportLogsServiceRequest ({error})") from None
 
 
-def _split(body: bytes, admit: Admit, budget: WorkBudget | None) -> LogSplit:
+def _split(body: bytes, admit: Admit, budget: WorkBudget) -> LogSplit:
     sampler = _Sampler(budget)
     for _, _, resource, _, scope, start, end in scopes(body, budget):
         origin = admit(resource)
@@ -169,7 +168,7 @@ def _evaluates(record: dict[str, Json]) -> bool:
 def split_logs_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> LogSplit:
     """Split a request in OTLP/JSON; raises likewise."""
     request = load(body, "resourceLogs")
-    sampler = _Sampler(budget)
+    sampler = _Sampler(budget or WorkBudget())
     sampler.budget.spend(len(body) // VALUE_BYTES)
     parts = Parts(sampler.budget)
     try:

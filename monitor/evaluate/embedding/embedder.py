@@ -104,12 +104,10 @@ class Embedder:
         cache: VectorCache,
         *,
         observer: EmbeddingMetrics | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model: Final = model
         self._cache = cache
         self._observer = observer
-        self._clock = clock
         self._requested: list[PendingTexts] = []
         self._working: asyncio.Task[None] | None = None
 
@@ -169,13 +167,13 @@ class Embedder:
         return {**known, **await self._anew(left)} if left else known
 
     async def _anew(self, texts: Sequence[str]) -> Vectors:
-        began, failed = self._clock(), True
+        began, failed = time.monotonic(), True
         try:
             given = await self._model.embed(texts)
             failed = False
         finally:
             if self._observer is not None:
-                self._observer.embedded(texts=len(texts), duration_s=self._clock() - began, failed=failed)
+                self._observer.embedded(texts=len(texts), duration_s=time.monotonic() - began, failed=failed)
         packed = await asyncio.to_thread(_packed, texts, given)
         await self._cache.put(packed)
         # What comes out of the cache later is what is answered with now, to the last digit.

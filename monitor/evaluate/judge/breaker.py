@@ -1,4 +1,4 @@
-"""Circuit breaker: results of calls in, permission for the next call out.
+"""Circuit breaker (Nygard, *Release It!*, 2007): results of calls in, permission for the next call out.
 
 Closed: calls pass. Open: none does. After a pause it is half open: one call passes as a probe and decides. The pause
 doubles with each failed probe. A probe contains nothing of any trace (``probe.py``); otherwise a trace that the
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Literal
 
 from sidejudge.integrations.backoff import grown_s
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.scoring.status.snapshots import CircuitName, JudgeModelSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +75,6 @@ FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 300.0
 
 
-class Circuit(StrEnum):
-    """The three states of a circuit breaker (Nygard, *Release It!*, 2007)."""
-
-    CLOSED = "closed"
-    OPEN = "open"
-    HALF_OPEN = "half_open"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerState:
-    """``reason`` is why it is not closed, and is empty when it is. ``since`` and ``next_probe`` as ``now`` was given.
-
-    ``next_probe`` is None when closed, and while a probe is under way.
-    """
-
-    circuit: Circuit
-    reason: str = ""
-    since: float
-    next_probe: float | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Permit:
     """Permission for one call. Its result counts only while the breaker has not changed state since.
@@ -108,11 +87,11 @@ class Permit:
 
 
 class Breaker:
-    """One breaker for one model of one provider. ``consecutive`` failures in a row open it."""
+    """One breaker for one ``model`` of one provider. ``consecutive`` failures in a row open it."""
 
-    def __init__(self, now: float = 0.0, *, consecutive: int = CONSECUTIVE) -> None:
-        self._consecutive = consecutive
-        self._circuit = Circuit.CLOSED
+    def __init__(self, now: float = 0.0, *, model: str = "", consecutive: int = CONSECUTIVE) -> None:
+        self._model, self._consecutive = model, consecutive
+        self._circuit: CircuitName = "closed"
         self._reason = ""
         self._since = now
         self._failures = 0
@@ -123,23 +102,20 @@ class Breaker:
         self.cause = ""
         """The error that opened it last, in the provider's words: for whoever sees the contents of traces alone."""
 
-    def state(self, now: float) -> BreakerState:
-        """The state now. Open becomes half open by the passing of time alone."""
+    def state(self, now: float) -> JudgeModelSnapshot:
+        """The state now. Open becomes half open by the passing of time alone. During a probe no next one is known."""
         self._turn(now)
-        waits = self._circuit is not Circuit.CLOSED and not self._probing
-        return BreakerState(
-            circuit=self._circuit,
-            reason=self._reason,
-            since=self._since,
-            next_probe=self._probe_at if waits else None,
+        next_s = self._probe_at if self._circuit != "closed" and not self._probing else None
+        return JudgeModelSnapshot(
+            model=self._model, circuit=self._circuit, reason=self._reason, since_s=self._since, next_probe_s=next_s
         )
 
     def permit(self, now: float) -> Permit | None:
         """A permit, or None. Its holder must call ``succeeded``, ``failed`` or ``abandoned``."""
         self._turn(now)
-        if self._circuit is Circuit.OPEN or (self._circuit is Circuit.HALF_OPEN and self._probing):
+        if self._circuit == "open" or (self._circuit == "half_open" and self._probing):
             return None
-        self._probing = self._circuit is Circuit.HALF_OPEN
+        self._probing = self._circuit == "half_open"
         return Permit(self._generation, self._probing)
 
     def succeeded(self, permit: Permit, now: float) -> None:
@@ -147,8 +123,8 @@ class Breaker:
         if permit.generation != self._generation:
             return
         self._failures = 0
-        if self._circuit is not Circuit.CLOSED:
-            self._become(Circuit.CLOSED, "", now)
+        if self._circuit != "closed":
+            self._become("closed", "", now)
 
     def failed(self, permit: Permit, error: ProviderError, now: float) -> None:
         """The call failed; by its kind this opens the breaker at once, counts, or shows that the provider works."""
@@ -159,15 +135,15 @@ class Breaker:
         if permit.generation != self._generation:
             return
         self._failures += 1
-        if self._circuit is Circuit.HALF_OPEN or reaction == "trips" or self._failures >= self._consecutive:
-            again = self._circuit is Circuit.HALF_OPEN
+        if self._circuit == "half_open" or reaction == "trips" or self._failures >= self._consecutive:
+            again = self._circuit == "half_open"
             since = self._since if again else now
             self._openings = self._openings + 1 if again else 1
             pause_s = grown_s(self._openings, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
             requested_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
             # An error may quote the request, and with it a trace: only its cause is shown to everybody.
             why = f"{error.cause}: {error.message}" if reaction == "trips" and error.message else error.cause
-            self._become(Circuit.OPEN, why, since)
+            self._become("open", why, since)
             self.cause = str(error)
             self._probe_at = now + max(pause_s, requested_s)
 
@@ -177,10 +153,10 @@ class Breaker:
             self._probing = False
 
     def _turn(self, now: float) -> None:
-        if self._circuit is Circuit.OPEN and now >= self._probe_at:
-            self._become(Circuit.HALF_OPEN, self._reason, self._since)
+        if self._circuit == "open" and now >= self._probe_at:
+            self._become("half_open", self._reason, self._since)
 
-    def _become(self, circuit: Circuit, reason: str, since: float) -> None:
+    def _become(self, circuit: CircuitName, reason: str, since: float) -> None:
         self._circuit, self._reason, self._since = circuit, reason, since
         self._generation += 1
         self._failures = 0

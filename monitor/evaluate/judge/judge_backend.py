@@ -34,11 +34,12 @@ from sidejudge.scoring.questions.kinds import CANNOT_TELL, AskDeclared, ReachedG
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT, OUTLINED
 
 from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
-from .breaker import CONSECUTIVE, Breaker, BreakerState
+from .breaker import CONSECUTIVE, Breaker
 from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
 from .call_record import record_of
 from .panel import JudgePanel, JudgeSettings
@@ -139,7 +140,7 @@ class JudgeBackend:
                 clock=self._clock,
                 jitter=self._jitter,
                 # More failures than one request can have: one request alone is no outage.
-                breaker=Breaker(self._clock(), consecutive=max(CONSECUTIVE, section.retries + 2)),
+                breaker=Breaker(self._clock(), model=model.name, consecutive=max(CONSECUTIVE, section.retries + 2)),
             )
         return self._members[model]
 
@@ -150,7 +151,7 @@ class JudgeBackend:
         """Whether a judge can be asked this question."""
         return can_judge(plain(question))
 
-    def states(self) -> dict[str, BreakerState]:
+    def states(self) -> dict[str, JudgeModelSnapshot]:
         """The circuit breaker of each model."""
         return {name: state for panel in self._panels for name, state in panel.states().items()}
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sidejudge.integrations.provider.attempt import Flag, JudgeAttempt, JudgeObserver
-from sidejudge.monitor.evaluate.judge.breaker import Circuit
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.question import Question
 
@@ -61,11 +60,11 @@ class JudgeLog(JudgeObserver):
 
     def attempted(self, attempt: JudgeAttempt) -> None:  # noqa: ARG002  # whichever it was
         for name, state in self._watched.states().items() if self._watched is not None else ():
-            if state.circuit is Circuit.OPEN and name not in self._out:
-                self._out[name] = state.since
+            if state.circuit == "open" and name not in self._out:
+                self._out[name] = state.since_s or self._clock_s()
                 log.warning(
                     "the judge is unreachable; traces that need it wait", extra={"judge": name, "cause": state.reason}
                 )
-            elif state.circuit is Circuit.CLOSED and name in self._out:
+            elif state.circuit == "closed" and name in self._out:
                 seconds = round(self._clock_s() - self._out.pop(name), 1)
                 log.info("the judge answers again", extra={"judge": name, "outage_s": seconds})

@@ -26,10 +26,10 @@ from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import JudgedValue, JudgeRequest
 from sidejudge.scoring.questions.question import NoAnswer, Question
 from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE
 
 from .answer_cache import CachedAnswer
-from .breaker import BreakerState, Circuit
 from .panel_member import JudgeBill, PanelMember, UnansweredError
 
 Rule = Literal["majority", "median"]
@@ -193,7 +193,7 @@ class JudgePanel:
         """All that changes an answer, beside the prompt; ``name`` is what people call it."""
         self._quorum: Final = len(names) // 2 + 1
 
-    def states(self) -> dict[str, BreakerState]:
+    def states(self) -> dict[str, JudgeModelSnapshot]:
         """The circuit breaker of each model."""
         return {member.model.name: member.state() for member in self._members}
 
@@ -205,13 +205,13 @@ class JudgePanel:
     @property
     def outage(self) -> str | None:
         """Why no answer is possible now: so many breakers are open that no majority is left. None when one is."""
-        shut = [state for state in self.states().values() if state.circuit is Circuit.OPEN]
+        shut = [state for state in self.states().values() if state.circuit == "open"]
         return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
 
     @property
     def cause(self) -> str:
         """What opened the breaker of a model that cannot be asked, in the provider's words; empty without one."""
-        shut = (each.breaker.cause for each in self._members if each.state().circuit is Circuit.OPEN)
+        shut = (each.breaker.cause for each in self._members if each.state().circuit == "open")
         return next(shut, "")
 
     async def ask(self, request: JudgeRequest, bill: JudgeBill) -> dict[Question, CachedAnswer | NoAnswer]:

@@ -23,8 +23,9 @@ from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.result.reason import Reason, own, part, quoted
+from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 
-from .breaker import REACTIONS, Breaker, BreakerState, Circuit, Permit, pause
+from .breaker import REACTIONS, Breaker, Permit, pause
 from .budget import HOUR_S, JudgeBudget
 from .call_record import Exchange
 from .probe import HEALTH_PROBE
@@ -131,7 +132,7 @@ class PanelMember:
                 kind=ProviderErrorKind.TIMEOUT,
             ) from None
 
-    def state(self) -> BreakerState:
+    def state(self) -> JudgeModelSnapshot:
         """Whether the model can be asked, and why not."""
         return self.breaker.state(self.clock())
 
@@ -207,7 +208,7 @@ class PanelMember:
                 reaction = REACTIONS[error.kind]
                 wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
                 if not reaction.retry or wait_s is None:
-                    outage = reaction.outage or self.state().circuit is Circuit.OPEN
+                    outage = reaction.outage or self.state().circuit == "open"
                     why = Reason("{error}", error=quoted(str(error)))
                     unavailable = Reason("{outage}: {why}", outage=own(OUTAGE), why=why)
                     raise UnansweredError(unavailable if outage else why, kind=error.kind) from None
@@ -315,7 +316,7 @@ class PanelMember:
         """A permit of the breaker. While another call probes, this one waits for its result."""
         while (permit := self.breaker.permit(self.clock())) is None:
             state = self.state()
-            if state.circuit is Circuit.OPEN:
+            if state.circuit == "open":
                 raise UnansweredError(Reason("{outage}: {why}", outage=own(OUTAGE), why=quoted(state.reason)))
             self._moved.clear()
             await self._moved.wait()

@@ -13,21 +13,21 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 _MINUTE_S: Final = 60.0
+_BURST_S: Final = 1.0
 
 
 class Pace:
     """So much a minute. Pure given ``now`` in seconds."""
 
-    def __init__(self, per_minute: float, burst_s: float = 1.0) -> None:
+    def __init__(self, per_minute: float) -> None:
         if per_minute <= 0:
             raise ValueError(f"a rate is above 0 a minute, got {per_minute!r}")
         self._takes_s = _MINUTE_S / per_minute
-        self._burst_s = burst_s
         self._free_at = float("-inf")
 
     def reserve(self, now: float, amount: float = 1.0) -> float:
         """Take ``amount`` from the future; the seconds to wait before using it, >= 0."""
-        starts = max(self._free_at, now - self._burst_s)
+        starts = max(self._free_at, now - _BURST_S)
         self._free_at = starts + amount * self._takes_s
         return max(0.0, starts - now)
 
