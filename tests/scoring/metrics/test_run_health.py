@@ -89,7 +89,7 @@ def test_what_a_model_writes_beside_its_last_call_of_a_tool_is_an_answer_only_wh
 
 
 def test_a_call_of_a_model_that_asks_for_a_tool_and_stands_alone_says_nothing_of_the_run_s_end():
-    alone = extract(Trace.of("1" * 32, [replace(WRITTEN_BESIDE, parent_id=None)], "batch"))
+    alone = extract(trace(replace(WRITTEN_BESIDE, parent_id=None)))
     assert values(judged(alone))["answered"] == "not_applicable"
 
 
