@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
 from sidejudge.integrations.store.archive import read_dead, read_details, replay_dead
 from sidejudge.integrations.store.errors import StoreError, StoreUnavailable
 from sidejudge.integrations.store.outbox import SETTLES_NS, ScoreRow
@@ -15,6 +16,8 @@ from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 TRACE = "0" * 31 + "1"
 SECOND_NS = 10**9
 HOUR_NS = 3600 * SECOND_NS
+MARKED_NS = 240 * HOUR_NS
+SPANS = Chunk(trace_id=bytes.fromhex(TRACE), payload=b"spans", headers=(), origin=ChunkOrigin("shop", "prod", 0))
 
 
 @pytest.fixture
@@ -154,6 +157,38 @@ async def test_what_was_given_up_is_listed_and_replayed_beside_a_running_monitor
     ]  # fmt: skip
     assert (replay_dead(store.path, ["a", "nobody"]), replay_dead(store.path, None)) == (1, 1)
     assert store.outbox.counts().waiting == 2
+
+
+@pytest.fixture
+async def untaken(store):
+    """A mark of ten days after the epoch, with a score that it holds back."""
+    await store.append([SPANS], MARKED_NS, untaken=True)
+    await store.finish(ended(("a", '"1"')))
+    return store.untaken
+
+
+async def test_a_trace_that_upstream_has_not_taken_is_first_asked_for_after_a_minute(untaken):
+    assert untaken.to_ask_for(MARKED_NS + 60 * SECOND_NS - 1, 10) == []
+    assert untaken.to_ask_for(MARKED_NS + 60 * SECOND_NS, 10) == [(bytes.fromhex(TRACE), 0)]
+    assert untaken.to_ask_for(MARKED_NS * 9, 10) == [(bytes.fromhex(TRACE), 0)]
+
+
+@pytest.mark.parametrize(
+    ("kept_since_ns", "before_ns", "gone"),
+    [
+        (None, MARKED_NS, 0), (None, MARKED_NS + 1, 1),
+        # Its spans may be among the requests that are kept, from five minutes after the mark,
+        (MARKED_NS + 300 * SECOND_NS, MARKED_NS + 144 * HOUR_NS, 0),
+        (MARKED_NS + 300 * SECOND_NS + 1, MARKED_NS + 1, 1),
+        # and then it stays for six days more at most.
+        (MARKED_NS, MARKED_NS + 144 * HOUR_NS + 1, 1),
+    ],
+)  # fmt: skip
+async def test_a_mark_is_let_go_of_with_the_scores_that_it_holds_back(store, untaken, kept_since_ns, before_ns, gone):
+    untaken.kept_since_ns = lambda: kept_since_ns
+    assert await untaken.forget(before_ns) == gone
+    assert (bytes.fromhex(TRACE) in untaken) is (not gone)
+    assert store.outbox.counts().waiting == 1 - gone
 
 
 def test_a_store_that_is_none_says_so(tmp_path):
