@@ -25,8 +25,8 @@ class Commit:
         assembler: Assembler,
         outcomes: TraceOutcomes,
         sinks: Sinks,
-        listeners: Sequence[Callable[[TraceResult], None]] = (),
-        keeps_contents: Callable[[TraceResult], bool] = lambda _: False,
+        listeners: Sequence[Callable[[TraceResult], None]],
+        keeps_contents: Callable[[TraceResult], bool],
     ) -> None:
         self._store, self._sessions, self._assembler, self._outcomes = store, sessions, assembler, outcomes
         self._sinks, self._listeners, self._keeps_contents = sinks, listeners, keeps_contents
