@@ -26,13 +26,10 @@ FEWEST_FALSE_ALARMS: Final = 1e-9
 class ThresholdsSection(Section):
     """Pass rates at which the status changes."""
 
-    warning: Rate = Field(
-        default=_DEFAULT.policy.thresholds.warning, description="below this pass rate the status is `warning`"
-    )
-    critical: Rate = Field(
-        default=_DEFAULT.policy.thresholds.critical,
-        description="below this pass rate the status is `critical`; less than `warning`",
-    )
+    warning: Rate = _DEFAULT.policy.thresholds.warning
+    """below this pass rate the status is `warning`"""
+    critical: Rate = _DEFAULT.policy.thresholds.critical
+    """below this pass rate the status is `critical`; less than `warning`"""
 
     @model_validator(mode="after")
     def _in_order(self) -> ThresholdsSection:
@@ -44,26 +41,23 @@ class ThresholdsSection(Section):
 class OwnThresholdsSection(Section):
     """Thresholds of one rubric; what it leaves out comes from `alerts.thresholds`."""
 
-    warning: Rate | None = Field(default=None, description="below this pass rate the status is `warning`")
-    critical: Rate | None = Field(default=None, description="below this pass rate the status is `critical`")
+    warning: Rate | None = None
+    """below this pass rate the status is `warning`"""
+    critical: Rate | None = None
+    """below this pass rate the status is `critical`"""
 
 
 class HysteresisSection(Section):
     """How lasting evidence must be; mode `point` knows none of it."""
 
-    needed: int = Field(
-        default=_DEFAULT.hysteresis.needed,
-        ge=1,
-        description="looks that must agree before the status changes; at most `looks`",
-    )
-    looks: int = Field(default=_DEFAULT.hysteresis.looks, ge=1, le=1000, description="of so many last looks")
-    recovery_margin: Share = Field(
-        default=_DEFAULT.hysteresis.recovery_margin,
-        description="a status gets better only against thresholds that are higher by this",
-    )
-    hold: Duration = Field(
-        default=Duration(_DEFAULT.hysteresis.hold_ns), description="a status gets better only after this long"
-    )
+    needed: int = Field(default=_DEFAULT.hysteresis.needed, ge=1)
+    """looks that must agree before the status changes; at most `looks`"""
+    looks: int = Field(default=_DEFAULT.hysteresis.looks, ge=1, le=1000)
+    """of so many last looks"""
+    recovery_margin: Share = _DEFAULT.hysteresis.recovery_margin
+    """a status gets better only against thresholds that are higher by this"""
+    hold: Duration = Duration(_DEFAULT.hysteresis.hold_ns)
+    """a status gets better only after this long"""
 
     @model_validator(mode="after")
     def _can_agree(self) -> HysteresisSection:
@@ -75,45 +69,30 @@ class HysteresisSection(Section):
 class SequenceSection(Section):
     """Old settings of mode `sequence`, read for one version: together they are `false_alarms_per_month`."""
 
-    error: Rate = Field(default=0.05, lt=1.0, description="chance of a false alarm within `period`, in (0, 1)")
-    period: PositiveDuration = Field(default=Duration(MONTH_NS), description="the time that `error` is promised for")
+    error: Rate = Field(default=0.05, lt=1.0)
+    """chance of a false alarm within `period`, in (0, 1)"""
+    period: PositiveDuration = Duration(MONTH_NS)
+    """the time that `error` is promised for"""
 
 
 class ChangeSection(Section):
     """The early warnings of a falling pass rate, and of behaviour that drifts from its scenario (CUSUM)."""
 
-    good: Rate | None = Field(
-        default=None,
-        lt=1.0,
-        description="pass rate of a good service; default: a third of the way from the warning threshold to 1 (0.9)",
-    )
-    bad: Rate | None = Field(
-        default=None,
-        lt=1.0,
-        description="pass rate that is to be noticed, less than `good`; default: midway between the thresholds (0.775)",
-    )
-    false_alarm_every: PositiveDuration = Field(
-        default=Duration(_DEFAULT.change.false_alarm_every_ns),
-        description="mean time between false early warnings of a good service, at least; mode `adaptive` has "
-        "`false_alarms_per_month` instead",
-    )
-    severity: Literal["critical", "warning", "info"] = Field(
-        default="warning", description="severity of the early warning"
-    )
+    good: Rate | None = Field(default=None, lt=1.0)
+    """pass rate of a good service; default: a third of the way from the warning threshold to 1 (0.9)"""
+    bad: Rate | None = Field(default=None, lt=1.0)
+    """pass rate that is to be noticed, less than `good`; default: midway between the thresholds (0.775)"""
+    false_alarm_every: PositiveDuration = Duration(_DEFAULT.change.false_alarm_every_ns)
+    """mean time between false early warnings of a good service, at least; mode `adaptive` has `false_alarms_per_month`
+    instead"""
+    severity: Literal["critical", "warning", "info"] = "warning"
+    """severity of the early warning"""
 
-    drift_good: float = Field(
-        default=_DEFAULT.change.drift_good,
-        gt=0.0,
-        lt=1.0,
-        description="share of runs that keep to their scenario when nothing has changed; mode `adaptive` measures from "
-        "what is usual at a service, at most from this",
-    )
-    drift_bad: float = Field(
-        default=_DEFAULT.change.drift_bad,
-        gt=0.0,
-        lt=1.0,
-        description="the share that is to be noticed, less than `drift_good`",
-    )
+    drift_good: float = Field(default=_DEFAULT.change.drift_good, gt=0.0, lt=1.0)
+    """share of runs that keep to their scenario when nothing has changed; mode `adaptive` measures from what is usual
+    at a service, at most from this"""
+    drift_bad: float = Field(default=_DEFAULT.change.drift_bad, gt=0.0, lt=1.0)
+    """the share that is to be noticed, less than `drift_good`"""
 
     @model_validator(mode="after")
     def _in_order(self) -> ChangeSection:
@@ -127,130 +106,89 @@ class ChangeSection(Section):
 class SilenceSection(Section):
     """A service of which no verdict comes for longer than is plausible at that hour: its status is `no_data`."""
 
-    severity: Literal["critical", "warning", "info"] = Field(
-        default="info", description="severity of the alert that verdicts no longer come (`traffic_stopped`)"
-    )
+    severity: Literal["critical", "warning", "info"] = "info"
+    """severity of the alert that verdicts no longer come (`traffic_stopped`)"""
 
 
 class LimitsSection(Section):
     """Where the alerts beside the pass rate begin."""
 
-    blocker_rate: Share = Field(
-        default=_DEFAULT.limits.blocker_ratio, description="share of verdicts that one metric's blocker may hit"
-    )
-    violation_rate: Share = Field(
-        default=_DEFAULT.limits.violation_ratio, description="share of traces that may depart from their scenario"
-    )
-    judge_failure_rate: Share = Field(
-        default=_DEFAULT.limits.judge_failed_ratio,
-        description="share of verdicts that may be incomplete because of the judge",
-    )
-    agreement: Share = Field(
-        default=_DEFAULT.limits.agreement, description="least agreement of the judge with people, Cohen's kappa"
-    )
-    lag: PositiveDuration = Field(
-        default=Duration(int(_DEFAULT.limits.lag_s * 10**9)),
-        description="95th percentile of the time from a trace's end to its verdict",
-    )
-    spool: SizeField = Field(default=_DEFAULT.limits.spool_bytes, description="size of the working store on disk")
-    budget: Share = Field(
-        default=_DEFAULT.limits.budget_ratio,
-        description="share of the judge's budget of an hour or a day that may be spent",
-    )
-    lasting: Duration = Field(
-        default=Duration(_DEFAULT.limits.for_ns),
-        description="how long one of these must be passed before its alert fires; half of it: a judge out of reach, "
-        "the store's size",
-    )
-    keep: Duration = Field(
-        default=Duration(_DEFAULT.limits.keep_ns),
-        description="how long the alert outlasts that, so that it does not flap",
-    )
+    blocker_rate: Share = _DEFAULT.limits.blocker_ratio
+    """share of verdicts that one metric's blocker may hit"""
+    violation_rate: Share = _DEFAULT.limits.violation_ratio
+    """share of traces that may depart from their scenario"""
+    judge_failure_rate: Share = _DEFAULT.limits.judge_failed_ratio
+    """share of verdicts that may be incomplete because of the judge"""
+    agreement: Share = _DEFAULT.limits.agreement
+    """least agreement of the judge with people, Cohen's kappa"""
+    lag: PositiveDuration = Duration(int(_DEFAULT.limits.lag_s * 10**9))
+    """95th percentile of the time from a trace's end to its verdict"""
+    spool: SizeField = _DEFAULT.limits.spool_bytes
+    """size of the working store on disk"""
+    budget: Share = _DEFAULT.limits.budget_ratio
+    """share of the judge's budget of an hour or a day that may be spent"""
+    lasting: Duration = Duration(_DEFAULT.limits.for_ns)
+    """how long one of these must be passed before its alert fires; half of it: a judge out of reach, the store's
+    size"""
+    keep: Duration = Duration(_DEFAULT.limits.keep_ns)
+    """how long the alert outlasts that, so that it does not flap"""
 
 
 class AlertsSection(Section):
     """When the status is healthy, warning, critical, or not known, and what raises an alert."""
 
     thresholds: ThresholdsSection = ThresholdsSection()
-    rubrics: Mapping[RubricName, OwnThresholdsSection] = Field(
-        default_factory=dict, description="thresholds of single rubrics, by rubric id"
-    )
-    window: PositiveDuration = Field(
-        default=Duration(_DEFAULT.window_ns), description="verdicts of this last while make the status"
-    )
-    min_samples: int = Field(
-        default=int(_DEFAULT.policy.min_samples),
-        ge=1,
-        description="fewer verdicts in the window than this: `insufficient_data`",
-    )
-    min_failures: int = Field(
-        default=_DEFAULT.policy.min_failures,
-        ge=1,
-        description="fewer failures in the window than this raise nothing (mode `bound`)",
-    )
-    longest_window: PositiveDuration = Field(
-        default=Duration(_DEFAULT.longest_ns),
-        description="mode `adaptive`: as far back a window reaches until it holds `min_samples`",
-    )
+    rubrics: Mapping[RubricName, OwnThresholdsSection] = Field(default_factory=dict)
+    """thresholds of single rubrics, by rubric id"""
+    window: PositiveDuration = Duration(_DEFAULT.window_ns)
+    """verdicts of this last while make the status"""
+    min_samples: int = Field(default=int(_DEFAULT.policy.min_samples), ge=1)
+    """fewer verdicts in the window than this: `insufficient_data`"""
+    min_failures: int = Field(default=_DEFAULT.policy.min_failures, ge=1)
+    """fewer failures in the window than this raise nothing (mode `bound`)"""
+    longest_window: PositiveDuration = Duration(_DEFAULT.longest_ns)
+    """mode `adaptive`: as far back a window reaches until it holds `min_samples`"""
     false_alarms_per_month: float = Field(
-        default=_DEFAULT.false_alarms, gt=0, le=_MOST_FALSE_ALARMS, allow_inf_nan=False,
-        description="mode `adaptive`: false alarms a month that all good services and rubrics together may raise",
-    )  # fmt: skip
-    cluster: str = Field(
-        default="session",
-        pattern=r"^(session|user|none|metadata\..+)$",
-        description="what verdicts belong to that pass and fail together, and so say less: `session`, `user`, "
-        "`metadata.KEY`, `none`",
+        default=_DEFAULT.false_alarms, gt=0, le=_MOST_FALSE_ALARMS, allow_inf_nan=False
     )
-    slices: Annotated[tuple[Slice, ...], GIVEN_AS_LIST] = Field(
-        default=_DEFAULT.slices,
-        max_length=8,
-        description="by what traffic is divided, to find a part of it that is worse than the others (`version_worse`, "
-        "`slice_worse`) and what an alert on a pass ratio is explained by: `version`, `prompt`, `model`, `name` (of "
-        "the trace), `metadata.KEY` such as `metadata.tenant`",
-    )
-    slice_false_alarms_per_month: float = Field(
-        default=_DEFAULT.slice_false_alarms, gt=0, le=1000, allow_inf_nan=False,
-        description="false alarms a month that all parts of the traffic of all services together may raise, beside "
-        "`false_alarms_per_month`",
-    )  # fmt: skip
-    mode: Literal["adaptive", "bound", "point", "sequence"] = Field(
-        default="adaptive",
-        description="`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at "
-        "any traffic; `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
-        "`sequence`: an old name of `adaptive`, read for one version",
-    )
-    corrected: Literal["none", "rogan_gladen", "ppi"] = Field(
-        default="none",
-        description="whose pass rate the thresholds are about: `none`: the judge's; `rogan_gladen`, `ppi`: that which "
-        "people would find, by the labels that they gave in Langfuse, with what these leave open in the service's "
-        "favour. With fewer than 30 labels of a rubric: the judge's",
-    )
-    look: PositiveDuration = Field(
-        default=Duration(_DEFAULT.look_ns), description="time between two looks at all of it"
-    )
+    """mode `adaptive`: false alarms a month that all good services and rubrics together may raise"""
+    cluster: str = Field(default="session", pattern=r"^(session|user|none|metadata\..+)$")
+    """what verdicts belong to that pass and fail together, and so say less: `session`, `user`, `metadata.KEY`,
+    `none`"""
+    slices: Annotated[tuple[Slice, ...], GIVEN_AS_LIST] = Field(default=_DEFAULT.slices, max_length=8)
+    """by what traffic is divided, to find a part of it that is worse than the others (`version_worse`, `slice_worse`)
+    and what an alert on a pass ratio is explained by: `version`, `prompt`, `model`, `name` (of the trace),
+    `metadata.KEY` such as `metadata.tenant`"""
+    slice_false_alarms_per_month: float = Field(default=_DEFAULT.slice_false_alarms, gt=0, le=1000, allow_inf_nan=False)
+    """false alarms a month that all parts of the traffic of all services together may raise, beside
+    `false_alarms_per_month`"""
+    mode: Literal["adaptive", "bound", "point", "sequence"] = "adaptive"
+    """`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at any traffic;
+    `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; `sequence`: an old name of
+    `adaptive`, read for one version"""
+    corrected: Literal["none", "rogan_gladen", "ppi"] = "none"
+    """whose pass rate the thresholds are about: `none`: the judge's; `rogan_gladen`, `ppi`: that which people would
+    find, by the labels that they gave in Langfuse, with what these leave open in the service's favour. With fewer than
+    30 labels of a rubric: the judge's"""
+    look: PositiveDuration = Duration(_DEFAULT.look_ns)
+    """time between two looks at all of it"""
     hysteresis: HysteresisSection = HysteresisSection()
     sequence: SequenceSection = SequenceSection()
     change: ChangeSection = ChangeSection()
     silence: SilenceSection = SilenceSection()
     limits: LimitsSection = LimitsSection()
-    metrics: Annotated[tuple[MetricLimitSection, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="what continuous metrics may be: latency, cost, tokens, graded scores"
-    )
-    notify: Annotated[tuple[NotifySection, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="receivers of alerts; without any, only the page, the API and the metrics show them"
-    )
-    remind: PositiveDuration = Field(
-        default=parse_duration("4h"), description="an alert that still fires is sent again after this long"
-    )
+    metrics: Annotated[tuple[MetricLimitSection, ...], GIVEN_AS_LIST] = ()
+    """what continuous metrics may be: latency, cost, tokens, graded scores"""
+    notify: Annotated[tuple[NotifySection, ...], GIVEN_AS_LIST] = ()
+    """receivers of alerts; without any, only the page, the API and the metrics show them"""
+    remind: PositiveDuration = parse_duration("4h")
+    """an alert that still fires is sent again after this long"""
     links: LinksSection = LinksSection()
-    instance: str | None = Field(
-        default=None,
-        min_length=1,
-        description="name of this monitor in notices, where several watch the same services (a Pod's: `${POD_NAME}`); "
-        "each then has alerts of its own, so that none ends what another holds",
-    )
-    report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")
+    instance: str | None = Field(default=None, min_length=1)
+    """name of this monitor in notices, where several watch the same services (a Pod's: `${POD_NAME}`); each then has
+    alerts of its own, so that none ends what another holds"""
+    report: ReportSection | None = None
+    """no daily report unless this section is there"""
 
     @property
     def false_alarms(self) -> float:

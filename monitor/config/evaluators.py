@@ -37,39 +37,32 @@ class LexicalSection(Section):
 class CosineThresholdsSection(Section):
     """Where the model's cosines mean *the same*, as `sidejudge calibrate --embedding` fits them."""
 
-    entity: float = Field(default=SAME_ENTITY, gt=-1.0, le=1.0, description="cosine from which two names are the same")
-    statement: float = Field(
-        default=SAME_STATEMENT, gt=-1.0, le=1.0, description="cosine from which two facts or highlights are the same"
-    )
+    entity: float = Field(default=SAME_ENTITY, gt=-1.0, le=1.0)
+    """cosine from which two names are the same"""
+    statement: float = Field(default=SAME_STATEMENT, gt=-1.0, le=1.0)
+    """cosine from which two facts or highlights are the same"""
 
 
 class EmbeddingSection(Section):
     """Answers by the likeness of meanings, in this process (extra `embeddings`) or at an endpoint (extra `judge`)."""
 
-    model: str = Field(
-        default="sentence-transformers/LaBSE",
-        min_length=1,
-        description="name or path of a sentence-transformers model; `muse`: a multilingual sentence encoder without "
-        "PyTorch (extra `muse`); with `remote` provider and model",
-    )
-    device: str | None = Field(
-        default=None, min_length=1, description="`cpu`, `cuda`, `mps` …; without it: what the machine has"
-    )
-    batch_size: int = Field(default=32, ge=1, description="texts that are embedded together")
-    cache_entries: int = Field(
-        default=20_000, ge=0, description="vectors that are kept in the store (3 kB each for LaBSE); 0 keeps none"
-    )
-    thresholds: CosineThresholdsSection | None = Field(
-        default=None,
-        description="the model's own thresholds; without them 0.80, which is the seeds' (part of versions)",
-    )
-    remote: bool = Field(default=False, description="ask an endpoint instead of loading the model into this process")
-    api_base: str | None = Field(
-        default=None, min_length=1, description="address of the endpoint, if not the provider's own"
-    )
-    api_key: SecretStr | None = Field(
-        default=None, description="key of the endpoint, as `${NAME}`; without it the provider's own variable is read"
-    )
+    model: str = Field(default="sentence-transformers/LaBSE", min_length=1)
+    """name or path of a sentence-transformers model; `muse`: a multilingual sentence encoder without PyTorch (extra
+    `muse`); with `remote` provider and model"""
+    device: str | None = Field(default=None, min_length=1)
+    """`cpu`, `cuda`, `mps` …; without it: what the machine has"""
+    batch_size: int = Field(default=32, ge=1)
+    """texts that are embedded together"""
+    cache_entries: int = Field(default=20_000, ge=0)
+    """vectors that are kept in the store (3 kB each for LaBSE); 0 keeps none"""
+    thresholds: CosineThresholdsSection | None = None
+    """the model's own thresholds; without them 0.80, which is the seeds' (part of versions)"""
+    remote: bool = False
+    """ask an endpoint instead of loading the model into this process"""
+    api_base: str | None = Field(default=None, min_length=1)
+    """address of the endpoint, if not the provider's own"""
+    api_key: SecretStr | None = None
+    """key of the endpoint, as `${NAME}`; without it the provider's own variable is read"""
 
     @property
     def cosines(self) -> CosineThresholds:
@@ -98,57 +91,56 @@ class EmbeddingSection(Section):
 class PriceSection(Section):
     """The judge's price, where the provider's list price is not what is paid, or not known."""
 
-    input_usd_per_million: Dollars = Field(description="US dollars for a million tokens of prompts")
-    output_usd_per_million: Dollars = Field(description="US dollars for a million tokens of answers")
+    input_usd_per_million: Dollars
+    """US dollars for a million tokens of prompts"""
+    output_usd_per_million: Dollars
+    """US dollars for a million tokens of answers"""
 
 
 class JudgeModelSection(Section):
     """A language model that judges, or a panel of them, and how it is asked."""
 
-    model: ModelName = Field(description="the judge, as provider/model; a dated version, for a floating name drifts")
-    api_base: str | None = Field(
-        default=None, min_length=1, description="address of the endpoint, if not the provider's own"
-    )
-    api_key: SecretStr | None = Field(
-        default=None, description="key of the provider, as `${NAME}`; without it the provider's own variable is read"
-    )
-    panel: Annotated[tuple[ModelName, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="further judges that are asked the same questions; each costs as much again"
-    )
-    panel_rule: Literal["majority", "median"] = Field(
-        default="majority",
-        description="`majority`: the answer of more than half; `median`: the answer in the middle, a yes or no "
-        "by majority; a panel that is split has no answer",
-    )
-    timeout: PositiveDuration = Field(default=parse_duration("60s"), description="of one attempt")
-    retries: int = Field(default=3, ge=0, le=20, description="further attempts when the provider fails in passing")
-    concurrency: int = Field(default=8, ge=1, le=1000, description="traces that are judged at a time")
-    requests_per_minute: int | None = Field(default=None, ge=1, description="limit of the provider")
-    tokens_per_minute: int | None = Field(default=None, ge=1, description="limit of the provider, prompts and answers")
-    temperature: float = Field(default=0.0, ge=0.0, le=2.0, description="sampling temperature of the model")
-    top_p: float = Field(default=1.0, gt=0.0, le=1.0, description="nucleus of the model's sampling")
-    max_tokens: int = Field(default=1024, ge=64, description="longest answer to one question, tokens")
-    seed: int | None = Field(default=42, description="seed of the model's sampling, where the provider takes one")
-    structured: Literal["auto", "always", "never"] = Field(
-        default="auto",
-        description="whether the schema of the answer is sent too, which the provider holds the model to: "
-        "`auto`: where the model is known to take one; `always`: a local server that is not known. One that refuses "
-        "it is asked without; answers are read as strictly either way",
-    )
-    context_tokens: int | None = Field(
-        default=None,
-        ge=1024,
-        description="tokens that fit into one call; without it: what is known of the model, else 32000",
-    )
-    outline: bool = Field(
-        default=False,
-        description="judge a run that does not fit into one call by its outline, with the steps that matter most in "
-        "full, in questions on a conversation, a transcript or tool calls; the reason says so, with the share that was "
-        "shown. Without it such questions have no answer. The rubric `trajectory` needs it not",
-    )
-    price: PriceSection | None = Field(
-        default=None, description="what it costs; without it: the list price, where it is known"
-    )
+    model: ModelName
+    """the judge, as provider/model; a dated version, for a floating name drifts"""
+    api_base: str | None = Field(default=None, min_length=1)
+    """address of the endpoint, if not the provider's own"""
+    api_key: SecretStr | None = None
+    """key of the provider, as `${NAME}`; without it the provider's own variable is read"""
+    panel: Annotated[tuple[ModelName, ...], GIVEN_AS_LIST] = ()
+    """further judges that are asked the same questions; each costs as much again"""
+    panel_rule: Literal["majority", "median"] = "majority"
+    """`majority`: the answer of more than half; `median`: the answer in the middle, a yes or no by majority; a panel
+    that is split has no answer"""
+    timeout: PositiveDuration = parse_duration("60s")
+    """of one attempt"""
+    retries: int = Field(default=3, ge=0, le=20)
+    """further attempts when the provider fails in passing"""
+    concurrency: int = Field(default=8, ge=1, le=1000)
+    """traces that are judged at a time"""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """limit of the provider"""
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    """limit of the provider, prompts and answers"""
+    temperature: float = Field(default=0.0, ge=0.0, le=2.0)
+    """sampling temperature of the model"""
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
+    """nucleus of the model's sampling"""
+    max_tokens: int = Field(default=1024, ge=64)
+    """longest answer to one question, tokens"""
+    seed: int | None = 42
+    """seed of the model's sampling, where the provider takes one"""
+    structured: Literal["auto", "always", "never"] = "auto"
+    """whether the schema of the answer is sent too, which the provider holds the model to: `auto`: where the model is
+    known to take one; `always`: a local server that is not known. One that refuses it is asked without; answers are
+    read as strictly either way"""
+    context_tokens: int | None = Field(default=None, ge=1024)
+    """tokens that fit into one call; without it: what is known of the model, else 32000"""
+    outline: bool = False
+    """judge a run that does not fit into one call by its outline, with the steps that matter most in full, in questions
+    on a conversation, a transcript or tool calls; the reason says so, with the share that was shown. Without it such
+    questions have no answer. The rubric `trajectory` needs it not"""
+    price: PriceSection | None = None
+    """what it costs; without it: the list price, where it is known"""
 
 
 class NamedJudgeSection(JudgeModelSection):
@@ -172,32 +164,26 @@ class NamedJudgeSection(JudgeModelSection):
 class JudgeSection(JudgeModelSection):
     """Answers by a language model (extra `judge`). The traces' contents that a question shows are sent to it."""
 
-    budget_usd_per_hour: Budget | None = Field(
-        default=None, description="US dollars an hour; near it a smaller share of the traces is judged"
-    )
-    budget_usd_per_day: Budget | None = Field(default=None, description="the same for a day")
-    cache_entries: int = Field(default=100_000, ge=0, description="answers that are kept in the store; 0 keeps none")
-    redact: PersonalData = Field(
-        default=(),
-        description="kinds of personal data that are replaced by their name (`[email]`) in everything that is sent to "
-        "a judge; nothing turns it back, and answers that were given without it are flagged `redacted`",
-    )
-    redact_patterns: Patterns = Field(
-        default=(), description="patterns in RE2's syntax; what they match is replaced likewise by `[redacted]`"
-    )
-    keep_calls_bytes: SizeField | None = Field(
-        default=None,
-        description="how many bytes of calls (prompt, raw answer, parse) stay in the store, compressed, for "
-        "`sidejudge explain --judge`; the oldest go first. Without it none: they hold contents of traces",
-    )
-    keep_calls: PositiveDuration = Field(default=parse_duration("24h"), description="how long these calls stay")
-    max_wait: PositiveDuration = Field(
-        default=parse_duration("1h"),
-        description="how long a trace waits for a judge that is out of reach; then its verdict is incomplete",
-    )
-    max_waiting: int = Field(
-        default=10_000, ge=1, description="traces that wait for the judge; beyond it the oldest waits no longer"
-    )
+    budget_usd_per_hour: Budget | None = None
+    """US dollars an hour; near it a smaller share of the traces is judged"""
+    budget_usd_per_day: Budget | None = None
+    """the same for a day"""
+    cache_entries: int = Field(default=100_000, ge=0)
+    """answers that are kept in the store; 0 keeps none"""
+    redact: PersonalData = ()
+    """kinds of personal data that are replaced by their name (`[email]`) in everything that is sent to a judge; nothing
+    turns it back, and answers that were given without it are flagged `redacted`"""
+    redact_patterns: Patterns = ()
+    """patterns in RE2's syntax; what they match is replaced likewise by `[redacted]`"""
+    keep_calls_bytes: SizeField | None = None
+    """how many bytes of calls (prompt, raw answer, parse) stay in the store, compressed, for `sidejudge explain
+    --judge`; the oldest go first. Without it none: they hold contents of traces"""
+    keep_calls: PositiveDuration = parse_duration("24h")
+    """how long these calls stay"""
+    max_wait: PositiveDuration = parse_duration("1h")
+    """how long a trace waits for a judge that is out of reach; then its verdict is incomplete"""
+    max_waiting: int = Field(default=10_000, ge=1)
+    """traces that wait for the judge; beyond it the oldest waits no longer"""
 
 
 class CascadeSection(Section):
@@ -208,33 +194,23 @@ class CascadeSection(Section):
     verdicts that are drawn.
     """
 
-    rate: Share = Field(
-        default=0.05, description="share of the verdicts without doubt that the strongest judge sees, drawn by trace id"
-    )
-    margin: Share = Field(
-        default=0.03,
-        description="share of the scale within which a composite is near its pass mark, or a value near its blocker",
-    )
-    permuted: bool = Field(
-        default=True, description="ask a judge twice, the second time in another order, and doubt it where that matters"
-    )
-    logprobs: bool = Field(
-        default=False,
-        description="ask for the probabilities of the answers' tokens, and doubt a yes, a no or a category below "
-        "`sure_from`; where the endpoint gives them it is not asked twice. One that refuses is asked without",
-    )
-    sure_from: Share = Field(
-        default=0.9, description="with `logprobs`: probability of an answer from which on it is in no doubt"
-    )
-    agreement: float | None = Field(
-        default=None,
-        gt=0.5,
-        lt=1.0,
-        description="share of the verdicts that are to be the strongest judge's: `margin` and `sure_from` are learned "
-        "from the verdicts that it saw, so that this is reached as cheaply as it can be; needs a `rate`, and 30 drawn "
-        "verdicts of a rubric",
-    )
-    seed: int = Field(default=0, description="another seed draws other traces")
+    rate: Share = 0.05
+    """share of the verdicts without doubt that the strongest judge sees, drawn by trace id"""
+    margin: Share = 0.03
+    """share of the scale within which a composite is near its pass mark, or a value near its blocker"""
+    permuted: bool = True
+    """ask a judge twice, the second time in another order, and doubt it where that matters"""
+    logprobs: bool = False
+    """ask for the probabilities of the answers' tokens, and doubt a yes, a no or a category below `sure_from`; where
+    the endpoint gives them it is not asked twice. One that refuses is asked without"""
+    sure_from: Share = 0.9
+    """with `logprobs`: probability of an answer from which on it is in no doubt"""
+    agreement: float | None = Field(default=None, gt=0.5, lt=1.0)
+    """share of the verdicts that are to be the strongest judge's: `margin` and `sure_from` are learned from the
+    verdicts that it saw, so that this is reached as cheaply as it can be; needs a `rate`, and 30 drawn verdicts of a
+    rubric"""
+    seed: int = 0
+    """another seed draws other traces"""
 
     @model_validator(mode="after")
     def _can_learn(self) -> CascadeSection:
@@ -251,38 +227,32 @@ class CascadeSection(Section):
 class DriftSection(Section):
     """A watch over the judge: a fixed sample of past prompts is sent again every day. It keeps these prompts."""
 
-    prompts: int = Field(default=30, ge=10, le=200, description="prompts in the sample; each is sent once a day")
-    keep: PositiveDuration = Field(
-        default=parse_duration("90d"), description="how long a prompt, with the contents that it shows, is kept"
-    )
-    error: float = Field(
-        default=0.05, gt=0.0, lt=1.0, description="chance of a false alarm in 30 days, over all metrics together"
-    )
+    prompts: int = Field(default=30, ge=10, le=200)
+    """prompts in the sample; each is sent once a day"""
+    keep: PositiveDuration = parse_duration("90d")
+    """how long a prompt, with the contents that it shows, is kept"""
+    error: float = Field(default=0.05, gt=0.0, lt=1.0)
+    """chance of a false alarm in 30 days, over all metrics together"""
 
 
 class EvaluatorsSection(Section):
     """The evaluators that answer the questions of metrics, and their order. The first that answers wins."""
 
-    order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST, NAMED_ONCE] = Field(
-        default=("lexical", "embedding", "judge"),
-        description="order of the evaluators; one that is not configured is passed over",
-    )
+    order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST, NAMED_ONCE] = ("lexical", "embedding", "judge")
+    """order of the evaluators; one that is not configured is passed over"""
     lexical: LexicalSection = LexicalSection()
-    embedding: EmbeddingSection | None = Field(default=None, description="no embeddings unless this section is there")
-    judge: JudgeSection | None = Field(default=None, description="no judge unless this section is there")
-    judges: Mapping[JudgeName, NamedJudgeSection] = Field(
-        default_factory=dict,
-        description="further judges by name, for rubrics and metrics that name them (`rubrics.<name>.judge`)",
-    )
+    embedding: EmbeddingSection | None = None
+    """no embeddings unless this section is there"""
+    judge: JudgeSection | None = None
+    """no judge unless this section is there"""
+    judges: Mapping[JudgeName, NamedJudgeSection] = Field(default_factory=dict)
+    """further judges by name, for rubrics and metrics that name them (`rubrics.<name>.judge`)"""
     cascade: CascadeSection = CascadeSection()
-    drift: DriftSection | None = Field(
-        default=None, description="no watch over the judge's drift unless this section is there; it needs `judge`"
-    )
-    max_case_cpu: PositiveDuration = Field(
-        default=parse_duration("30s"),
-        description="CPU time that the metrics of one case may take, all rubrics together; once it is spent its other "
-        "metrics have failed",
-    )
+    drift: DriftSection | None = None
+    """no watch over the judge's drift unless this section is there; it needs `judge`"""
+    max_case_cpu: PositiveDuration = parse_duration("30s")
+    """CPU time that the metrics of one case may take, all rubrics together; once it is spent its other metrics have
+    failed"""
 
     @model_validator(mode="after")
     def _asks_whom_it_configures(self) -> EvaluatorsSection:

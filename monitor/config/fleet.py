@@ -41,7 +41,8 @@ class ArchiveSection(Section):
     Quotations are kept where `api.contents` is `always`; what `evaluators.judge.redact` names is replaced in them.
     """
 
-    keep: PositiveDuration = Field(default=parse_duration("30d"), description="how long results are kept there")
+    keep: PositiveDuration = parse_duration("30d")
+    """how long results are kept there"""
 
 
 class FleetSection(Section):
@@ -50,44 +51,26 @@ class FleetSection(Section):
     Spans and working state stay in each monitor's store. While the database is away each monitor goes on alone.
     """
 
-    database: Annotated[SecretStr, AfterValidator(_is_database)] = Field(
-        description="address of the PostgreSQL (13 or newer), `postgresql://…`, as `${NAME}`; PgBouncer may stand "
-        "before it"
-    )
-    schema_name: str = Field(
-        default="sidejudge", pattern=r"^[a-z_][a-z0-9_]{0,62}$", description="schema that the tables are in"
-    )
-    identity: str | None = Field(
-        default=None,
-        pattern=_NAME,
-        description="name of the whole fleet, the same on each of its monitors, such as `production`: while one of "
-        "them is there, a monitor with another identity, or with none, is refused and goes on alone (default: of a "
-        "fleet that has none, to which whoever has the address belongs)",
-    )
-    name: str | None = Field(
-        default=None,
-        pattern=_NAME,
-        description="name of this monitor in the fleet, its own (default: the host's, and four characters that the "
-        "store keeps)",
-    )
-    every: PositiveDuration = Field(
-        default=parse_duration("15s"),
-        description="time between two rounds, in which a monitor connects, reads and writes what is shared, and leaves",
-    )
-    timeout: PositiveDuration = Field(default=parse_duration("5s"), description="of one transaction, with connecting")
-    lease: PositiveDuration = Field(
-        default=parse_duration("1m"),
-        description="how long what only one may do stays with a monitor that is gone: at least twice `every` "
-        "and `timeout` together",
-    )
-    archive: ArchiveSection | None = Field(
-        default=ArchiveSection(), description="results of all monitors, kept in the database; `null`: they are not"
-    )
-    migrate: bool = Field(
-        default=True,
-        description="whether a start brings the schema forward; false where `sidejudge fleet migrate` does, under a "
-        "role that may",
-    )
+    database: Annotated[SecretStr, AfterValidator(_is_database)]
+    """address of the PostgreSQL (13 or newer), `postgresql://…`, as `${NAME}`; PgBouncer may stand before it"""
+    schema_name: str = Field(default="sidejudge", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
+    """schema that the tables are in"""
+    identity: str | None = Field(default=None, pattern=_NAME)
+    """name of the whole fleet, the same on each of its monitors, such as `production`: while one of them is there, a
+    monitor with another identity, or with none, is refused and goes on alone (default: of a fleet that has none, to
+    which whoever has the address belongs)"""
+    name: str | None = Field(default=None, pattern=_NAME)
+    """name of this monitor in the fleet, its own (default: the host's, and four characters that the store keeps)"""
+    every: PositiveDuration = parse_duration("15s")
+    """time between two rounds, in which a monitor connects, reads and writes what is shared, and leaves"""
+    timeout: PositiveDuration = parse_duration("5s")
+    """of one transaction, with connecting"""
+    lease: PositiveDuration = parse_duration("1m")
+    """how long what only one may do stays with a monitor that is gone: at least twice `every` and `timeout` together"""
+    archive: ArchiveSection | None = ArchiveSection()
+    """results of all monitors, kept in the database; `null`: they are not"""
+    migrate: bool = True
+    """whether a start brings the schema forward; false where `sidejudge fleet migrate` does, under a role that may"""
 
     @model_validator(mode="after")
     def _lease_outlives_rounds(self) -> FleetSection:
@@ -112,26 +95,19 @@ class PeersSection(Section):
     missing spans before it judges such a trace.
     """
 
-    addresses: Annotated[tuple[BaseUrl, ...], AfterValidator(_is_not_empty), GIVEN_AS_LIST] = Field(
-        description="their OTLP/HTTP addresses, this monitor's own may be among them; a name stands for every address "
-        "that it resolves to, as that of a headless Service does (with https for itself)",
-    )
-    every: PositiveDuration = Field(
-        default=parse_duration("5s"), description="how often the names are resolved and the monitors are greeted"
-    )
-    settle: PositiveDuration = Field(
-        default=parse_duration("15s"),
-        description="how long after a change senders may still go by the old number of monitors: at least twice the "
-        "Collector's `interval`, and what it gathers traces for",
-    )
-    wait: PositiveDuration = Field(
-        default=parse_duration("30s"),
-        description="how long a trace waits for a monitor that may hold spans of it and does not answer; then it is "
-        "judged as incomplete",
-    )
-    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(
-        default_factory=dict, description="headers of what is sent to them, such as `Authorization`, as `${NAME}`"
-    )
+    addresses: Annotated[tuple[BaseUrl, ...], AfterValidator(_is_not_empty), GIVEN_AS_LIST]
+    """their OTLP/HTTP addresses, this monitor's own may be among them; a name stands for every address that it resolves
+    to, as that of a headless Service does (with https for itself)"""
+    every: PositiveDuration = parse_duration("5s")
+    """how often the names are resolved and the monitors are greeted"""
+    settle: PositiveDuration = parse_duration("15s")
+    """how long after a change senders may still go by the old number of monitors: at least twice the Collector's
+    `interval`, and what it gathers traces for"""
+    wait: PositiveDuration = parse_duration("30s")
+    """how long a trace waits for a monitor that may hold spans of it and does not answer; then it is judged as
+    incomplete"""
+    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
+    """headers of what is sent to them, such as `Authorization`, as `${NAME}`"""
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -145,22 +121,15 @@ class DrainSection(Section):
     Without this section what is not judged stays in the store, and the next start judges it.
     """
 
-    timeout: PositiveDuration = Field(
-        default=parse_duration("20s"),
-        description="how long the end may take; some seconds less than the grace period of the Pod or container",
-    )
-    quiet: Duration = Field(
-        default=parse_duration("1s"),
-        description="how long no request must have come before it ends; after half of `timeout` requests are refused",
-    )
-    to: BaseUrl | None = Field(
-        default=None,
-        description="another monitor, or a Collector in front of several, that takes what cannot be judged in time "
-        "(`/v1/traces` is put after it); without it that is lost, and the last line of the log counts it",
-    )
-    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(
-        default_factory=dict, description="headers of what is handed over, such as `Authorization`, as `${NAME}`"
-    )
+    timeout: PositiveDuration = parse_duration("20s")
+    """how long the end may take; some seconds less than the grace period of the Pod or container"""
+    quiet: Duration = parse_duration("1s")
+    """how long no request must have come before it ends; after half of `timeout` requests are refused"""
+    to: BaseUrl | None = None
+    """another monitor, or a Collector in front of several, that takes what cannot be judged in time (`/v1/traces` is
+    put after it); without it that is lost, and the last line of the log counts it"""
+    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
+    """headers of what is handed over, such as `Authorization`, as `${NAME}`"""
 
     @property
     def sent_headers(self) -> dict[str, str]:

@@ -20,16 +20,16 @@ from .units import PositiveDuration, parse_duration
 class PeopleScore(Section):
     """A score that people give under a name of their own, and what it is about."""
 
-    name: str = Field(min_length=1, description="name of the score in Langfuse")
-    rubric: RubricName = Field(description="rubric whose verdicts it is compared with")
-    metric: str | None = Field(default=None, description="metric that it is about (default: whether the case passes)")
-    passes: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
-        default=(),
-        description="its categories that mean a pass; the others mean a failure. A truth value and 0 or 1 need none",
-    )
-    pass_at: FiniteFloat | None = Field(
-        default=None, description="its least number that means a pass (4 of 1 to 5); less means a failure"
-    )
+    name: str = Field(min_length=1)
+    """name of the score in Langfuse"""
+    rubric: RubricName
+    """rubric whose verdicts it is compared with"""
+    metric: str | None = None
+    """metric that it is about (default: whether the case passes)"""
+    passes: Annotated[tuple[str, ...], GIVEN_AS_LIST] = ()
+    """its categories that mean a pass; the others mean a failure. A truth value and 0 or 1 need none"""
+    pass_at: FiniteFloat | None = None
+    """its least number that means a pass (4 of 1 to 5); less means a failure"""
 
     @model_validator(mode="after")
     def _is_about_something(self, info: ValidationInfo) -> PeopleScore:
@@ -55,15 +55,13 @@ class AnnotationsSection(Section):
     Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
     """
 
-    every: PositiveDuration = Field(default=parse_duration("5m"), description="how often they are read")
-    scores: Annotated[tuple[PeopleScore, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="scores that people give under other names"
-    )
-    corrections_fail: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
-        default=(),
-        description="rubrics for which an answer that a person corrected counts as one that they failed. People correct"
-        " what they find wrong, so such labels alone make no sample; corrections are counted by themselves either way",
-    )
+    every: PositiveDuration = parse_duration("5m")
+    """how often they are read"""
+    scores: Annotated[tuple[PeopleScore, ...], GIVEN_AS_LIST] = ()
+    """scores that people give under other names"""
+    corrections_fail: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = ()
+    """rubrics for which an answer that a person corrected counts as one that they failed. People correct what they find
+    wrong, so such labels alone make no sample; corrections are counted by themselves either way"""
 
 
 class AnnotationQueueSection(Section):
@@ -73,10 +71,10 @@ class AnnotationQueueSection(Section):
     where a composite that was not decided exactly lies within 5 % of its scale from the pass mark.
     """
 
-    name: str = Field(min_length=1, description="name of the annotation queue; it must exist, and bear it alone")
-    per_hour: int = Field(
-        default=10, ge=1, le=1000, description="most traces an hour; what is in doubt beyond is left out"
-    )
+    name: str = Field(min_length=1)
+    """name of the annotation queue; it must exist, and bear it alone"""
+    per_hour: int = Field(default=10, ge=1, le=1000)
+    """most traces an hour; what is in doubt beyond is left out"""
 
 
 class FailureDatasetSection(Section):
@@ -86,17 +84,14 @@ class FailureDatasetSection(Section):
     `evaluators.judge.redact` and `redact_patterns` name is replaced in it, and keys always are.
     """
 
-    name: str = Field(min_length=1, description="name of the dataset")
-    per_day: int = Field(
-        default=20, ge=1, le=1000, description="most traces in 24 hours; what fails beyond that is left out"
-    )
-    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="rubrics whose failures are written (default: all)"
-    )
-    create: bool = Field(
-        default=True,
-        description="make the dataset where there is none; `false`: a missing one is reported and stops this",
-    )
+    name: str = Field(min_length=1)
+    """name of the dataset"""
+    per_day: int = Field(default=20, ge=1, le=1000)
+    """most traces in 24 hours; what fails beyond that is left out"""
+    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = ()
+    """rubrics whose failures are written (default: all)"""
+    create: bool = True
+    """make the dataset where there is none; `false`: a missing one is reported and stops this"""
 
 
 def _is_web_address(url: str) -> str:
@@ -120,15 +115,16 @@ WebAddress: TypeAlias = Annotated[str, AfterValidator(_is_web_address)]
 class LangfuseProject(Section):
     """A project of a Langfuse, of any version from 3 on: what it can is found out by asking it."""
 
-    base_url: WebAddress = Field(description="address of Langfuse, such as https://cloud.langfuse.com")
-    public_key: SecretStr = Field(description="public key of the project, as `${NAME}`")
-    secret_key: SecretStr = Field(description="secret key of the project, as `${NAME}`")
-    requests_per_minute: int = Field(
-        default=600,
-        ge=1,
-        description="requests a minute, reading and writing together; a limit that Langfuse names is kept to besides",
-    )
-    timeout: PositiveDuration = Field(default=parse_duration("20s"), description="of one request")
+    base_url: WebAddress
+    """address of Langfuse, such as https://cloud.langfuse.com"""
+    public_key: SecretStr
+    """public key of the project, as `${NAME}`"""
+    secret_key: SecretStr
+    """secret key of the project, as `${NAME}`"""
+    requests_per_minute: int = Field(default=600, ge=1)
+    """requests a minute, reading and writing together; a limit that Langfuse names is kept to besides"""
+    timeout: PositiveDuration = parse_duration("20s")
+    """of one request"""
 
     @property
     def access(self) -> Access:
@@ -148,17 +144,14 @@ class LangfuseSource(LangfuseProject):
     With `sinks.langfuse` at the same project both share one budget of requests, the smaller one that is given.
     """
 
-    poll: PositiveDuration = Field(default=parse_duration("15s"), description="how often it is read")
-    settle: PositiveDuration = Field(
-        default=parse_duration("10s"),
-        description="a trace whose root has ended is read when nothing was added to it for this long (without a root: "
-        "`assembly.deadline`)",
-    )
-    look_back: PositiveDuration = Field(
-        default=parse_duration("30m"),
-        description="start times that are listed again for what comes late: the longest trace and the longest delay "
-        "together. The first start begins this long before",
-    )
+    poll: PositiveDuration = parse_duration("15s")
+    """how often it is read"""
+    settle: PositiveDuration = parse_duration("10s")
+    """a trace whose root has ended is read when nothing was added to it for this long (without a root:
+    `assembly.deadline`)"""
+    look_back: PositiveDuration = parse_duration("30m")
+    """start times that are listed again for what comes late: the longest trace and the longest delay together. The
+    first start begins this long before"""
 
 
 class LangfuseSink(LangfuseProject):
@@ -167,35 +160,23 @@ class LangfuseSink(LangfuseProject):
     A score is put where its trace is by the trace's id: what is judged here has to go to this project as well.
     """
 
-    scores: ScoreSelection = Field(
-        default="summary",
-        description="scores of a verdict that are written, each of every verdict that has a value for it. `summary`: "
-        "`<rubric>_pass`, `<rubric>_score` and the metrics that it is made of, where that makes four at most; of three "
-        "that weigh the same (`quality`) these and `<rubric>_pass`. `all`: every metric and `<rubric>_state`; "
-        "`failing` is an earlier name of it. `sidejudge langfuse prune` deletes what an earlier setting left there",
-    )
-    web_url: WebAddress | None = Field(
-        default=None, description="address of Langfuse in links for people, if it is another than `base_url`"
-    )
-    link_base: WebAddress | None = Field(
-        default=None,
-        description="address of this monitor's pages for people; every score of a trace then links to its explanation "
-        "there, in the last line of its comment and as `explanation` of its metadata",
-    )
-    annotations: AnnotationsSection | None = Field(
-        default=AnnotationsSection(),
-        description="labels of people there, compared with our verdicts; `null`: they are not read",
-    )
-    annotation_queue: AnnotationQueueSection | None = Field(
-        default=None, description="queue verdicts in doubt for people to label; without it none is queued"
-    )
-    failure_dataset: FailureDatasetSection | None = Field(
-        default=None, description="write traces that fail into a dataset; without it none is written"
-    )
-    reevaluate_within: PositiveDuration = Field(
-        default=parse_duration("7d"),
-        description="how long after a verdict a score of others there that comes, changes or goes still makes a "
-        "revision, of rubrics that ask for it (`reported`). Later than `assembly.late` the trace is read from Langfuse "
-        "once more. Where a rubric asks, verdicts and details are kept for as long, if that is longer than "
-        "`store.retention`",
-    )
+    scores: ScoreSelection = "summary"
+    """scores of a verdict that are written, each of every verdict that has a value for it. `summary`: `<rubric>_pass`,
+    `<rubric>_score` and the metrics that it is made of, where that makes four at most; of three that weigh the same
+    (`quality`) these and `<rubric>_pass`. `all`: every metric and `<rubric>_state`; `failing` is an earlier name of it.
+    `sidejudge langfuse prune` deletes what an earlier setting left there"""
+    web_url: WebAddress | None = None
+    """address of Langfuse in links for people, if it is another than `base_url`"""
+    link_base: WebAddress | None = None
+    """address of this monitor's pages for people; every score of a trace then links to its explanation there, in the
+    last line of its comment and as `explanation` of its metadata"""
+    annotations: AnnotationsSection | None = AnnotationsSection()
+    """labels of people there, compared with our verdicts; `null`: they are not read"""
+    annotation_queue: AnnotationQueueSection | None = None
+    """queue verdicts in doubt for people to label; without it none is queued"""
+    failure_dataset: FailureDatasetSection | None = None
+    """write traces that fail into a dataset; without it none is written"""
+    reevaluate_within: PositiveDuration = parse_duration("7d")
+    """how long after a verdict a score of others there that comes, changes or goes still makes a revision, of rubrics
+    that ask for it (`reported`). Later than `assembly.late` the trace is read from Langfuse once more. Where a rubric
+    asks, verdicts and details are kept for as long, if that is longer than `store.retention`"""

@@ -62,30 +62,27 @@ class MatchSection(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
-    name: Globs = Field(default=(), description="name of the trace, glob or list of globs (any of)")
-    tags: Globs = Field(default=(), description="tags that must all be there, globs")
-    service: Globs = Field(default=(), description="`service.name` of the resource, glob or list of globs (any of)")
-    environment: Globs = Field(default=(), description="deployment environment, glob or list of globs (any of)")
-    task: Globs = Field(
-        default=(), description="task of the case, else its `metadata.task`, glob or list of globs (any of)"
-    )
-    metadata: Mapping[str, Annotated[Glob, BeforeValidator(_as_text)]] = Field(
-        default_factory=dict, description="`metadata.KEY: glob` for a key of the trace's metadata; dots go deeper"
-    )
-    asked: Globs = Field(
-        default=(),
-        description="a word of the run's input, whatever its case, glob or list of globs (any of); words have three "
-        "letters or more",
-    )
-    level: Literal["error"] | None = Field(default=None, description="`error`: a step of the trace ended in an error")
-    feedback: Literal["negative", "positive", "any"] | None = Field(
-        default=None,
-        description="a user's feedback on the answer (`metadata.feedback`, or where clients write it): thumbs down, "
-        "thumbs up, or anything that is understood",
-    )
-    latency_ms: Annotated[str, AfterValidator(_valid_latency)] | None = Field(
-        default=None, description="end-to-end latency in milliseconds compared with a number, such as `'>2000'`"
-    )
+    name: Globs = ()
+    """name of the trace, glob or list of globs (any of)"""
+    tags: Globs = ()
+    """tags that must all be there, globs"""
+    service: Globs = ()
+    """`service.name` of the resource, glob or list of globs (any of)"""
+    environment: Globs = ()
+    """deployment environment, glob or list of globs (any of)"""
+    task: Globs = ()
+    """task of the case, else its `metadata.task`, glob or list of globs (any of)"""
+    metadata: Mapping[str, Annotated[Glob, BeforeValidator(_as_text)]] = Field(default_factory=dict)
+    """`metadata.KEY: glob` for a key of the trace's metadata; dots go deeper"""
+    asked: Globs = ()
+    """a word of the run's input, whatever its case, glob or list of globs (any of); words have three letters or more"""
+    level: Literal["error"] | None = None
+    """`error`: a step of the trace ended in an error"""
+    feedback: Literal["negative", "positive", "any"] | None = None
+    """a user's feedback on the answer (`metadata.feedback`, or where clients write it): thumbs down, thumbs up, or
+    anything that is understood"""
+    latency_ms: Annotated[str, AfterValidator(_valid_latency)] | None = None
+    """end-to-end latency in milliseconds compared with a number, such as `'>2000'`"""
 
     @model_validator(mode="before")
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_validator
 
 from sidejudge.scoring.case.run_figures import UNITS
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
@@ -69,20 +69,21 @@ LimitField: TypeAlias = Annotated[
 class MetricLimitSection(Section):
     """What one continuous metric may be. `warning` and `critical` are reached above, the others below a value."""
 
-    metric: str = Field(
-        description="a figure of the application (`latency`, `cost`, `tokens`) or a metric of a rubric, with `_p95` "
-        "(any percentile) or `_mean` (of metrics with an upper end)"
-    )
-    rubric: RubricName | None = Field(default=None, description="whose metric it is; default: every rubric that has it")
-    service: Globs = Field(default=(), description="services that it is for; without it: all")
-    warning: LimitField | None = Field(default=None, description="above it the status is `warning`")
-    critical: LimitField | None = Field(
-        default=None, description="above it the status is `critical`; more than `warning`"
-    )
-    warning_below: LimitField | None = Field(default=None, description="below it the status is `warning`")
-    critical_below: LimitField | None = Field(
-        default=None, description="below it the status is `critical`; less than `warning_below`"
-    )
+    metric: str
+    """a figure of the application (`latency`, `cost`, `tokens`) or a metric of a rubric, with `_p95` (any percentile)
+    or `_mean` (of metrics with an upper end)"""
+    rubric: RubricName | None = None
+    """whose metric it is; default: every rubric that has it"""
+    service: Globs = ()
+    """services that it is for; without it: all"""
+    warning: LimitField | None = None
+    """above it the status is `warning`"""
+    critical: LimitField | None = None
+    """above it the status is `critical`; more than `warning`"""
+    warning_below: LimitField | None = None
+    """below it the status is `warning`"""
+    critical_below: LimitField | None = None
+    """below it the status is `critical`; less than `warning_below`"""
 
     @property
     def measure(self) -> str:

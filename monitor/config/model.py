@@ -1,7 +1,7 @@
 """Config: everything an operator can set, with its default, unit and meaning. No file is needed.
 
-Every class here is a section of the YAML file; a field's name is its key. The reference page configuration.md and the
-JSON Schema are generated from these declarations.
+Every class here is a section of the YAML file; a field's name is its key, and the text below it is what the key means.
+The reference page configuration.md and the JSON Schema are generated from these declarations.
 """
 
 from __future__ import annotations
@@ -57,23 +57,19 @@ if TYPE_CHECKING:
 class ApiSection(Section):
     """The status page, the HTTP API, the probes and ``/metrics``."""
 
-    listen: Address = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
-    contents: Literal["loopback", "always", "never"] = Field(
-        default="loopback",
-        description="who is shown contents (conversations and spans of traces while these are held, quotations in "
-        "reasons and details of verdicts): callers on this machine (`kubectl port-forward` is one) with the token "
-        "beside the store, which is in the link that `serve` prints; everybody who is let in, or nobody",
-    )
-    reload: bool = Field(
-        default=False,
-        description="whether `POST /-/reload` reads this file and the rubric files again, as SIGHUP does; whoever is "
-        "let in may then do so",
-    )
-    auth: AuthSection | None = Field(
-        default=None,
-        description="credentials of callers, for everything but the probes; without it none are required",
-    )
-    tls: TlsSection | None = Field(default=None, description="encryption; without it none")
+    listen: Address = parse_address("0.0.0.0:8790")
+    """address to listen on, host:port"""
+    contents: Literal["loopback", "always", "never"] = "loopback"
+    """who is shown contents (conversations and spans of traces while these are held, quotations in reasons and details
+    of verdicts): callers on this machine (`kubectl port-forward` is one) with the token beside the store, which is in
+    the link that `serve` prints; everybody who is let in, or nobody"""
+    reload: bool = False
+    """whether `POST /-/reload` reads this file and the rubric files again, as SIGHUP does; whoever is let in may then
+    do so"""
+    auth: AuthSection | None = None
+    """credentials of callers, for everything but the probes; without it none are required"""
+    tls: TlsSection | None = None
+    """encryption; without it none"""
 
 
 class ReloadSection(Section):
@@ -82,17 +78,14 @@ class ReloadSection(Section):
     Rubrics, routes and scenarios change without a restart; the log names what needs one.
     """
 
-    watch: bool = Field(
-        default=False,
-        description="whether it is read again when this file, a rubric file, or a file that one of them names has "
-        "changed; a ConfigMap that is mounted changes as a whole",
-    )
-    every: PositiveDuration = Field(default=parse_duration("10s"), description="time between two looks at the files")
-    prompts: PositiveDuration = Field(
-        default=parse_duration("1m"),
-        description="time between two requests for each prompt of Langfuse that a question uses; a new version of one "
-        "has the configuration read again",
-    )
+    watch: bool = False
+    """whether it is read again when this file, a rubric file, or a file that one of them names has changed; a ConfigMap
+    that is mounted changes as a whole"""
+    every: PositiveDuration = parse_duration("10s")
+    """time between two looks at the files"""
+    prompts: PositiveDuration = parse_duration("1m")
+    """time between two requests for each prompt of Langfuse that a question uses; a new version of one has the
+    configuration read again"""
 
 
 class KeepContentsSection(Section):
@@ -101,120 +94,84 @@ class KeepContentsSection(Section):
     Texts in them are redacted before they are written. `forget` erases them.
     """
 
-    failed: Duration | None = Field(
-        default=None,
-        description="how long contents of traces that failed or are incomplete stay (default: as long as their "
-        "verdicts); `0s` keeps none of any trace, and deletes those that were kept",
-    )
-    passed: Share = Field(
-        default=0.0, description="share of the other traces that were judged, drawn at random, whose contents stay too"
-    )
-    max_bytes: SizeField = Field(
-        default=128 * 2**20,
-        description="bytes of all contents that are kept, compressed; the oldest go first. At most a quarter of "
-        "`store.max_bytes` is used",
-    )
-    redact: PersonalData = Field(
-        default=(),
-        description="kinds of personal data that are replaced by their name (`[email]`), in what verdicts quote too, "
-        "wherever they go; keys, and what `evaluators.judge` replaces, always are",
-    )
-    redact_patterns: Patterns = Field(
-        default=(), description="patterns in RE2's syntax; what they match is replaced by `[redacted]`"
-    )
+    failed: Duration | None = None
+    """how long contents of traces that failed or are incomplete stay (default: as long as their verdicts); `0s` keeps
+    none of any trace, and deletes those that were kept"""
+    passed: Share = 0.0
+    """share of the other traces that were judged, drawn at random, whose contents stay too"""
+    max_bytes: SizeField = 128 * 2**20
+    """bytes of all contents that are kept, compressed; the oldest go first. At most a quarter of `store.max_bytes` is
+    used"""
+    redact: PersonalData = ()
+    """kinds of personal data that are replaced by their name (`[email]`), in what verdicts quote too, wherever they go;
+    keys, and what `evaluators.judge` replaces, always are"""
+    redact_patterns: Patterns = ()
+    """patterns in RE2's syntax; what they match is replaced by `[redacted]`"""
 
 
 class StoreSection(Section):
     """The SQLite file that holds sampled spans until they are judged, and verdicts for a while after."""
 
-    path: FilePath = Field(
-        default=Path("./state/sidejudge.sqlite"), description="file, relative to the working directory"
-    )
-    on_damage: Literal["stop", "recover"] = Field(
-        default="stop",
-        description="what a start does with a file that is damaged: `stop` reports it; `recover` puts what can be "
-        "read of it into a new one, keeps the damaged one beside it, and logs what is lost; it reads the whole file",
-    )
-    retention: PositiveDuration = Field(
-        default=parse_duration("24h"),
-        description="how long verdicts and details of traces are kept (as long as `references`, or scores of others "
-        "that a rubric asks for, may revise them, if that is longer)",
-    )
-    max_bytes: SizeField | None = Field(
-        default=None,
-        description="largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, "
-        "from 90 % on requests are answered 503. Without it the disk is the limit",
-    )
+    path: FilePath = Path("./state/sidejudge.sqlite")
+    """file, relative to the working directory"""
+    on_damage: Literal["stop", "recover"] = "stop"
+    """what a start does with a file that is damaged: `stop` reports it; `recover` puts what can be read of it into a
+    new one, keeps the damaged one beside it, and logs what is lost; it reads the whole file"""
+    retention: PositiveDuration = parse_duration("24h")
+    """how long verdicts and details of traces are kept (as long as `references`, or scores of others that a rubric asks
+    for, may revise them, if that is longer)"""
+    max_bytes: SizeField | None = None
+    """largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, from 90 % on
+    requests are answered 503. Without it the disk is the limit"""
     keep_contents: KeepContentsSection = KeepContentsSection()
 
 
 class AssemblySection(Section):
     """When a trace is taken as finished."""
 
-    grace: Duration = Field(
-        default=parse_duration("2s"), description="wait after the root ended and no parent is missing"
-    )
-    idle: PositiveDuration = Field(
-        default=parse_duration("30s"), description="close a trace that got no span for this long"
-    )
-    idle_max: PositiveDuration | None = Field(
-        default=None,
-        description="what `idle` may grow to for a service whose traces pause longer: twice the pause that 95 % of "
-        "them stay within (default: four times `idle`; the same as `idle` to keep it fixed)",
-    )
-    deadline: PositiveDuration = Field(
-        default=parse_duration("10m"), description="close a trace this long after its first span, whatever comes"
-    )
-    late: Duration = Field(
-        default=parse_duration("10m"),
-        description="spans that come this late after the close make a revision; with `sources.langfuse` its "
-        "`look_back` where that is longer",
-    )
-    max_open_traces: int = Field(
-        default=10_000, gt=0, description="beyond it the oldest open trace is closed (pressure)"
-    )
-    max_open_bytes: SizeField = Field(
-        default=128 * 2**20, description="bytes of open traces; beyond it the oldest is closed (pressure)"
-    )
-    max_waiting_traces: int = Field(
-        default=5_000,
-        gt=0,
-        description="closed traces that may wait to be judged. From a quarter of it on the sampling rate is lowered "
-        "step by step, down to a thousandth, with the true probability in each verdict; beyond it requests get 503",
-    )
-    root_wait: Duration = Field(
-        default=parse_duration("24h"),
-        description="how long a trace stays open whose root is still to come, where at least four fifths of its "
-        "service's traces have roots, and at most a fifth of those lack another span: `idle` and `deadline` do not "
-        "close it (0s: they do). Under pressure such traces are closed first, those first that nothing has come of for "
-        "longest",
-    )
-    max_trace_spans: int = Field(
-        default=10_000,
-        gt=0,
-        description="spans of one trace; what comes beyond is counted and it is judged as cut short",
-    )
-    max_trace_bytes: SizeField = Field(
-        default=64 * 2**20,
-        description="memory that the spans of one trace may take once decoded, by an upper estimate (a text takes 6 "
-        "times its size, an empty attribute 600 bytes); what comes beyond is counted and it is judged as cut short",
-    )
+    grace: Duration = parse_duration("2s")
+    """wait after the root ended and no parent is missing"""
+    idle: PositiveDuration = parse_duration("30s")
+    """close a trace that got no span for this long"""
+    idle_max: PositiveDuration | None = None
+    """what `idle` may grow to for a service whose traces pause longer: twice the pause that 95 % of them stay within
+    (default: four times `idle`; the same as `idle` to keep it fixed)"""
+    deadline: PositiveDuration = parse_duration("10m")
+    """close a trace this long after its first span, whatever comes"""
+    late: Duration = parse_duration("10m")
+    """spans that come this late after the close make a revision; with `sources.langfuse` its `look_back` where that is
+    longer"""
+    max_open_traces: int = Field(default=10_000, gt=0)
+    """beyond it the oldest open trace is closed (pressure)"""
+    max_open_bytes: SizeField = 128 * 2**20
+    """bytes of open traces; beyond it the oldest is closed (pressure)"""
+    max_waiting_traces: int = Field(default=5_000, gt=0)
+    """closed traces that may wait to be judged. From a quarter of it on the sampling rate is lowered step by step, down
+    to a thousandth, with the true probability in each verdict; beyond it requests get 503"""
+    root_wait: Duration = parse_duration("24h")
+    """how long a trace stays open whose root is still to come, where at least four fifths of its service's traces have
+    roots, and at most a fifth of those lack another span: `idle` and `deadline` do not close it (0s: they do). Under
+    pressure such traces are closed first, those first that nothing has come of for longest"""
+    max_trace_spans: int = Field(default=10_000, gt=0)
+    """spans of one trace; what comes beyond is counted and it is judged as cut short"""
+    max_trace_bytes: SizeField = 64 * 2**20
+    """memory that the spans of one trace may take once decoded, by an upper estimate (a text takes 6 times its size, an
+    empty attribute 600 bytes); what comes beyond is counted and it is judged as cut short"""
 
 
 class RouteSection(Section):
     """Which rubrics judge which traces. The first route that matches wins."""
 
-    name: str | None = Field(
-        default=None, min_length=1, description="name shown in a trace's explanation (default: routes[N])"
-    )
-    match: MatchSection = Field(default=MatchSection(), description="which traces it is for; without it: all")
-    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST, NAMED_ONCE] = Field(
-        description="rubrics to judge by; an empty list excludes what matches"
-    )
-    scenario: str | None = Field(default=None, description="name of the scenario that `workflow` checks against")
-    priority: Priority = Field(
-        default="normal", description="whose traces go first when the judge's budget does not reach for all"
-    )
+    name: str | None = Field(default=None, min_length=1)
+    """name shown in a trace's explanation (default: routes[N])"""
+    match: MatchSection = MatchSection()
+    """which traces it is for; without it: all"""
+    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST, NAMED_ONCE]
+    """rubrics to judge by; an empty list excludes what matches"""
+    scenario: str | None = None
+    """name of the scenario that `workflow` checks against"""
+    priority: Priority = "normal"
+    """whose traces go first when the judge's budget does not reach for all"""
 
     @field_validator("scenario")
     @classmethod
@@ -231,42 +188,39 @@ class SessionsSection(Section):
     Every trace is then held until it is whole, whatever the sampling rate, for only then its session is known.
     """
 
-    routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(
-        min_length=1,
-        description="which rubrics judge which sessions; the first that matches wins. A rubric judges sessions or "
-        "traces, never both: a pass rate is of one kind of thing",
-    )
+    routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(min_length=1)
+    """which rubrics judge which sessions; the first that matches wins. A rubric judges sessions or traces, never both:
+    a pass rate is of one kind of thing"""
     sampling_rate: Rate | None = Field(
         default=None,
         description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`, or "
         f"{FIXED_RATE:g})",
     )
-    idle: PositiveDuration = Field(default=parse_duration("15m"), description="a session is over after this long")
-    late: Duration = Field(
-        default=parse_duration("15m"),
-        description="a trace that comes this long after that makes a revision; later it begins a new session",
-    )
-    max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
+    idle: PositiveDuration = parse_duration("15m")
+    """a session is over after this long"""
+    late: Duration = parse_duration("15m")
+    """a trace that comes this long after that makes a revision; later it begins a new session"""
+    max_turns: int = Field(default=200, gt=1)
+    """a session of more traces is judged as cut short (pressure)"""
 
 
 class MetricsSection(Section):
     """Prometheus metrics."""
 
-    label_cap: int = Field(default=50, ge=1, description="distinct values of a label; more are counted as `__other__`")
-    detail: Literal["standard", "full"] = Field(
-        default="standard",
-        description="`standard`: what rules, boards and documentation ask for; `full`: also what none asks for, "
-        "and by service what is otherwise added up as `__all__`",
-    )
+    label_cap: int = Field(default=50, ge=1)
+    """distinct values of a label; more are counted as `__other__`"""
+    detail: Literal["standard", "full"] = "standard"
+    """`standard`: what rules, boards and documentation ask for; `full`: also what none asks for, and by service what is
+    otherwise added up as `__all__`"""
 
 
 class LogSection(Section):
     """Logs on standard error. Contents of traces are never logged."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="least severe level that is logged"
-    )
-    format: Literal["auto", "json", "text"] = Field(default="auto", description="`auto`: text on a terminal, else JSON")
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """least severe level that is logged"""
+    format: Literal["auto", "json", "text"] = "auto"
+    """`auto`: text on a terminal, else JSON"""
 
 
 class Config(Section):
@@ -275,52 +229,39 @@ class Config(Section):
     api: ApiSection = ApiSection()
     reload: ReloadSection = ReloadSection()
     sources: SourcesSection = SourcesSection()
-    forward: ForwardSection | None = Field(default=None, description="sidecar mode; without it nothing goes on")
+    forward: ForwardSection | None = None
+    """sidecar mode; without it nothing goes on"""
     store: StoreSection = StoreSection()
-    drain: DrainSection | None = Field(
-        default=None, description="for a store that ends with the process; without it what is left stays in the store"
-    )
+    drain: DrainSection | None = None
+    """for a store that ends with the process; without it what is left stays in the store"""
     assembly: AssemblySection = AssemblySection()
-    peers: PeersSection | None = Field(
-        default=None,
-        description="for several monitors behind a Collector; without it none is asked for missing spans, as a sidecar "
-        "needs none",
-    )
+    peers: PeersSection | None = None
+    """for several monitors behind a Collector; without it none is asked for missing spans, as a sidecar needs none"""
     sampling: SamplingSection = SamplingSection()
-    routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
+    routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = ()
+    """which rubrics judge which traces; without any: `metadata.task` names the rubric"""
+    default_rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = ("run_health",)
+    """rubrics for traces that no route matches and no task names; an empty list leaves them unjudged"""
+    budgets: Annotated[tuple[BudgetSection, ...], GIVEN_AS_LIST] = ()
+    """what a run may take; `run_health` fails a run above it. The first that matches wins"""
+    sessions: SessionsSection | None = None
+    """judge conversations of several traces as one"""
+    scenarios: Mapping[str, JsonMap] = Field(default_factory=dict, json_schema_extra={"type": ["object", "string"]})
+    """scenarios by name, or the path of a YAML file of them, relative to this file"""
+    references: Annotated[tuple[ReferenceSection, ...], GIVEN_AS_LIST] = (
+        ReferenceSection(metadata="expected_outcome"),
     )
-    default_rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
-        default=("run_health",),
-        description="rubrics for traces that no route matches and no task names; an empty list leaves them unjudged",
-    )
-    budgets: Annotated[tuple[BudgetSection, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="what a run may take; `run_health` fails a run above it. The first that matches wins"
-    )
-    sessions: SessionsSection | None = Field(default=None, description="judge conversations of several traces as one")
-    scenarios: Mapping[str, JsonMap] = Field(
-        default_factory=dict,
-        description="scenarios by name, or the path of a YAML file of them, relative to this file",
-        json_schema_extra={"type": ["object", "string"]},
-    )
-    references: Annotated[tuple[ReferenceSection, ...], GIVEN_AS_LIST] = Field(
-        default=(ReferenceSection(metadata="expected_outcome"),),
-        description="where expected outcomes stand; the first found wins",
-    )
+    """where expected outcomes stand; the first found wins"""
     evaluators: EvaluatorsSection = EvaluatorsSection()
-    rubrics: Mapping[RubricName, RubricSection] = Field(
-        default_factory=dict, description="rubrics of your own, and changes to those that ship, by rubric id"
-    )
-    rubric_files: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
-        default=(),
-        description="YAML files with more of them (below `rubrics:` or not), relative to this file; `*` is any name",
-    )
+    rubrics: Mapping[RubricName, RubricSection] = Field(default_factory=dict)
+    """rubrics of your own, and changes to those that ship, by rubric id"""
+    rubric_files: Annotated[tuple[str, ...], GIVEN_AS_LIST] = ()
+    """YAML files with more of them (below `rubrics:` or not), relative to this file; `*` is any name"""
     _declared: Mapping[str, Rubric] = PrivateAttr(default_factory=dict)
     alerts: AlertsSection = AlertsSection()
     sinks: SinksSection = SinksSection()
-    fleet: FleetSection | None = Field(
-        default=None, description="monitors that speak with one voice; without it each is for itself"
-    )
+    fleet: FleetSection | None = None
+    """monitors that speak with one voice; without it each is for itself"""
     metrics: MetricsSection = MetricsSection()
     log: LogSection = LogSection()
 

@@ -96,16 +96,11 @@ MailAddress: TypeAlias = Annotated[str, AfterValidator(_is_mail_address)]
 class ReasonsSection(Section):
     """**Base of all receivers**: what of the reasons of failing traces is sent."""
 
-    reasons: bool | Literal["quoted"] = Field(
-        default=True,
-        description="whether reasons of failing traces are sent: `true` without what people and models wrote, `quoted` "
-        "as they are",
-    )
-    names: bool = Field(
-        default=True,
-        description="whether notices name parts of the application: tools, agents, models, arguments, exceptions, "
-        "terms of scenarios, and parts of the traffic such as a tenant or a version",
-    )
+    reasons: bool | Literal["quoted"] = True
+    """whether reasons of failing traces are sent: `true` without what people and models wrote, `quoted` as they are"""
+    names: bool = True
+    """whether notices name parts of the application: tools, agents, models, arguments, exceptions, terms of scenarios,
+    and parts of the traffic such as a tenant or a version"""
 
     @model_validator(mode="after")
     def _do_not_contradict(self) -> Self:
@@ -117,102 +112,113 @@ class ReasonsSection(Section):
 class AlertmanagerReceiver(ReasonsSection):
     """A Prometheus Alertmanager, API v2. Alerts are sent to it, and sent again while they fire."""
 
-    url: Url = Field(description="its address, up to and without `/api/v2/alerts`")
-    token: Secret | None = Field(default=None, description="bearer token, as `${NAME}`")
-    labels: Annotated[Mapping[str, str], AfterValidator(_are_labels)] = Field(
-        default_factory=dict,
-        description="labels that every alert gets; several monitors of one service need one that differs, "
-        "such as the pod, or one ends the other's alerts",
-    )
-    severity: SeverityName = Field(default="info", description="least severe alert that is sent")
+    url: Url
+    """its address, up to and without `/api/v2/alerts`"""
+    token: Secret | None = None
+    """bearer token, as `${NAME}`"""
+    labels: Annotated[Mapping[str, str], AfterValidator(_are_labels)] = Field(default_factory=dict)
+    """labels that every alert gets; several monitors of one service need one that differs, such as the pod, or one ends
+    the other's alerts"""
+    severity: SeverityName = "info"
+    """least severe alert that is sent"""
 
 
 class PagerReceiver(ReasonsSection):
     """**Base of receivers that hold an incident for each alert**: they get neither digests nor reports."""
 
-    severity: SeverityName = Field(default="critical", description="least severe alert that is sent")
+    severity: SeverityName = "critical"
+    """least severe alert that is sent"""
     digest: None = None
 
 
 class PeopleReceiver(ReasonsSection):
     """**Base of receivers that people read**."""
 
-    severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
-    digest: PositiveDuration | None = Field(
-        default=None, description="less severe ones are sent together, at most once in this time; without it: not"
-    )
+    severity: SeverityName = "warning"
+    """least severe alert that is sent at once"""
+    digest: PositiveDuration | None = None
+    """less severe ones are sent together, at most once in this time; without it: not"""
 
 
 class WebhookReceiver(PeopleReceiver):
     """Any HTTP receiver, JSON and signed as Standard Webhooks are; see `docs/reference/notices.md`."""
 
-    url: SecretUrl = Field(description="where to post to, as `${NAME}` if it holds a secret; it is never shown")
-    secret: Secret | None = Field(
-        default=None, description="common secret of the signature, as `${NAME}`; without it nothing is signed"
-    )
-    template: Annotated[str, AfterValidator(_is_template)] | None = Field(
-        default=None,
-        description="body in place of the JSON, as a Jinja2 template with the fields of that (`title`, `text`, "
-        "`alerts`, …); write each value as `{{ title | tojson }}`, for it may hold anything",
-    )
-    headers: Mapping[str, Secret] = Field(
-        default_factory=dict, description="further headers, such as `content-type` or `authorization`, as `${NAME}`"
-    )
+    url: SecretUrl
+    """where to post to, as `${NAME}` if it holds a secret; it is never shown"""
+    secret: Secret | None = None
+    """common secret of the signature, as `${NAME}`; without it nothing is signed"""
+    template: Annotated[str, AfterValidator(_is_template)] | None = None
+    """body in place of the JSON, as a Jinja2 template with the fields of that (`title`, `text`, `alerts`, …); write
+    each value as `{{ title | tojson }}`, for it may hold anything"""
+    headers: Mapping[str, Secret] = Field(default_factory=dict)
+    """further headers, such as `content-type` or `authorization`, as `${NAME}`"""
 
 
 class SlackReceiver(PeopleReceiver):
     """A Slack incoming webhook."""
 
-    url: SecretUrl = Field(description="address of the incoming webhook, as `${NAME}`; it is a secret, never shown")
+    url: SecretUrl
+    """address of the incoming webhook, as `${NAME}`; it is a secret, never shown"""
 
 
 class TeamsReceiver(PeopleReceiver):
     """A Microsoft Teams workflow that posts what a webhook request brings."""
 
-    url: SecretUrl = Field(description="address of the workflow, as `${NAME}`; it is a secret, never shown")
+    url: SecretUrl
+    """address of the workflow, as `${NAME}`; it is a secret, never shown"""
 
 
 class GoogleChatReceiver(PeopleReceiver):
     """A Google Chat webhook."""
 
-    url: SecretUrl = Field(description="address of the webhook, as `${NAME}`; it is a secret, never shown")
+    url: SecretUrl
+    """address of the webhook, as `${NAME}`; it is a secret, never shown"""
 
 
 class EmailReceiver(PeopleReceiver):
     """E-mail to the same people, by SMTP."""
 
-    host: str = Field(min_length=1, description="SMTP server that takes submissions")
-    port: int = Field(default=587, ge=1, le=65_535, description="its port")
-    encryption: Literal["starttls", "tls", "none"] = Field(
-        default="starttls", description="`tls` from the first byte (port 465), `starttls`, or `none`"
-    )
-    user: str | None = Field(default=None, description="user name; without it no login")
-    password: Secret | None = Field(default=None, description="password, as `${NAME}`")
-    sender: MailAddress = Field(description="address that it comes from")
-    to: Annotated[tuple[MailAddress, ...], GIVEN_AS_LIST] = Field(min_length=1, description="addresses that get it")
+    host: str = Field(min_length=1)
+    """SMTP server that takes submissions"""
+    port: int = Field(default=587, ge=1, le=65_535)
+    """its port"""
+    encryption: Literal["starttls", "tls", "none"] = "starttls"
+    """`tls` from the first byte (port 465), `starttls`, or `none`"""
+    user: str | None = None
+    """user name; without it no login"""
+    password: Secret | None = None
+    """password, as `${NAME}`"""
+    sender: MailAddress
+    """address that it comes from"""
+    to: Annotated[tuple[MailAddress, ...], GIVEN_AS_LIST] = Field(min_length=1)
+    """addresses that get it"""
 
 
 class PagerDutyReceiver(PagerReceiver):
     """A service of PagerDuty (Events API v2): an incident for each alert, resolved with it."""
 
-    routing_key: Secret = Field(description="integration key of the service, as `${NAME}`")
-    url: Url = Field(default="https://events.pagerduty.com/v2/enqueue", description="address; of the EU: `events.eu`")
+    routing_key: Secret
+    """integration key of the service, as `${NAME}`"""
+    url: Url = "https://events.pagerduty.com/v2/enqueue"
+    """address; of the EU: `events.eu`"""
 
 
 class OpsgenieReceiver(PagerReceiver):
     """Opsgenie (Alert API v2): an alert for each alert, closed with it."""
 
-    key: Secret = Field(description="key of an API integration, as `${NAME}`")
-    url: Url = Field(
-        default="https://api.opsgenie.com", description="address; of the EU: `https://api.eu.opsgenie.com`"
-    )
+    key: Secret
+    """key of an API integration, as `${NAME}`"""
+    url: Url = "https://api.opsgenie.com"
+    """address; of the EU: `https://api.eu.opsgenie.com`"""
 
 
 class PluginReceiver(PeopleReceiver):
     """A notifier that an installed package brings by its entry point in `sidejudge.notifiers`."""
 
-    use: str = Field(min_length=1, description="name of the entry point")
-    arguments: JsonMap = Field(default_factory=dict, description="keyword arguments that it is made with")
+    use: str = Field(min_length=1)
+    """name of the entry point"""
+    arguments: JsonMap = Field(default_factory=dict)
+    """keyword arguments that it is made with"""
 
 
 Receiver: TypeAlias = (
@@ -231,18 +237,26 @@ Receiver: TypeAlias = (
 class NotifySection(Section):
     """One receiver of alerts: exactly one of the keys below beside `name`."""
 
-    name: DestinationName | None = Field(
-        default=None, description="its name in metrics and logs (default: its kind, numbered from the second on)"
-    )
-    alertmanager: AlertmanagerReceiver | None = Field(default=None, description="a Prometheus Alertmanager")
-    webhook: WebhookReceiver | None = Field(default=None, description="any HTTP receiver, signed JSON")
-    slack: SlackReceiver | None = Field(default=None, description="a Slack incoming webhook")
-    pagerduty: PagerDutyReceiver | None = Field(default=None, description="a service of PagerDuty")
-    opsgenie: OpsgenieReceiver | None = Field(default=None, description="Opsgenie")
-    teams: TeamsReceiver | None = Field(default=None, description="a Microsoft Teams workflow")
-    google_chat: GoogleChatReceiver | None = Field(default=None, description="a Google Chat webhook")
-    email: EmailReceiver | None = Field(default=None, description="e-mail by SMTP")
-    plugin: PluginReceiver | None = Field(default=None, description="a notifier of an installed package")
+    name: DestinationName | None = None
+    """its name in metrics and logs (default: its kind, numbered from the second on)"""
+    alertmanager: AlertmanagerReceiver | None = None
+    """a Prometheus Alertmanager"""
+    webhook: WebhookReceiver | None = None
+    """any HTTP receiver, signed JSON"""
+    slack: SlackReceiver | None = None
+    """a Slack incoming webhook"""
+    pagerduty: PagerDutyReceiver | None = None
+    """a service of PagerDuty"""
+    opsgenie: OpsgenieReceiver | None = None
+    """Opsgenie"""
+    teams: TeamsReceiver | None = None
+    """a Microsoft Teams workflow"""
+    google_chat: GoogleChatReceiver | None = None
+    """a Google Chat webhook"""
+    email: EmailReceiver | None = None
+    """e-mail by SMTP"""
+    plugin: PluginReceiver | None = None
+    """a notifier of an installed package"""
 
     @model_validator(mode="after")
     def _is_one(self) -> NotifySection:
@@ -284,31 +298,24 @@ def names(entries: tuple[NotifySection, ...]) -> list[str]:
 class LinksSection(Section):
     """What messages link to."""
 
-    trace: TraceUrl | None = Field(
-        default=None,
-        description="address of a trace's page with `{trace_id}` in it: of Langfuse, or of this monitor "
-        "(`http://monitor:8790/traces/{trace_id}`)",
-    )
-    runbooks: Annotated[Url, AfterValidator(check_runbooks)] | None = Field(
-        default=None,
-        description="where runbooks lie, for notices, rules and boards: each monitor serves them "
-        "(`http://monitor:8790/help/alert`). A runbook's name follows, or takes the place of `{runbook}`: "
-        "`https://git.example.org/runbooks/{runbook}.md`",
-    )
-    dashboard: Url | None = Field(
-        default=None,
-        description="address of a dashboard, with `{service}`, `{environment}`, `{rubric}` and `{metric}` where these "
-        "go: of Grafana, or of this monitor (`http://monitor:8790/services?service={service}`)",
-    )
+    trace: TraceUrl | None = None
+    """address of a trace's page with `{trace_id}` in it: of Langfuse, or of this monitor
+    (`http://monitor:8790/traces/{trace_id}`)"""
+    runbooks: Annotated[Url, AfterValidator(check_runbooks)] | None = None
+    """where runbooks lie, for notices, rules and boards: each monitor serves them (`http://monitor:8790/help/alert`). A
+    runbook's name follows, or takes the place of `{runbook}`: `https://git.example.org/runbooks/{runbook}.md`"""
+    dashboard: Url | None = None
+    """address of a dashboard, with `{service}`, `{environment}`, `{rubric}` and `{metric}` where these go: of Grafana,
+    or of this monitor (`http://monitor:8790/services?service={service}`)"""
 
 
 class ReportSection(Section):
     """A daily report to every receiver of alerts but Alertmanager."""
 
-    at: Annotated[str, AfterValidator(_is_time)] = Field(default="08:00", description="time of day, in quotes")
-    timezone: Annotated[str, AfterValidator(_is_timezone)] = Field(
-        default="UTC", description="time zone, such as `Europe/Berlin`"
-    )
+    at: Annotated[str, AfterValidator(_is_time)] = "08:00"
+    """time of day, in quotes"""
+    timezone: Annotated[str, AfterValidator(_is_timezone)] = "UTC"
+    """time zone, such as `Europe/Berlin`"""
 
     @property
     def time(self) -> time:

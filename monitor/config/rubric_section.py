@@ -102,14 +102,14 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
 class TrajectorySection(Section):
     """What a run may take of the judge by the rubric `trajectory`: tokens of prompts, all requests together."""
 
-    share: Share = Field(default=0.10, gt=0.0, description="share of the tokens that the run holds")
-    least_tokens: int = Field(default=20_000, ge=8_000, description="what a run may take however short it is")
-    most_tokens: int = Field(default=200_000, ge=8_000, description="what a run may take however long it is")
-    request_tokens: int = Field(
-        default=20_000,
-        ge=8_000,
-        description="tokens of one prompt; below the judge's context, with room for the answer",
-    )
+    share: Share = Field(default=0.10, gt=0.0)
+    """share of the tokens that the run holds"""
+    least_tokens: int = Field(default=20_000, ge=8_000)
+    """what a run may take however short it is"""
+    most_tokens: int = Field(default=200_000, ge=8_000)
+    """what a run may take however long it is"""
+    request_tokens: int = Field(default=20_000, ge=8_000)
+    """tokens of one prompt; below the judge's context, with room for the answer"""
 
     @model_validator(mode="after")
     def _fit_together(self) -> TrajectorySection:
@@ -126,14 +126,18 @@ class TrajectorySection(Section):
 class BudgetSection(Section):
     """What a run may take. A run above any of it fails `run_health`."""
 
-    match: MatchSection = Field(default=MatchSection(), description="which runs it is for; without it: all")
-    cost_usd: float | None = Field(default=None, gt=0, description="cost of all model calls, in US dollars")
-    tokens: int | None = Field(default=None, gt=0, description="input and output tokens of all model calls")
-    steps: int | None = Field(default=None, gt=0, description="agents, model calls, tool calls and retrievals")
-    duration: PositiveDuration | None = Field(default=None, description="from the first start to the last end")
-    first_token: PositiveDuration | None = Field(
-        default=None, description="from the start of the first model call that reports it to its first token"
-    )
+    match: MatchSection = MatchSection()
+    """which runs it is for; without it: all"""
+    cost_usd: float | None = Field(default=None, gt=0)
+    """cost of all model calls, in US dollars"""
+    tokens: int | None = Field(default=None, gt=0)
+    """input and output tokens of all model calls"""
+    steps: int | None = Field(default=None, gt=0)
+    """agents, model calls, tool calls and retrievals"""
+    duration: PositiveDuration | None = None
+    """from the first start to the last end"""
+    first_token: PositiveDuration | None = None
+    """from the start of the first model call that reports it to its first token"""
 
     @model_validator(mode="after")
     def _limits_something(self) -> BudgetSection:
@@ -158,70 +162,52 @@ class LabelsSection(Section):
     A quarter of the cases, by their ids, teach; the labels of all others measure (`sidejudge calibrate`, agreement).
     """
 
-    labels: str = Field(min_length=1, description="file of labels (JSON Lines), as `sidejudge calibrate` takes it")
-    cases: str = Field(min_length=1, description="file of the cases that were labelled (JSON Lines)")
-    verdicts: str | None = Field(
-        default=None,
-        min_length=1,
-        description="file of verdicts on them, which shows where the judge was wrong; not needed where each label "
-        "states its `verdict`",
-    )
+    labels: str = Field(min_length=1)
+    """file of labels (JSON Lines), as `sidejudge calibrate` takes it"""
+    cases: str = Field(min_length=1)
+    """file of the cases that were labelled (JSON Lines)"""
+    verdicts: str | None = Field(default=None, min_length=1)
+    """file of verdicts on them, which shows where the judge was wrong; not needed where each label states its
+    `verdict`"""
 
 
 class RubricSection(Section):
     """A rubric of your own (with `metrics` or `extends`), or changes to one that ships; each has its own version."""
 
-    title: str | None = Field(default=None, min_length=1, description="what people read above it")
-    extends: str | None = Field(
-        default=None,
-        description="the rubric whose metrics it has as well; what is not given a weight shares what is left",
-    )
-    judges: Literal["traces", "sessions", "spans"] | None = Field(
-        default=None,
-        description="what it judges: whole traces, conversations, or each matching span of a trace (default: traces "
-        "or sessions, as it is routed)",
-    )
-    spans: JsonMap | None = Field(
-        default=None,
-        description="with `judges: spans`: which ones, by `kind` (llm, tool, …) and `name`, and what counts: `take: "
-        "mean` or `lowest`",
-    )
+    title: str | None = Field(default=None, min_length=1)
+    """what people read above it"""
+    extends: str | None = None
+    """the rubric whose metrics it has as well; what is not given a weight shares what is left"""
+    judges: Literal["traces", "sessions", "spans"] | None = None
+    """what it judges: whole traces, conversations, or each matching span of a trace (default: traces or sessions, as it
+    is routed)"""
+    spans: JsonMap | None = None
+    """with `judges: spans`: which ones, by `kind` (llm, tool, …) and `name`, and what counts: `take: mean` or
+    `lowest`"""
     metrics: Annotated[tuple[JsonMap, ...], GIVEN_AS_LIST] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=MAX_METRICS,
-        description="its metrics, each with `id`, one of `check`, `cel`, `ask`, `python`, `reported` or `use`, and "
-        "`weight`, `good`, `acceptable`, `blocker`, `prerequisite` (see rubrics.md)",
-        json_schema_extra={"items": METRIC_SCHEMA},
+        default=None, min_length=1, max_length=MAX_METRICS, json_schema_extra={"items": METRIC_SCHEMA}
     )
+    """its metrics, each with `id`, one of `check`, `cel`, `ask`, `python`, `reported` or `use`, and `weight`, `good`,
+    `acceptable`, `blocker`, `prerequisite` (see rubrics.md)"""
 
-    pass_mark: float | None = Field(
-        default=None, ge=0.0, description="composite from which a case passes, on the rubric's scale"
-    )
-    min_coverage: Share | None = Field(
-        default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
-    )
-    judge: JudgeNames | None = Field(
-        default=None,
-        description="the judge that answers for its metrics: a name of `evaluators.judges`, or `default`, the judge of "
-        "`evaluators.judge` (default: that of the rubric that it extends, else `default`). Several, the cheapest "
-        "first, are a cascade (`evaluators.cascade`)",
-    )
-    metric_judges: Mapping[str, JudgeNames] = Field(
-        default_factory=dict, description="the same for single metrics, by metric id"
-    )
-    judge_config: JsonMap | None = Field(
-        default=None,
-        description="`agent` only: `metrics` (a list of `{metric, weight}`; null: the eight defaults), "
-        "`pass_threshold` (75), the judge's `model` and `provider`",
-    )
+    pass_mark: float | None = Field(default=None, ge=0.0)
+    """composite from which a case passes, on the rubric's scale"""
+    min_coverage: Share | None = None
+    """share of the weight that must be scored for a composite to exist, in [0, 1]"""
+    judge: JudgeNames | None = None
+    """the judge that answers for its metrics: a name of `evaluators.judges`, or `default`, the judge of
+    `evaluators.judge` (default: that of the rubric that it extends, else `default`). Several, the cheapest first, are a
+    cascade (`evaluators.cascade`)"""
+    metric_judges: Mapping[str, JudgeNames] = Field(default_factory=dict)
+    """the same for single metrics, by metric id"""
+    judge_config: JsonMap | None = None
+    """`agent` only: `metrics` (a list of `{metric, weight}`; null: the eight defaults), `pass_threshold` (75), the
+    judge's `model` and `provider`"""
 
-    labels: LabelsSection | None = Field(
-        default=None, description="labels of people, for questions with `examples: labels`"
-    )
-    trajectory: TrajectorySection | None = Field(
-        default=None, description="`trajectory` only: what a run may take of the judge"
-    )
+    labels: LabelsSection | None = None
+    """labels of people, for questions with `examples: labels`"""
+    trajectory: TrajectorySection | None = None
+    """`trajectory` only: what a run may take of the judge"""
 
     @model_validator(mode="after")
     def _labels_are_of_its_own(self) -> RubricSection:

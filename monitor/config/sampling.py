@@ -22,9 +22,12 @@ class SamplingRuleSection(Section):
     needs the whole trace, and can only keep more than the base rate would.
     """
 
-    name: str = Field(min_length=1, description="name of the rule, shown in a trace's explanation")
-    match: MatchSection = Field(description="which traces it is for")
-    rate: Rate = Field(description="share of the traces to keep, in (0, 1]")
+    name: str = Field(min_length=1)
+    """name of the rule, shown in a trace's explanation"""
+    match: MatchSection
+    """which traces it is for"""
+    rate: Rate
+    """share of the traces to keep, in (0, 1]"""
 
 
 class TrustedUpstreamSection(Section):
@@ -34,15 +37,10 @@ class TrustedUpstreamSection(Section):
     write one too: with this section his trace counts for ``1/floor`` traces at most.
     """
 
-    floor: Rate = Field(
-        description="the least share of traces that it keeps, in (0, 1]: what states a lower one counts as this one"
-    )
-    max_share: float = Field(
-        default=0.1,
-        ge=0.01,
-        lt=1,
-        description="the largest share of what its service's latest traces count for that one may claim, in [0.01, 1)",
-    )
+    floor: Rate
+    """the least share of traces that it keeps, in (0, 1]: what states a lower one counts as this one"""
+    max_share: float = Field(default=0.1, ge=0.01, lt=1)
+    """the largest share of what its service's latest traces count for that one may claim, in [0.01, 1)"""
 
 
 class SamplingSection(Section):
@@ -56,42 +54,26 @@ class SamplingSection(Section):
         description="base rate, share of all traces, in (0, 1]. Without it every trace is judged up to "
         f"`traces_per_hour`; where `rules` or `sessions` are set it is {FIXED_RATE:g}",
     )
-    traces_per_hour: int = Field(
-        default=1000,
-        ge=1,
-        description="without `rate`, `rules` and `sessions`: beyond so many traces an hour a share of them is judged, "
-        "this number divided by the traces of the last hour, each with its true probability",
-    )
-    randomness: Literal["trace_id", "hashed"] = Field(
-        default="trace_id",
-        description="what decides: `trace_id`: its last 56 bits, as OpenTelemetry specifies, or `ot=rv` where "
-        "`trust_upstream` is set; `hashed`: a hash of it, for ids that are not uniformly random or that a sampler "
-        "upstream has already drawn by "
-        "(costs a hash a trace, and the agreement with other samplers)",
-    )
-    randomness_key: SecretStr | None = Field(
-        default=None,
-        min_length=16,
-        description="with `hashed`, a secret, as `${NAME}`, that keys the hash: without it callers of the application, "
-        "who choose trace ids by the header `traceparent`, can choose which of their traces are judged; the same in "
-        "all monitors that spans of one trace may come to; keys the draw of `sessions` too",
-    )
-    trust_upstream: TrustedUpstreamSection | None = Field(
-        default=None,
-        description="who samples before this monitor; without it no trace state changes a weight or a draw, for "
-        "whoever calls the application can choose it (`off` is the same)",
-    )
-    handover_key: SecretStr | None = Field(
-        default=None,
-        min_length=16,
-        description="a secret, as `${NAME}`, that monitors share which hand traces over to each other by `drain.to`: a "
-        "handover without its signature is taken for what an application sends; `peers` exchange keys by themselves",
-    )
-    rules: Annotated[tuple[SamplingRuleSection, ...], GIVEN_AS_LIST] = Field(
-        default=(),
-        description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
-        "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
-    )
+    traces_per_hour: int = Field(default=1000, ge=1)
+    """without `rate`, `rules` and `sessions`: beyond so many traces an hour a share of them is judged, this number
+    divided by the traces of the last hour, each with its true probability"""
+    randomness: Literal["trace_id", "hashed"] = "trace_id"
+    """what decides: `trace_id`: its last 56 bits, as OpenTelemetry specifies, or `ot=rv` where `trust_upstream` is set;
+    `hashed`: a hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by (costs
+    a hash a trace, and the agreement with other samplers)"""
+    randomness_key: SecretStr | None = Field(default=None, min_length=16)
+    """with `hashed`, a secret, as `${NAME}`, that keys the hash: without it callers of the application, who choose
+    trace ids by the header `traceparent`, can choose which of their traces are judged; the same in all monitors that
+    spans of one trace may come to; keys the draw of `sessions` too"""
+    trust_upstream: TrustedUpstreamSection | None = None
+    """who samples before this monitor; without it no trace state changes a weight or a draw, for whoever calls the
+    application can choose it (`off` is the same)"""
+    handover_key: SecretStr | None = Field(default=None, min_length=16)
+    """a secret, as `${NAME}`, that monitors share which hand traces over to each other by `drain.to`: a handover
+    without its signature is taken for what an application sends; `peers` exchange keys by themselves"""
+    rules: Annotated[tuple[SamplingRuleSection, ...], GIVEN_AS_LIST] = ()
+    """exceptions from the base rate, in order; what the largest rate of all could keep is held until its trace is
+    whole, whatever its service, so a rule of rate 1 has all spans committed for a while"""
 
     @field_validator("trust_upstream", mode="before")
     @classmethod

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
@@ -65,6 +70,23 @@ class Section(BaseModel):
         """What a key may hold, by its declaration."""
         declared = cls.model_fields.get(str(name))
         return () if declared is None else tuple(_named(declared.annotation))
+
+
+@cache
+def meanings(section: type[BaseModel]) -> Mapping[str, str]:
+    """What each key of a section means, in one line: the text below its declaration, read from the source file.
+
+    Nothing but the reference and the JSON Schema asks for it, so that no start waits for it.
+    """
+    texts: dict[str, str] = {}
+    for each in reversed(section.__mro__):
+        if issubclass(each, BaseModel) and each is not BaseModel:
+            [declared] = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+            for field, below in pairwise(declared.body if isinstance(declared, ast.ClassDef) else ()):
+                match field, below:
+                    case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                        texts[name] = " ".join(text.split())
+    return texts | {name: each.description for name, each in section.model_fields.items() if each.description}
 
 
 def _named(annotation: object) -> Iterator[object]:

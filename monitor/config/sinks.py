@@ -23,8 +23,10 @@ FileMode: TypeAlias = Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")]
 class JsonlSink(Section):
     """Every verdict as a JSON line."""
 
-    path: FilePath = Field(description="file to append to, relative to the working directory")
-    mode: FileMode = Field(default="0600", description="who may read a file that is made, in octal")
+    path: FilePath
+    """file to append to, relative to the working directory"""
+    mode: FileMode = "0600"
+    """who may read a file that is made, in octal"""
 
 
 class ParquetSink(Section):
@@ -34,16 +36,15 @@ class ParquetSink(Section):
     `evaluators.judge.redact` names is replaced in them.
     """
 
-    path: str = Field(
-        min_length=1,
-        description="directory, relative to the working directory, or `s3://bucket/folder`, `gs://bucket/folder`; "
-        "options of pyarrow.fs follow a `?`. Credentials come from the environment",
-    )
-    mode: FileMode = Field(default="0600", description="who may read a file that is made, in octal")
-    partition: Literal["day"] = Field(default="day", description="one folder a day (UTC)")
-    every: PositiveDuration = Field(
-        default=parse_duration("1m"), description="how long results wait, so that a file holds many"
-    )
+    path: str = Field(min_length=1)
+    """directory, relative to the working directory, or `s3://bucket/folder`, `gs://bucket/folder`; options of
+    pyarrow.fs follow a `?`. Credentials come from the environment"""
+    mode: FileMode = "0600"
+    """who may read a file that is made, in octal"""
+    partition: Literal["day"] = "day"
+    """one folder a day (UTC)"""
+    every: PositiveDuration = parse_duration("1m")
+    """how long results wait, so that a file holds many"""
 
     @field_validator("path")
     @classmethod
@@ -57,8 +58,10 @@ class ParquetSink(Section):
 class PluginSink(Section):
     """A sink that an installed package brings by its entry point in `sidejudge.sinks`."""
 
-    use: str | None = Field(default=None, min_length=1, description="name of the entry point (default: this key)")
-    arguments: JsonMap = Field(default_factory=dict, description="keyword arguments that it is made with")
+    use: str | None = Field(default=None, min_length=1)
+    """name of the entry point (default: this key)"""
+    arguments: JsonMap = Field(default_factory=dict)
+    """keyword arguments that it is made with"""
 
 
 _ENVIRONMENT = re.compile(r"[a-z0-9_-]{1,40}")
@@ -80,27 +83,21 @@ class OtelEventsSink(Section):
     a trace.
     """
 
-    endpoint: BaseUrl = Field(
-        description="where to, a Collector or any OTLP/HTTP endpoint: `/v1/traces` and `/v1/logs` are put after it; "
-        "Langfuse: `https://cloud.langfuse.com/api/public/otel`"
-    )
-    authorization: Secret | None = Field(
-        default=None, description="the `Authorization` header, as `${NAME}`; Langfuse: `Basic` and base64 of the keys"
-    )
-    headers: Mapping[str, Secret] = Field(
-        default_factory=dict, description='further headers; Langfuse: `x-langfuse-ingestion-version: "4"`'
-    )
+    endpoint: BaseUrl
+    """where to, a Collector or any OTLP/HTTP endpoint: `/v1/traces` and `/v1/logs` are put after it; Langfuse:
+    `https://cloud.langfuse.com/api/public/otel`"""
+    authorization: Secret | None = None
+    """the `Authorization` header, as `${NAME}`; Langfuse: `Basic` and base64 of the keys"""
+    headers: Mapping[str, Secret] = Field(default_factory=dict)
+    """further headers; Langfuse: `x-langfuse-ingestion-version: "4"`"""
     signals: Annotated[tuple[Literal["traces", "logs"], ...], GIVEN_AS_LIST] = Field(
-        default=("traces", "logs"),
-        min_length=1,
-        description="`traces`: the requests to the judge; `logs`: the scores, as events (Langfuse takes only traces)",
+        default=("traces", "logs"), min_length=1
     )
-    environment: Environment | None = Field(
-        default=None,
-        description="deployment environment of the monitor's own traces, such as `sidejudge`; it keeps them apart in "
-        "Langfuse",
-    )
-    timeout: PositiveDuration = Field(default=parse_duration("10s"), description="of one request")
+    """`traces`: the requests to the judge; `logs`: the scores, as events (Langfuse takes only traces)"""
+    environment: Environment | None = None
+    """deployment environment of the monitor's own traces, such as `sidejudge`; it keeps them apart in Langfuse"""
+    timeout: PositiveDuration = parse_duration("10s")
+    """of one request"""
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -114,14 +111,17 @@ class OtelMetricsSink(Section):
     For processes that live shorter than a scrape, and where nobody scrapes. The last values go when the process ends.
     """
 
-    endpoint: BaseUrl = Field(
-        description="where to, a Collector, Prometheus (`http://prometheus:9090/api/v1/otlp`) or any OTLP/HTTP "
-        "endpoint: `/v1/metrics` is put after it"
-    )
-    authorization: Secret | None = Field(default=None, description="the `Authorization` header, as `${NAME}`")
-    headers: Mapping[str, Secret] = Field(default_factory=dict, description="further headers, as `${NAME}`")
-    every: PositiveDuration = Field(default=parse_duration("60s"), description="time between two pushes")
-    timeout: PositiveDuration = Field(default=parse_duration("5s"), description="of one request")
+    endpoint: BaseUrl
+    """where to, a Collector, Prometheus (`http://prometheus:9090/api/v1/otlp`) or any OTLP/HTTP endpoint: `/v1/metrics`
+    is put after it"""
+    authorization: Secret | None = None
+    """the `Authorization` header, as `${NAME}`"""
+    headers: Mapping[str, Secret] = Field(default_factory=dict)
+    """further headers, as `${NAME}`"""
+    every: PositiveDuration = parse_duration("60s")
+    """time between two pushes"""
+    timeout: PositiveDuration = parse_duration("5s")
+    """of one request"""
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -132,16 +132,18 @@ class OtelMetricsSink(Section):
 class SinksSection(Section):
     """Where verdicts go, besides metrics and the API."""
 
-    jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
-    langfuse: LangfuseSink | None = Field(default=None, description="write scores back to Langfuse")
-    otel_events: OtelEventsSink | None = Field(
-        default=None, description="the judge's own traces, and scores as events, over OTLP"
-    )
-    otel_metrics: OtelMetricsSink | None = Field(default=None, description="push the metrics over OTLP")
-    parquet: ParquetSink | None = Field(default=None, description="keep verdicts and outcomes as Parquet files")
-    plugins: Mapping[DestinationName, PluginSink] = Field(
-        default_factory=dict, description="sinks of installed packages, by the name that metrics and logs give them"
-    )
+    jsonl: JsonlSink | None = None
+    """append verdicts to a JSON Lines file"""
+    langfuse: LangfuseSink | None = None
+    """write scores back to Langfuse"""
+    otel_events: OtelEventsSink | None = None
+    """the judge's own traces, and scores as events, over OTLP"""
+    otel_metrics: OtelMetricsSink | None = None
+    """push the metrics over OTLP"""
+    parquet: ParquetSink | None = None
+    """keep verdicts and outcomes as Parquet files"""
+    plugins: Mapping[DestinationName, PluginSink] = Field(default_factory=dict)
+    """sinks of installed packages, by the name that metrics and logs give them"""
 
     @field_validator("plugins")
     @classmethod

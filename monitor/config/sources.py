@@ -32,14 +32,11 @@ def sent_headers(headers: Mapping[str, SecretStr], authorization: SecretStr | No
 class AuthSection(Section):
     """Whose requests are accepted. Without this section those of everybody who can reach the address."""
 
-    bearer: Annotated[tuple[Secret, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="tokens that are accepted as `Authorization: Bearer …`, as `${NAME}`"
-    )
-    basic: Mapping[str, Secret] = Field(
-        default_factory=dict,
-        description="user names with their passwords, `Authorization: Basic …`; an application with a Langfuse SDK "
-        "sends its public key with its secret key",
-    )
+    bearer: Annotated[tuple[Secret, ...], GIVEN_AS_LIST] = ()
+    """tokens that are accepted as `Authorization: Bearer …`, as `${NAME}`"""
+    basic: Mapping[str, Secret] = Field(default_factory=dict)
+    """user names with their passwords, `Authorization: Basic …`; an application with a Langfuse SDK sends its public
+    key with its secret key"""
 
     @model_validator(mode="after")
     def _somebody(self) -> AuthSection:
@@ -57,11 +54,12 @@ class AuthSection(Section):
 class TlsSection(Section):
     """Encryption of an address; for OTLP over HTTP and gRPC alike."""
 
-    certificate: FilePath = Field(description="the server's certificate with its chain, PEM")
-    key: FilePath = Field(description="the certificate's private key, PEM, not encrypted")
-    client_ca: FilePath | None = Field(
-        default=None, description="who must have signed the certificates of clients, PEM; without it they need none"
-    )
+    certificate: FilePath
+    """the server's certificate with its chain, PEM"""
+    key: FilePath
+    """the certificate's private key, PEM, not encrypted"""
+    client_ca: FilePath | None = None
+    """who must have signed the certificates of clients, PEM; without it they need none"""
 
 
 class OtlpSection(Section):
@@ -71,58 +69,43 @@ class OtlpSection(Section):
     `/api/public/otel`, where Langfuse's SDKs send.
     """
 
-    http: Address = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
-    grpc: Address | None = Field(
-        default=None, description="address to listen on for gRPC (extra `grpc`), such as 0.0.0.0:4317; without it: none"
-    )
-    max_request_bytes: SizeField = Field(
-        default=16 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
-    )
-    auth: AuthSection | None = Field(default=None, description="credentials of senders; without it none are required")
-    tls: TlsSection | None = Field(default=None, description="encryption; without it none")
-    requests_per_second: float | None = Field(
-        default=None,
-        gt=0.0,
-        allow_inf_nan=False,
-        description="requests that one sender may send (two seconds' worth at once); more get 429. Without it: any",
-    )
-    max_connections: int = Field(
-        default=1000,
-        ge=10,
-        description="connections that may be open at once over HTTP, and as many over gRPC (never more than half of "
-        "the process's open files). Beyond it the address that has the most over HTTP loses the one that is idle "
-        "longest; over gRPC a further one is closed. Half as many greetings over TLS may be under way",
-    )
-    idle_timeout: PositiveDuration = Field(
-        default=parse_duration("60s"),
-        description="wait for the next request of a connection; keep it longer than exporters pause between two",
-    )
-    head_timeout: PositiveDuration = Field(
-        default=parse_duration("10s"),
-        description="time for the head of an HTTP request (then it gets 408) and for the beginning of a gRPC "
-        "connection",
-    )
-    body_timeout: PositiveDuration = Field(
-        default=parse_duration("60s"),
-        description="time for the body of an HTTP request, and for a response to be read; longer than exporters wait. "
-        "Over gRPC a message that is not there has two seconds while others wait to be read",
-    )
-    cors_origins: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="origins whose pages may send from a browser, such as `https://*.example.org`"
-    )
+    http: Address = parse_address("0.0.0.0:4318")
+    """address to listen on, host:port"""
+    grpc: Address | None = None
+    """address to listen on for gRPC (extra `grpc`), such as 0.0.0.0:4317; without it: none"""
+    max_request_bytes: SizeField = 16 * 2**20
+    """largest request body accepted, bytes after decompression; larger ones get 413"""
+    auth: AuthSection | None = None
+    """credentials of senders; without it none are required"""
+    tls: TlsSection | None = None
+    """encryption; without it none"""
+    requests_per_second: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
+    """requests that one sender may send (two seconds' worth at once); more get 429. Without it: any"""
+    max_connections: int = Field(default=1000, ge=10)
+    """connections that may be open at once over HTTP, and as many over gRPC (never more than half of the process's open
+    files). Beyond it the address that has the most over HTTP loses the one that is idle longest; over gRPC a further
+    one is closed. Half as many greetings over TLS may be under way"""
+    idle_timeout: PositiveDuration = parse_duration("60s")
+    """wait for the next request of a connection; keep it longer than exporters pause between two"""
+    head_timeout: PositiveDuration = parse_duration("10s")
+    """time for the head of an HTTP request (then it gets 408) and for the beginning of a gRPC connection"""
+    body_timeout: PositiveDuration = parse_duration("60s")
+    """time for the body of an HTTP request, and for a response to be read; longer than exporters wait. Over gRPC a
+    message that is not there has two seconds while others wait to be read"""
+    cors_origins: Annotated[tuple[str, ...], GIVEN_AS_LIST] = ()
+    """origins whose pages may send from a browser, such as `https://*.example.org`"""
 
 
 class SourcesSection(Section):
     """Where traces come from."""
 
     otlp: OtlpSection = OtlpSection()
-    langfuse: LangfuseSource | None = Field(default=None, description="read traces from Langfuse")
-    attributes: Mapping[AttributeName, MappedField] = Field(
-        default_factory=dict,
-        description="what attributes of a client hold that is not understood, by their names as `sidejudge inspect "
-        "--unread` lists them: `{my.prompt: input, my.answer: output}`. A name that is mapped goes before what is "
-        "read otherwise; of two names for one field the first that a span has",
-    )
+    langfuse: LangfuseSource | None = None
+    """read traces from Langfuse"""
+    attributes: Mapping[AttributeName, MappedField] = Field(default_factory=dict)
+    """what attributes of a client hold that is not understood, by their names as `sidejudge inspect --unread` lists
+    them: `{my.prompt: input, my.answer: output}`. A name that is mapped goes before what is read otherwise; of two
+    names for one field the first that a span has"""
 
 
 _WITHIN = parse_duration("7d")
@@ -146,33 +129,21 @@ class ReferenceSection(Section):
     trace: it is read there once more.
     """
 
-    metadata: str | None = Field(
-        default=None, min_length=1, description="key of the trace's metadata that holds the expected outcome"
-    )
-    langfuse_dataset: str | None = Field(
-        default=None,
-        min_length=1,
-        description="name of a dataset in Langfuse: of the item whose source is the trace; with `key`, of the one that "
-        "shares it with the trace (`metadata` of the item), and sources are not looked at",
-    )
-    langfuse_corrections: bool | None = Field(
-        default=None, description="the output as people corrected it in Langfuse (scores of type CORRECTION)"
-    )
-    file: FilePath | None = Field(
-        default=None,
-        description="JSON Lines with `expected_outcome` and what `key` names, relative to the working directory",
-    )
-    key: Key | None = Field(
-        default=None,
-        description="what a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`",
-    )
+    metadata: str | None = Field(default=None, min_length=1)
+    """key of the trace's metadata that holds the expected outcome"""
+    langfuse_dataset: str | None = Field(default=None, min_length=1)
+    """name of a dataset in Langfuse: of the item whose source is the trace; with `key`, of the one that shares it with
+    the trace (`metadata` of the item), and sources are not looked at"""
+    langfuse_corrections: bool | None = None
+    """the output as people corrected it in Langfuse (scores of type CORRECTION)"""
+    file: FilePath | None = None
+    """JSON Lines with `expected_outcome` and what `key` names, relative to the working directory"""
+    key: Key | None = None
+    """what a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`"""
 
-    reevaluate_within: PositiveDuration | None = Field(
-        default=None,
-        description="how long after a verdict a reference that comes, changes or goes still makes a revision (default: "
-        "7d). Where Langfuse is configured verdicts and details are kept for as long, if that is longer than "
-        "`store.retention`",
-    )
+    reevaluate_within: PositiveDuration | None = None
+    """how long after a verdict a reference that comes, changes or goes still makes a revision (default: 7d). Where
+    Langfuse is configured verdicts and details are kept for as long, if that is longer than `store.retention`"""
 
     @model_validator(mode="after")
     def _one_place(self) -> ReferenceSection:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 from pydantic import BaseModel, SecretStr
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from sidejudge.scoring.lexical.shown_text import struck
 from sidejudge.scoring.trace.span import Json
@@ -15,6 +16,7 @@ from sidejudge.scoring.trace.span import Json
 from .load import Loaded
 from .match import MatchSection
 from .model import Config
+from .section import meanings
 from .units import Address, Duration, size_text
 
 _USER = re.compile(r"://[^/?#]*@")
@@ -100,16 +102,23 @@ def _without_credentials(text: str) -> str:
     return struck(_QUERY.sub("?…", _USER.sub("://…@", text)))
 
 
-class _WithDefaultsAsWritten(GenerateJsonSchema):
-    """Defaults stand in the schema as an operator would write them: ``10m``, not a number of nanoseconds."""
+class _AsWritten(GenerateJsonSchema):
+    """With what keys mean, and defaults as an operator would write them: ``10m``, not a number of nanoseconds."""
 
     def encode_default(self, dft: object) -> object:
         return str(dft) if isinstance(dft, Address | Duration) else super().encode_default(dft)
 
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        found = super().model_schema(schema)
+        section: type[BaseModel] = schema["cls"]
+        for key, text in meanings(section).items():
+            found["properties"][key]["description"] = text
+        return found
+
 
 def json_schema() -> dict[str, Json]:
     """JSON Schema (draft 2020-12) of the configuration file."""
-    schema = Config.model_json_schema(schema_generator=_WithDefaultsAsWritten)
+    schema = Config.model_json_schema(schema_generator=_AsWritten)
     match = schema["$defs"][MatchSection.__name__]
     # The short form of the metadata condition, which the model gathers before it validates.
     match["patternProperties"] = {r"^metadata\..+": {"type": ["string", "number", "boolean"]}}

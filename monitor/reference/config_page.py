@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from sidejudge.monitor.config import Config, MatchSection
 from sidejudge.monitor.config.environment import NOT_KEYS, name_of
+from sidejudge.monitor.config.section import meanings
 from sidejudge.monitor.config.units import Address, Duration, size_text
 from sidejudge.monitor.config.validation_messages import bare, item_of, keys_of
 from sidejudge.scoring.trace.span import JsonRecord
@@ -76,7 +77,7 @@ def _row(section: type[BaseModel], name: str, path: tuple[str, ...], kind: str) 
     declared = section.model_fields[name]
     variable = "–" if any("[]" in part for part in path) else f"`{name_of(path).replace('.ID', '__ID')}`"
     default = _default(name, declared.get_default(call_default_factory=True))
-    return f"`{'.'.join(path)}`", kind, default, declared.description or "", variable
+    return f"`{'.'.join(path)}`", kind, default, meanings(section).get(name, ""), variable
 
 
 def _default(name: str, value: object) -> str:
@@ -120,8 +121,8 @@ def _is_list(annotation: object) -> bool:
 def _match_section() -> str:
     text = (MatchSection.__doc__ or "").split("\n\n", 1)
     rows = [
-        (f"`{shown}`", declared.description or "")
-        for shown, declared in zip(keys_of(MatchSection), MatchSection.model_fields.values(), strict=True)
+        (f"`{shown}`", meanings(MatchSection)[name])
+        for shown, name in zip(keys_of(MatchSection), MatchSection.model_fields, strict=True)
     ]
     head = " ".join(text[0].split()) + "\n\n" + " ".join(text[1].split())
     return "\n".join(("## match\n", f"{head.replace('``', '`')}\n", *table(("key", "meaning"), rows), ""))
