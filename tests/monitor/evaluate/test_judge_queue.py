@@ -8,31 +8,21 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
-from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError
-from sidejudge.monitor.config import RouteSection
-from sidejudge.monitor.config.sampling import SamplingSection
+from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
-from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
-from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import NEVER, Sampler, randomness
-from sidejudge.monitor.route.router import Router
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.monitor.ingest.sampler import NEVER, randomness
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions.kinds import GradeAnswer
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Judgement, Method, Scored
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric
-from tests.otlp_requests import HIGH, S, request, span, trace
+from tests.monitor.evaluate.bench import NOW, ORIGIN, PipelineBench, rubric
+from tests.otlp_requests import S, span, trace
 from tests.waiting import until
 
-NOW = 1_790_000_000_000_000_000
 SECOND = 10**9
-ORIGIN = ChunkOrigin("shop", None, 0)
 SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
 YES = Answer(value=True, method=Method.JUDGE)
 
@@ -40,13 +30,6 @@ YES = Answer(value=True, method=Method.JUDGE)
 def judged(case):
     settled = settle((yield (GradeAnswer(),)), bool)
     return Scored(value=1.0, method=Method.JUDGE) if isinstance(settled, tuple) else settled
-
-
-def rubric(name, measure) -> Rubric:
-    metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=measure)
-    return Rubric(
-        id=name, title=name, source="s", formula="f", criteria=(Criterion(metric=metric, weight=1.0),), pass_mark=0.5
-    )
 
 
 RUBRICS = {"answer": rubric("answer", judged), "workflow": rubric("workflow", lambda _: Scored(value=1.0))}
@@ -84,42 +67,11 @@ class Scripted:
         return self.shares[priority]
 
 
-class Bench:
-    def __init__(self, path, routes=({"rubrics": ["answer"]},), room=4, rate=1.0, **bounds):
-        self.now, self.reported, self.judge = NOW, [], Scripted()
-        self.store = Store(path)
-        stages = EvaluationStages(
-            archive=self.store, sampler=Sampler(SamplingSection(rate=rate)),
-            router=Router([RouteSection.model_validate(route) for route in routes], {}),
-            evaluator=Evaluator(RUBRICS, others=Backends(order=(self.judge,), judge=self.judge)),
-            reference_keys=("expected_outcome",),
-        )  # fmt: skip
-        backlog = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * SECOND, **bounds})
-        self.judge_queue = JudgeQueue(stages=stages, deferred=backlog, clock_ns=self.clock, capacity=room)
-        self.pipeline = Pipeline(
-            stages=stages,
-            judge_queue=self.judge_queue,
-            commit=one_by_one(self.commit),
-            clock_ns=self.clock,
-            listeners=[self.reported.append],
-        )
-
-    def clock(self):
-        return self.now
-
-    async def commit(self, ending):
-        await self.store.finish(FinishedTrace(
-            trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
-            completion=ending.completion, revision=ending.revision, details=ending.details, chunks=ending.chunks,
-            verdicts=[verdict.to_json() for verdict in ending.verdicts],
-        ))  # fmt: skip
-
-    async def close(self, number, *spans: S, tail=HIGH, revision=1, name="step"):
-        sent = spans or (S(trace_id=trace(number, tail), span_id=span(1), name=name, attributes=SAID),)
-        await self.store.append(split(request(sent), lambda _: ORIGIN).chunks, self.now)
-        self.pipeline.waiting.append(
-            Closing(trace_id=trace(number, tail), completion="root_ended", revision=revision, origin=ORIGIN)
-        )
+class Bench(PipelineBench):
+    def __init__(self, path, routes=({"rubrics": ["answer"]},), rate=1.0, **more):
+        self.judge = Scripted()
+        evaluator = Evaluator(RUBRICS, others=Backends(order=(self.judge,), judge=self.judge))
+        super().__init__(path, evaluator, routes, sampling={"rate": rate}, attributes=SAID, **more)
 
     async def ended(self, count, seconds=20):
         async with asyncio.timeout(seconds):

@@ -6,32 +6,15 @@ import asyncio
 
 import pytest
 
-from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, split
-from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError, StoreUnavailable
-from sidejudge.monitor.config import MatchSection, RouteSection, SamplingRuleSection
-from sidejudge.monitor.config.sampling import SamplingSection
+from sidejudge.integrations.otlp.wire.request import Chunk
+from sidejudge.integrations.store.sqlite import StoreError, StoreUnavailable
+from sidejudge.monitor.config import MatchSection, SamplingRuleSection
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
-from sidejudge.monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
-from sidejudge.monitor.evaluate.stages import EvaluationStages
-from sidejudge.monitor.ingest.assembled_trace import Closing
+from sidejudge.monitor.evaluate.pipeline import BATCH, BATCH_BYTES
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.monitor.route.router import Router
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.result import Scored, Unavailable
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric
-from tests.otlp_requests import HIGH, LOW, S, request, span, trace
-
-NOW = 1_790_000_000_000_000_000
-ORIGIN = ChunkOrigin("shop", None, 0)
-
-
-def rubric(name: str, measure) -> Rubric:
-    metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=measure)
-    return Rubric(
-        id=name, title=name, source="s", formula="f", criteria=(Criterion(metric=metric, weight=1.0),), pass_mark=0.5
-    )
+from tests.monitor.evaluate.bench import NOW, ORIGIN, PipelineBench, rubric
+from tests.otlp_requests import LOW, S, span, trace
 
 
 def broken(case):
@@ -48,59 +31,12 @@ RUBRICS = {
 }
 
 
-class Bench:
-    """A pipeline on a real store, with everything that it told."""
-
-    def __init__(self, path, routes=({"rubrics": ["qa"]},), **sampling):
-        self.now = NOW
-        self.store = Store(path)
-        self.reported = []
-        sampler = Sampler(SamplingSection(**{"rate": 1.0, **sampling}))
-        stages = EvaluationStages(
-            archive=self.store, sampler=sampler,
-            router=Router([RouteSection.model_validate(route) for route in routes], {}),
-            evaluator=Evaluator(RUBRICS), reference_keys=("expected_outcome",),
-        )  # fmt: skip
-        clock_ns = lambda: self.now  # noqa: E731  # a formula, named where it is used
-        judge_queue = JudgeQueue(
-            stages=stages, deferred=DeferredTraces(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, capacity=4,
-        )  # fmt: skip
-        self.pipeline = Pipeline(
-            stages=stages,
-            judge_queue=judge_queue,
-            commit=one_by_one(self.commit),
-            clock_ns=clock_ns,
-            listeners=[self.reported.append],
-        )
-
-    async def commit(self, ending):
-        await self.store.finish(FinishedTrace(
-            trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
-            completion=ending.completion, revision=ending.revision, details=ending.details, chunks=ending.chunks,
-            verdicts=[verdict.to_json() for verdict in ending.verdicts],
-        ))  # fmt: skip
-
-    async def close(self, number, *spans: S, tail=HIGH, revision=1, completion="root_ended", size=0):
-        """Store a trace's spans (a root by default) and let it wait to be judged."""
-        sent = spans or (S(trace_id=trace(number, tail), span_id=span(1)),)
-        await self.store.append(split(request(sent), lambda _: ORIGIN).chunks, self.now)
-        self.wait(number, tail=tail, revision=revision, completion=completion, size=size)
-
-    def wait(self, number, *, tail=HIGH, revision=1, completion="root_ended", size=0):
-        self.pipeline.waiting.append(
-            Closing(trace_id=trace(number, tail), completion=completion, revision=revision, origin=ORIGIN, size=size)
-        )
-
-    def waiting(self):
-        return [closing.trace_id for closing in self.pipeline.waiting]
-
-
 @pytest.fixture
 def bench(tmp_path):
     made = []
 
-    def make(**more):
-        made.append(Bench(tmp_path / "s.sqlite", **more))
+    def make(routes=({"rubrics": ["qa"]},), **sampling):
+        made.append(PipelineBench(tmp_path / "s.sqlite", Evaluator(RUBRICS), routes, sampling=sampling))
         return made[-1]
 
     yield make

@@ -8,7 +8,6 @@ from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.otlp.wire.receipt import Overloaded, Undecodable
 from sidejudge.integrations.store.sqlite import StoreUnavailable
 from tests.integrations.otlp.wire.test_request_logs import logs
-from tests.monitor.ingest.test_intake import Monitor
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 
@@ -18,19 +17,6 @@ def event(number=1, text="hello", tail=HIGH):
 
 def spans(number=1, *more) -> bytes:
     return request([S(trace_id=trace(number), span_id=span(1)), *more])
-
-
-@pytest.fixture
-def monitor(tmp_path):
-    made = []
-
-    def make(**more):
-        made.append(Monitor(tmp_path / "s.sqlite", **more))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.store.close()
 
 
 def stated(m, number=1) -> list[list[str]]:
