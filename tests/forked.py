@@ -110,3 +110,16 @@ def _call(arguments: list[str], cwd: str, environ: dict[str, str], streams: list
         atexit._run_exitfuncs()  # which multiprocessing leaves out
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def peak_kb(*arguments: object) -> int:
+    """The most memory that one call takes in a process of its own, started anew."""
+    program = (
+        "import re, sys\nfrom pathlib import Path\nfrom sidejudge.monitor.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        # Of this process alone: ru_maxrss begins with that of the process that started it.
+        "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])"
+    )
+    command = [sys.executable, "-P", "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True, timeout=100)
+    return int(done.stdout.splitlines()[-1])

@@ -1,6 +1,10 @@
-"""Verdict lines as a verdict file holds them."""
+"""Verdict lines as a verdict file holds them, and files of lines."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
 
 from sidejudge.scoring.rubrics import RUBRICS
 
@@ -28,3 +32,9 @@ def invalid_line(
     return verdict_line(
         case_id, rubric, None, state="invalid", passed=False, blockers=[blocker], scores=scores, **changes
     )
+
+
+def json_lines(path: Path, lines: Iterable[object]) -> Path:
+    """A file of JSON Lines; a text stands in it as it is."""
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return path

@@ -21,8 +21,7 @@ from sidejudge.integrations.addresses import is_local
 from sidejudge.monitor.api.contents_token import FILE_PATH, HEADER, read_token
 
 from .errors import CommandError
-from .progress import waiting
-from .table import table, visible
+from .terminal import table, visible, waiting
 
 if TYPE_CHECKING:
     from sidejudge.scoring.trace.span import Json, JsonRecord

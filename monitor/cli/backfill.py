@@ -14,6 +14,7 @@ import click
 from .engine import ADDRESS, ENGINE, EngineChoice, engine_of
 from .errors import DATA, CommandError, ending
 from .settings import match_of, runnable, window_of
+from .terminal import progress, waiting
 
 if TYPE_CHECKING:
     from sidejudge.integrations.langfuse.observations import Window
@@ -161,7 +162,6 @@ async def _run(
 
 
 async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
-    from .progress import progress, waiting
 
     with ExitStack() as listing:
         listing.enter_context(waiting("listing the traces in Langfuse"))

@@ -9,9 +9,8 @@ import click
 
 from .engine import EngineChoice, engine_of, engine_options, read_verdicts
 from .errors import DATA, CommandError
-from .progress import progress
 from .settings import config_option, format_option, show_json
-from .table import table, visible
+from .terminal import progress, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine

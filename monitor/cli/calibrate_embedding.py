@@ -13,7 +13,7 @@ import click
 
 from .errors import DATA, CommandError, ending
 from .settings import runnable, show_json
-from .table import number, table
+from .terminal import number, table
 
 if TYPE_CHECKING:
     from sidejudge.scoring.calibration.embedding_calibration import FittedThreshold, Separation

@@ -10,9 +10,8 @@ import click
 
 from .engine import EngineChoice, read_verdicts
 from .errors import DATA, CommandError
-from .progress import progress
 from .settings import show_json
-from .table import number, table
+from .terminal import number, progress, table
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine

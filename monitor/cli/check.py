@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from .errors import DATA, CommandError, warn
-from .progress import waiting
 from .settings import config_option, format_option, runnable, show_json
-from .table import paragraph, table, visible
+from .terminal import paragraph, table, visible, waiting
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config, Loaded

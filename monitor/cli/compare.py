@@ -13,7 +13,7 @@ import click
 from .ask import ask_for, url_option
 from .errors import DATA
 from .settings import format_option, own_name, show_json
-from .table import in_clusters, number, table, visible
+from .terminal import in_clusters, number, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.scoring.trace.span import JsonRecord

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine
     from sidejudge.monitor.offline.score.verdict_source import VerdictSource, VerdictTally
 
-    from .progress import ProgressDisplay
+    from .terminal import ProgressDisplay
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

@@ -11,7 +11,7 @@ import click
 from .ask import TRACE_ID, ask, traces_table, url_option
 from .errors import DATA, CommandError, near, reading_store
 from .settings import config_option, format_option, loaded, own_name, show_json
-from .table import paragraph, table, visible
+from .terminal import paragraph, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config.rubrics import Card

@@ -13,7 +13,7 @@ from sidejudge.scoring.notices.notice import check_runbooks
 
 from .errors import CALL, DATA, CommandError, ending
 from .settings import config_option, loaded
-from .table import table
+from .terminal import table
 
 if TYPE_CHECKING:
     from sidejudge.integrations.store.outbox import Dead

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError, ending, warn
-from .progress import waiting
 from .settings import format_option, show_json
-from .table import table, visible
+from .terminal import table, visible, waiting
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.score.runs import Runs

@@ -13,8 +13,7 @@ import click
 from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CommandError, ending, reading_store, warn
-from .progress import counted, waiting
-from .table import visible
+from .terminal import counted, visible, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

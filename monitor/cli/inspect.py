@@ -12,9 +12,8 @@ import click
 from sidejudge.scoring.lexical.amount import amount
 
 from .errors import DATA, CommandError, warn
-from .progress import waiting
 from .settings import config_option, loaded
-from .table import escaped, table, visible
+from .terminal import escaped, table, visible, waiting
 
 if TYPE_CHECKING:
     from rich.tree import Tree

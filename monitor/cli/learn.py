@@ -11,9 +11,8 @@ from sidejudge.scoring.lexical.amount import amount
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending, warn
-from .progress import counted, waiting
 from .settings import match_of, runnable, window_of
-from .table import table
+from .terminal import counted, table, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CALL, DATA, CommandError, ending
-from .progress import waiting
 from .settings import config_option, duration_of, format_option, loaded, show_json
-from .table import table
+from .terminal import table, waiting
 
 if TYPE_CHECKING:
     from sidejudge.monitor.alerting.plan import Expected

@@ -10,7 +10,7 @@ import click
 
 from .errors import CommandError, check_known, near
 from .settings import config_option, format_option, loaded, own_name, show_json
-from .table import paragraph, table
+from .terminal import paragraph, table
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config.library import ReadyRubric

@@ -12,9 +12,8 @@ import click
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, check_known, ending
-from .progress import progress
 from .settings import config_option, own_name, runnable
-from .table import number, paragraph, share, table, visible
+from .terminal import number, paragraph, progress, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
@@ -83,8 +82,7 @@ def score(
     judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
     from sidejudge.monitor.offline.score.chunk_judge import actors, batch_of, expense_of, judged_by
-    from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
-    from sidejudge.monitor.offline.score.run_memory import memory_of
+    from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint, memory_of
     from sidejudge.monitor.offline.score.tally import Expense, ReportedRemarks
     from sidejudge.monitor.offline.score.verdict_file import verdict_output
 

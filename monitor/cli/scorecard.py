@@ -12,9 +12,8 @@ import click
 
 from .engine import EngineChoice, engine_of, engine_options, read_verdicts
 from .errors import DATA, CommandError, check_known, ending, warn
-from .progress import ProgressDisplay, progress
 from .settings import config_option, loaded
-from .table import visible
+from .terminal import ProgressDisplay, progress, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine.engine import Engine

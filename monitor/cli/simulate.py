@@ -11,9 +11,8 @@ import click
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending
-from .progress import progress
 from .settings import duration_of, loaded, show_json
-from .table import share, table, visible
+from .terminal import progress, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

@@ -13,7 +13,7 @@ from sidejudge.scoring.lexical.amount import amount
 from .ask import ask_for, url_option
 from .errors import CommandError
 from .settings import format_option, show_json
-from .table import in_clusters, number, screen, table, visible
+from .terminal import in_clusters, number, screen, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.scoring.trace.span import JsonRecord

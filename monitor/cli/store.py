@@ -14,8 +14,8 @@ import click
 from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CALL, DATA, CommandError, ending
-from .progress import waiting
 from .settings import config_option, instant_of, loaded
+from .terminal import waiting
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

@@ -15,9 +15,8 @@ import click
 from sidejudge.scoring.lexical.shown_text import label
 
 from .errors import DATA, CommandError, check_known, ending
-from .progress import ProgressDisplay, progress
 from .settings import config_option, duration_of, own_name, pairs_of, runnable
-from .table import number, paragraph, share, table, visible
+from .terminal import ProgressDisplay, number, paragraph, progress, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError, check_known, ending
-from .progress import ProgressDisplay, progress
 from .settings import config_option, format_option, runnable, show_json
-from .table import number, share, table, visible
+from .terminal import ProgressDisplay, number, progress, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
@@ -149,7 +148,7 @@ async def _run(
     from sidejudge.integrations.judge.client import JudgeClient
     from sidejudge.integrations.provider.errors import ProviderError
     from sidejudge.integrations.provider.library import LiteLLM
-    from sidejudge.monitor.offline.score.run_memory import Transient
+    from sidejudge.monitor.offline.score.request import Transient
     from sidejudge.monitor.offline.try_judge.run import try_judge as one_judge
 
     library, memory, done = LiteLLM(), Transient(forgetful=True), 0

@@ -13,9 +13,8 @@ import click
 
 from .ask import TRACE_ID, ask_bytes, fetched_trace, url_option
 from .errors import DATA, CommandError, ending, near
-from .progress import waiting
 from .settings import config_option, own_name, runnable
-from .table import table, visible
+from .terminal import table, visible, waiting
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config

@@ -153,18 +153,17 @@ class SchemaField:
     values: tuple[str, ...] = ()
 
 
-def schema_fields(schema: JsonRecord, document: JsonRecord, path: str = "") -> Iterator[SchemaField]:
+def schema_fields(
+    schema: JsonRecord, document: JsonRecord, path: str = "", entered: tuple[str, ...] = ()
+) -> Iterator[SchemaField]:
     """The fields of a schema, outer ones first. One that contains itself is not entered again.
 
     Args:
         schema: What stands at ``path``.
         document: Where references such as ``#/$defs/NAME`` and ``#/components/schemas/NAME`` lead.
         path: What the paths of the fields begin with.
+        entered: References that led there.
     """
-    yield from _fields(schema, document, path, ())
-
-
-def _fields(schema: JsonRecord, document: JsonRecord, path: str, entered: tuple[str, ...]) -> Iterator[SchemaField]:
     for found, names in _alternatives(schema, document, entered):
         for name, inner in found.get("properties", {}).items():
             place = f"{path}.{name}" if path else name
@@ -172,11 +171,11 @@ def _fields(schema: JsonRecord, document: JsonRecord, path: str, entered: tuple[
                 (each["description"] for each, _ in _alternatives(inner, document, names) if "description" in each), ""
             )
             yield SchemaField(place, _type(inner, document), " ".join(meaning.split()), _values(inner, document))
-            yield from _fields(inner, document, place, names)
+            yield from schema_fields(inner, document, place, names)
         if isinstance(items := found.get("items"), Mapping):
-            yield from _fields(items, document, f"{path}[]", names)
+            yield from schema_fields(items, document, f"{path}[]", names)
         if isinstance(values := found.get("additionalProperties"), Mapping):
-            yield from _fields(values, document, f"{path}{{}}", names)
+            yield from schema_fields(values, document, f"{path}{{}}", names)
 
 
 def _alternatives(

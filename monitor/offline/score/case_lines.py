@@ -9,9 +9,8 @@ import codecs
 import csv
 import io
 import json
-import sys
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
@@ -84,20 +83,13 @@ class TableError(RemediedError):
 
 
 @contextmanager
-def case_lines(path: Path, form: Format | None = None) -> Iterator[Iterator[NumberedLine]]:
-    """The lines of a file of cases; '-' is standard input.
-
-    Args:
-        path: The file.
-        form: How it is written; None for what its ending names, and JSON Lines without one.
-
-    Raises:
-        TableError: The file is a table that cannot be read.
-    """
-    with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb", buffering=1 << 20) as file:
-        size = path.stat().st_size if path.is_file() else None
-        with closing(lines_of(file, str(path), form or form_of(str(path)), size)) as found:
-            yield found
+def case_lines(path: Path) -> Iterator[Iterator[NumberedLine]]:
+    """The lines of a file of cases, written as its ending names. Raises ``TableError``."""
+    with (
+        path.open("rb", buffering=1 << 20) as file,
+        closing(lines_of(file, str(path), form_of(str(path)), path.stat().st_size)) as found,
+    ):
+        yield found
 
 
 def lines_of(file: BinaryIO, name: str, form: Format, size: int | None) -> Generator[NumberedLine, None, None]:

@@ -6,15 +6,13 @@ import json
 
 import pytest
 
-from tests.verdict_lines import metric_line, verdict_line
+from tests.verdict_lines import json_lines, metric_line, verdict_line
 
 
 @pytest.fixture
 def file(tmp_path):
     def write(name, *lines):
-        path = tmp_path / name
-        path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
-        return path
+        return json_lines(tmp_path / name, lines)
 
     return write
 

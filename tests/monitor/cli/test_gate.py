@@ -12,6 +12,7 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
+from tests.verdict_lines import json_lines
 
 GOOD_GRADE = (2, 2)
 
@@ -32,9 +33,7 @@ def file(tmp_path: Path):
     """Writes verdicts to a file."""
 
     def write(*verdicts, name="v.jsonl"):
-        path = tmp_path / name
-        path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in verdicts))
-        return path
+        return json_lines(tmp_path / name, verdicts)
 
     return write
 

@@ -27,11 +27,11 @@ from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Act, Provider, Seen, states
 from tests.forked import Forked, environment, sidejudge
-from tests.monitor.cli.test_score import qa_case, score, verdicts, written
+from tests.monitor.cli.test_score import qa_case, score, verdicts
 from tests.monitor.cli.test_score_workers import alive, remarks
 from tests.needs import LITELLM, MUSE, RAY
 from tests.running import free_port
-from tests.verdict_lines import verdict_line
+from tests.verdict_lines import json_lines, verdict_line
 
 pytestmark = [
     RAY.mark, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc; run on Linux"),
@@ -165,7 +165,7 @@ def test_one_judge_serves_all_workers_with_one_cache_and_a_slow_case_holds_up_no
     cluster: Cluster, tmp_path: Path
 ) -> None:
     cases = [{"case_id": f"c{n}", "input": "where?", "model_output": f"On its way {n % 110}."} for n in range(120)]
-    path, config = written(tmp_path / "cases.jsonl", cases), tmp_path / "c.yaml"
+    path, config = json_lines(tmp_path / "cases.jsonl", cases), tmp_path / "c.yaml"
     found = {}
     for name, options in (("one", ()), ("ray", ("--engine", "ray", "--address", cluster.address))):
         seen: dict[float, str] = {}
@@ -191,7 +191,7 @@ def test_one_judge_serves_all_workers_with_one_cache_and_a_slow_case_holds_up_no
 
 def test_figures_of_verdicts_are_the_same(cluster: Cluster, tmp_path: Path) -> None:
     lines = [verdict_line(f"c{n}", composite=n % 7 / 7, sampling_probability=1 / (n % 5 + 3)) for n in range(3000)]
-    path = written(tmp_path / "v.jsonl", lines)
+    path = json_lines(tmp_path / "v.jsonl", lines)
     here = sidejudge("scorecard", f"m={path}", "--format", "json")
     there = tmp_path / "there.json"
     run = Forked(
@@ -207,7 +207,7 @@ def test_the_file_of_verdicts_is_the_same_though_driver_worker_and_node_are_kill
 ) -> None:
     cases: list[object] = [qa_case(n, right=n % 3 != 0) for n in range(3000)]
     cases[1], cases[400], cases[900] = "{not json", {"case_id": "no output"}, qa_case(7)
-    path, whole = written(tmp_path / "cases.jsonl", cases), tmp_path / "whole.jsonl"
+    path, whole = json_lines(tmp_path / "cases.jsonl", cases), tmp_path / "whole.jsonl"
     stated = score(path, "--out", whole).stderr
     out, report = tmp_path / "v.jsonl", tmp_path / "report"
     arguments = ("score", path, "--out", out, "--engine", "ray", "--address", cluster.address)
@@ -272,7 +272,7 @@ def test_a_backfill_with_embeddings_of_the_cluster_writes_the_scores_of_one_proc
 
 @pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "no-such-host.invalid:6379", "auto"])
 def test_an_address_where_no_cluster_is_ends_the_command_at_once(tmp_path: Path, address: str) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
     stated = {"RAY_ADDRESS": f"127.0.0.1:{free_port()}"} if address == "auto" else {}
     address, report = address.format(port=free_port()), tmp_path / "report"
     run = Forked(
@@ -285,7 +285,7 @@ def test_an_address_where_no_cluster_is_ends_the_command_at_once(tmp_path: Path,
 
 
 def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(1)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(1)])
     done = sidejudge("score", cases, "--out", "v.jsonl", "--address", "auto", cwd=tmp_path)
     assert done.returncode == 2
     assert "--address: is of a Ray cluster" in done.stderr
@@ -295,7 +295,7 @@ def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
 def test_a_cluster_that_is_lost_ends_the_run_with_a_code_of_its_own_and_what_was_judged_stands(
     tmp_path: Path,
 ) -> None:
-    path = written(tmp_path / "cases.jsonl", [qa_case(n, right=n % 3 != 0) for n in range(3000)])
+    path = json_lines(tmp_path / "cases.jsonl", [qa_case(n, right=n % 3 != 0) for n in range(3000)])
     whole, out, report = tmp_path / "whole.jsonl", tmp_path / "v.jsonl", tmp_path / "report"
     score(path, "--out", whole)
     with running() as cluster:

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +15,8 @@ from sidejudge.monitor.cli.score import CausesShown
 from sidejudge.monitor.offline.score.case_lines import lines
 from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.score.verdict_file import VerdictFile
-from tests.forked import Forked, environment, sidejudge
+from tests.forked import Forked, peak_kb, sidejudge
+from tests.verdict_lines import json_lines
 
 
 def qa_case(number: int, *, right: bool = True) -> dict[str, object]:
@@ -36,11 +36,6 @@ def qa_case(number: int, *, right: bool = True) -> dict[str, object]:
     }
 
 
-def written(path: Path, cases: list[object]) -> Path:
-    path.write_text("".join((case if isinstance(case, str) else json.dumps(case)) + "\n" for case in cases))
-    return path
-
-
 def verdicts(path: Path) -> list[dict[str, object]]:
     """The verdicts of a file, without the time of judging."""
     lines = path.read_text().splitlines()
@@ -57,7 +52,7 @@ def many(tmp_path_factory) -> tuple[Path, list[dict[str, object]]]:
     folder = tmp_path_factory.mktemp("many")
     cases: list[object] = [qa_case(n, right=n % 3 != 0) for n in range(200)]
     cases[50], cases[150] = "{not json", {"case_id": "no output"}
-    path = written(folder / "cases.jsonl", cases)
+    path = json_lines(folder / "cases.jsonl", cases)
     done = score(path, "--out", folder / "whole.jsonl", "--rubric", "qa", "--rubric", "answer")
     assert done.returncode == 1, done.stderr
     return path, verdicts(folder / "whole.jsonl")
@@ -72,7 +67,7 @@ def test_each_case_and_rubric_is_one_verdict_in_order(many) -> None:
 
 
 def test_bad_lines_are_reported_with_number_and_field_and_skipped(tmp_path: Path) -> None:
-    cases = written(
+    cases = json_lines(
         tmp_path / "c.jsonl",
         [qa_case(1), "{not json", "", {"case_id": "x"}, {"case_id": 7, "model_output": 1}, qa_case(2)],
     )
@@ -90,7 +85,7 @@ def test_bad_lines_are_reported_with_number_and_field_and_skipped(tmp_path: Path
 
 
 def test_a_good_run_exits_0_and_sums_up_on_standard_error(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2, right=False)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2, right=False)])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
@@ -108,7 +103,7 @@ def test_a_dash_is_standard_input_and_output(tmp_path: Path) -> None:
 
 
 def test_a_task_without_a_rubric_is_reported(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [{"case_id": "a", "task": "poetry", "model_output": "x"}])
+    cases = json_lines(tmp_path / "c.jsonl", [{"case_id": "a", "task": "poetry", "model_output": "x"}])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
     assert (
@@ -121,7 +116,7 @@ def test_a_task_without_a_rubric_is_reported(tmp_path: Path) -> None:
 def test_configured_routes_choose_and_what_they_do_not_choose_is_no_error(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("routes: [{match: {tags: [gold]}, rubrics: [answer]}]\nrubrics: {answer: {min_coverage: 0.5}}")
-    cases = written(tmp_path / "c.jsonl", [{**qa_case(1), "tags": ["gold"]}, qa_case(2)])
+    cases = json_lines(tmp_path / "c.jsonl", [{**qa_case(1), "tags": ["gold"]}, qa_case(2)])
     done = score(cases, "--out", tmp_path / "v.jsonl", "--config", config)
     assert done.returncode == 0, done.stderr
     assert [(each["case_id"], each["rubric"]) for each in verdicts(tmp_path / "v.jsonl")] == [("call-1", "answer")]
@@ -132,14 +127,14 @@ def test_scenarios_of_the_configuration_are_found_by_name(tmp_path: Path) -> Non
     config = tmp_path / "c.yaml"
     config.write_text("scenarios: {call: {tools_should_include: [search]}}")
     case = {"case_id": "a", "model_output": "x", "scenario": "call", "agents_called": [], "tools_used": ["search"]}
-    cases = written(tmp_path / "c.jsonl", [case, {**case, "case_id": "b", "tools_used": []}])
+    cases = json_lines(tmp_path / "c.jsonl", [case, {**case, "case_id": "b", "tools_used": []}])
     done = score(cases, "--out", tmp_path / "v.jsonl", "--config", config, "--rubric", "workflow")
     assert done.returncode == 0, done.stderr
     assert [each["passed"] for each in verdicts(tmp_path / "v.jsonl")] == [True, False]
 
 
 def test_wrong_calls_exit_2_and_touch_nothing(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(1)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(1)])
     for arguments in (
         (cases, "--out", tmp_path / "v.jsonl", "--rubric", "poetry"),
         (cases, "--out", cases),
@@ -192,16 +187,16 @@ def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) 
     done = score(cases, "--out", out, "--rubric", "qa", "--config", config)
     assert done.returncode == 2, "verdicts of two versions of a rubric must not be mixed"
 
-    fewer = written(tmp_path / "few.jsonl", [qa_case(0, right=False)])
+    fewer = json_lines(tmp_path / "few.jsonl", [qa_case(0, right=False)])
     done = score(fewer, "--out", out, "--rubric", "qa")
     assert "goes on after the last of these cases" in done.stderr
 
 
 def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(tmp_path: Path) -> None:
-    cases, out = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
     assert score(cases, "--out", out).returncode == 0
     before = out.read_bytes()
-    written(cases, [qa_case(1), qa_case(2, right=False)])
+    json_lines(cases, [qa_case(1), qa_case(2, right=False)])
     done = score(cases, "--out", out)
     assert done.returncode == 2
     assert "line 2: case 'call-2' or its scenario has changed since this verdict was reached" in done.stderr
@@ -211,13 +206,13 @@ def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(t
     assert [each["passed"] for each in verdicts(out)] == [True, False]
 
     # The same content in another spelling is the same case.
-    written(cases, [json.dumps(dict(reversed(qa_case(1).items())), indent=None, separators=(" , ", " : "))])
+    json_lines(cases, [json.dumps(dict(reversed(qa_case(1).items())), indent=None, separators=(" , ", " : "))])
     out.write_bytes(out.read_bytes().splitlines(keepends=True)[0])
     assert "1 verdict stood already" in score(cases, "--out", out).stderr
 
 
 def test_verdicts_that_carry_no_digest_are_not_taken_for_this_run_s(tmp_path: Path) -> None:
-    cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
     score(cases, "--out", out)
     stated = json.loads(out.read_bytes())
     assert len(stated.pop("case_digest")) == 16
@@ -230,7 +225,7 @@ def test_verdicts_that_carry_no_digest_are_not_taken_for_this_run_s(tmp_path: Pa
 def test_verdicts_against_a_scenario_that_has_changed_are_not_kept(tmp_path: Path, chosen, routes: str) -> None:
     config, out = tmp_path / "c.yaml", tmp_path / "v.jsonl"
     case = {"case_id": "a", "model_output": "x", "agents_called": [], "tools_used": ["search"]}
-    cases = written(tmp_path / "c.jsonl", [case if routes else {**case, "scenario": "call"}])
+    cases = json_lines(tmp_path / "c.jsonl", [case if routes else {**case, "scenario": "call"}])
     arguments = (cases, "--out", out, "--config", config, *chosen)
     config.write_text(routes + "scenarios: {call: {tools_should_include: [search]}}")
     assert score(*arguments).returncode == 0
@@ -245,7 +240,7 @@ def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path)
     config = tmp_path / "c.yaml"
     config.write_text("scenarios: {call: {tools_should_include: [search]}}")
     case = {"case_id": "a", "task": "chat", "model_output": "x", "scenario": "cal", "tools_used": ["search"]}
-    done = score(written(tmp_path / "c.jsonl", [case]), "--out", tmp_path / "v.jsonl", "--config", config)
+    done = score(json_lines(tmp_path / "c.jsonl", [case]), "--out", tmp_path / "v.jsonl", "--config", config)
     assert "task" not in done.stderr
     (reported,) = verdicts(tmp_path / "v.jsonl")
     assert (reported["rubric"], reported["state"]) == ("workflow", "incomplete")
@@ -265,20 +260,20 @@ def test_a_file_without_a_case_is_wrong_data(tmp_path: Path, content: str) -> No
 def test_a_run_in_which_the_routes_choose_nothing_is_wrong(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("routes: [{match: {tags: [gold]}, rubrics: [qa]}]")
-    done = score(written(tmp_path / "c.jsonl", [qa_case(1)]), "--out", tmp_path / "v.jsonl", "--config", config)
+    done = score(json_lines(tmp_path / "c.jsonl", [qa_case(1)]), "--out", tmp_path / "v.jsonl", "--config", config)
     assert done.returncode == 1
     assert "no case was judged" in done.stderr
 
 
 def test_a_byte_order_mark_does_not_cost_the_first_case(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
     cases.write_bytes(b"\xef\xbb\xbf" + cases.read_bytes())
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert (done.returncode, len(verdicts(tmp_path / "v.jsonl"))) == (0, 2)
 
 
 def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2), "", qa_case(1), qa_case(2)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2), "", qa_case(1), qa_case(2)])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert (done.returncode, len(verdicts(tmp_path / "v.jsonl"))) == (0, 4)
     stated = done.stderr
@@ -288,7 +283,7 @@ def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path: Path) -> None:
-    cases = written(tmp_path / "c.jsonl", [qa_case(n, right=n % 2 == 0) for n in range(3000)])
+    cases = json_lines(tmp_path / "c.jsonl", [qa_case(n, right=n % 2 == 0) for n in range(3000)])
     out, whole = tmp_path / "v.jsonl", tmp_path / "whole.jsonl"
     assert score(cases, "--out", whole).returncode == 0
 
@@ -326,22 +321,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         with path.open("w") as file:
             for _ in range(count):
                 file.write(line)
-        program = (
-            "import re\nfrom pathlib import Path\nfrom sidejudge.monitor.cli import main\n"
-            f"try:\n    main(['score', {str(path)!r}, '--out', {str(path) + '.out'!r}, '--rubric', 'answer'])\n"
-            "except SystemExit:\n    pass\n"
-            # Of this process alone: ru_maxrss begins with that of the process that started it.
-            "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", program],
-            capture_output=True,
-            text=True,
-            env=environment(),
-            check=True,
-            timeout=100,
-        )
-        return int(done.stdout.splitlines()[-1])
+        return peak_kb("score", path, "--out", f"{path}.out", "--rubric", "answer")
 
     assert peak(2500) < peak(300) + 30_000  # 50 MB and 6 MB of cases; 20 MB are held at most
 
@@ -353,7 +333,7 @@ def test_a_line_too_long_to_hold_is_skipped_and_the_next_is_read() -> None:
 
 
 def test_each_case_is_judged_as_often_as_asked_and_each_verdict_says_its_run(tmp_path: Path) -> None:
-    cases, out = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
     assert score(cases, "--out", out, "--rubric", "qa", "--rubric", "answer", "--repeat", 2).returncode == 0
     assert [(each["case_id"], each["run"], each["rubric"]) for each in verdicts(out)] == [
         (case, run, rubric) for case in ("call-1", "call-2") for run in (1, 2) for rubric in ("qa", "answer")
@@ -365,7 +345,7 @@ def test_each_case_is_judged_as_often_as_asked_and_each_verdict_says_its_run(tmp
 
 @pytest.mark.parametrize("cut", [1, 2500, 7000])
 def test_repeats_that_were_cut_off_go_on_in_the_run_where_they_were(tmp_path: Path, cut: int) -> None:
-    cases, out = written(tmp_path / "c.jsonl", [qa_case(n) for n in range(3)]), tmp_path / "v.jsonl"
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(n) for n in range(3)]), tmp_path / "v.jsonl"
     arguments = (cases, "--out", out, "--repeat", 3, "--keep-outputs")
     score(*arguments)
     whole = verdicts(out)
@@ -376,7 +356,7 @@ def test_repeats_that_were_cut_off_go_on_in_the_run_where_they_were(tmp_path: Pa
 
 
 def test_repeats_are_not_mixed_with_what_was_judged_otherwise(tmp_path: Path) -> None:
-    cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
     assert score(cases, "--out", out, "--repeat", 2).returncode == 0
     for arguments, cause in (
         ((), "in run 1, where case 'call-1'"),
@@ -394,7 +374,7 @@ def test_outputs_are_kept_as_they_were_where_asked(tmp_path: Path) -> None:
     cases = [{"case_id": str(n), "task": "qa", "model_output": output} for n, output in enumerate(outputs)]
     out = tmp_path / "v.jsonl"
     deep = '{"case_id": "deep", "task": "qa", "model_output": ' + "[" * 300 + "]" * 300 + "}"
-    done = score(written(tmp_path / "c.jsonl", [*cases, deep]), "--out", out, "--keep-outputs")
+    done = score(json_lines(tmp_path / "c.jsonl", [*cases, deep]), "--out", out, "--keep-outputs")
     assert [each["model_output"] for each in verdicts(out)] == outputs
     assert done.returncode == 1
     assert "line 5: model_output: is nested too deeply to be kept" in done.stderr

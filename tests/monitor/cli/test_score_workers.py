@@ -15,8 +15,9 @@ from sidejudge.monitor.offline.score.case_lines import NumberedLine
 from sidejudge.monitor.offline.score.chunk_judge import ChunkJudge
 from sidejudge.monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
 from tests.forked import Forked
-from tests.monitor.cli.test_score import qa_case, score, verdicts, written
+from tests.monitor.cli.test_score import qa_case, score, verdicts
 from tests.needs import SENTENCE_TRANSFORMERS
+from tests.verdict_lines import json_lines
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def many(tmp_path_factory) -> tuple[Path, Path, str]:
     for n in (3, 900, 1200):
         cases[n] = {**qa_case(7), "wrong_field": n}
     cases[950] = {"case_id": "p", "task": "poetry", "model_output": "x"}
-    path, whole = written(folder / "cases.jsonl", cases), folder / "whole.jsonl"
+    path, whole = json_lines(folder / "cases.jsonl", cases), folder / "whole.jsonl"
     return path, whole, score(path, "--out", whole).stderr
 
 
@@ -105,7 +106,7 @@ def test_workers_write_what_one_process_writes_and_go_on_after_any_kill(many, tm
 )
 def test_what_one_process_must_ask_is_refused(tmp_path: Path, evaluators: str, cause: str) -> None:
     (tmp_path / "c.yaml").write_text(f"evaluators: {{{evaluators}}}")
-    cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
     done = score(cases, "--out", out, "--workers", 2, "--config", tmp_path / "c.yaml")
     assert done.returncode == 2
     assert f"--workers: {cause}" in done.stderr

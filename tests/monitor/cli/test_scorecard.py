@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sidejudge.scoring.runs.final import TASKS
-from tests.verdict_lines import metric_line, verdict_line
-
-ENTRY = Path(sys.executable).with_name("sidejudge")
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
-
-
-def written(path: Path, lines: list[object]) -> Path:
-    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
-    return path
+from tests.forked import peak_kb
+from tests.verdict_lines import json_lines, metric_line, verdict_line
 
 
 def all_tasks(composite: float, n: int = 3, **changes: object) -> list[dict]:
@@ -35,8 +25,8 @@ def cell(card: dict, title: str, model: str = "A") -> dict:
 
 
 def test_two_models_are_compared_with_score_b_cost_and_rank(call, tmp_path: Path) -> None:
-    a = written(tmp_path / "a.jsonl", all_tasks(0.9))
-    b = written(tmp_path / "b.jsonl", all_tasks(0.8, cost_usd=0.001))
+    a = json_lines(tmp_path / "a.jsonl", all_tasks(0.9))
+    b = json_lines(tmp_path / "b.jsonl", all_tasks(0.8, cost_usd=0.001))
     done = call("scorecard", f"A={a}", f"B={b}", "--cost", "A=4", "--format", "json")
     assert (done.exit_code, done.stderr) == (0, "")
     card = reported(done)
@@ -49,7 +39,7 @@ def test_two_models_are_compared_with_score_b_cost_and_rank(call, tmp_path: Path
 
 
 def test_markdown_is_what_is_written_without_being_asked(call, tmp_path: Path) -> None:
-    a = written(tmp_path / "a.jsonl", all_tasks(0.9))
+    a = json_lines(tmp_path / "a.jsonl", all_tasks(0.9))
     done = call("scorecard", f"A={a}")
     assert done.exit_code == 0
     assert "| Metric | A | Threshold |" in done.stdout
@@ -57,7 +47,7 @@ def test_markdown_is_what_is_written_without_being_asked(call, tmp_path: Path) -
 
 
 def test_out_takes_the_page_and_standard_output_stays_empty(call, tmp_path: Path) -> None:
-    a = written(tmp_path / "a.jsonl", all_tasks(0.9))
+    a = json_lines(tmp_path / "a.jsonl", all_tasks(0.9))
     done = call("scorecard", f"A={a}", "--format", "html", "--out", tmp_path / "card.html")
     assert (done.exit_code, done.stdout) == (0, "")
     assert (tmp_path / "card.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -65,7 +55,7 @@ def test_out_takes_the_page_and_standard_output_stays_empty(call, tmp_path: Path
 
 def test_weights_are_the_workloads_split(call, tmp_path: Path) -> None:
     lines = [verdict_line("1", "qa", 0.9), verdict_line("1", "text", 0.5)]
-    a = written(tmp_path / "a.jsonl", lines)
+    a = json_lines(tmp_path / "a.jsonl", lines)
     done = call("scorecard", f"A={a}", "--weight", "qa=0.75", "--weight", "text=0.25", "--format", "json")
     card = reported(done)
     assert cell(card, "Final Score (without benchmarks)")["value"] == 0.8
@@ -81,7 +71,7 @@ def test_bad_lines_are_reported_with_their_numbers_and_the_rest_counts(call, tmp
         "[]",
         {**verdict_line("2"), "composite": "high", "composite_norm": None},
     ]
-    a = written(tmp_path / "a.jsonl", lines)
+    a = json_lines(tmp_path / "a.jsonl", lines)
     done = call("scorecard", f"A={a}", "--format", "json")
     assert done.exit_code == 1
     assert cell(reported(done), "QA Score")["n"] == 1
@@ -97,7 +87,7 @@ def test_a_revision_replaces_what_it_revises(call, tmp_path: Path) -> None:
         verdict_line("b", composite=0.6, trace_id="t2"),
         verdict_line("a", composite=1.0, trace_id="t1", revision=2),
     ]
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}", "--format", "json")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', lines)}", "--format", "json")
     assert done.exit_code == 0
     assert cell(reported(done), "QA Score")["value"] == 0.8
     assert "replaced by a later revision: 1" in done.stderr
@@ -105,20 +95,20 @@ def test_a_revision_replaces_what_it_revises(call, tmp_path: Path) -> None:
 
 def test_a_case_that_stands_twice_counts_twice_and_is_told(call, tmp_path: Path) -> None:
     lines = [verdict_line("a", composite=0.2), verdict_line("a", composite=0.6), verdict_line("a", "text", 0.5)]
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}", "--format", "json")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', lines)}", "--format", "json")
     assert cell(reported(done), "QA Score")["n"] == 2
     assert "verdict of the same rubric already; all count: 1" in done.stderr
 
 
 def test_runs_of_a_batch_that_repeats_are_no_mistake(call, tmp_path: Path) -> None:
     lines = [verdict_line("a", composite=0.2, run=1), verdict_line("a", composite=0.6, run=2)]
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}", "--format", "json")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', lines)}", "--format", "json")
     assert (cell(reported(done), "QA Score")["value"], done.stderr) == (0.4, "")
 
 
 def test_several_versions_of_a_rubric_are_warned_of(call, tmp_path: Path) -> None:
     lines = [verdict_line("a"), verdict_line("b", rubric_version="qa@ffffffff")]
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', lines)}")
     assert done.exit_code == 0
     assert "warning: verdicts of several versions of qa are put together: qa@00000000, qa@ffffffff" in done.stderr
 
@@ -129,14 +119,14 @@ def test_verdicts_of_other_rubrics_are_counted_and_named(call, tmp_path: Path) -
         verdict_line("a", "workflow", 1.0),
         verdict_line("a", "agent", 80.0, composite_norm=0.8),
     ]
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', lines)}")
     assert done.exit_code == 0
     assert "(agent, workflow): 2" in done.stderr
 
 
 def test_a_verdict_that_quotes_half_a_surrogate_pair_is_read(call, tmp_path: Path) -> None:
     line = verdict_line("a", scores=[metric_line("score_gap_accuracy", None, "unavailable", "\ud800")])
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', [line])}", "--format", "html")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', [line])}", "--format", "html")
     assert done.exit_code == 0
     assert "unavailable in 1 case (?)" in done.stdout
 
@@ -146,15 +136,15 @@ def test_terminal_escapes_of_a_line_reach_no_terminal(call, tmp_path: Path) -> N
     line = verdict_line("a", state=evil)
     good = verdict_line("b", rubric_version=evil, scores=[metric_line("score_gap_accuracy", None, "error", evil)])
     lines = [line, good, verdict_line("c"), verdict_line("d", evil)]
-    done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}")
+    done = call("scorecard", f"A={json_lines(tmp_path / 'a.jsonl', lines)}")
     assert done.exit_code == 1
     assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_wrong_calls_exit_2_with_cause_and_remedy(call, tmp_path: Path) -> None:
-    a = written(tmp_path / "a.jsonl", [verdict_line("1")])
-    empty = written(tmp_path / "empty.jsonl", [])
-    other = written(tmp_path / "other.jsonl", [verdict_line("1", "workflow", 1.0)])
+    a = json_lines(tmp_path / "a.jsonl", [verdict_line("1")])
+    empty = json_lines(tmp_path / "empty.jsonl", [])
+    other = json_lines(tmp_path / "other.jsonl", [verdict_line("1", "workflow", 1.0)])
     for arguments, cause in (
         ((a,), "is not NAME=VALUE"),
         ((f"={a}",), "is not NAME=VALUE"),
@@ -191,7 +181,7 @@ def test_verdicts_as_score_writes_them_fill_the_card(call, tmp_path: Path) -> No
         }
         for n, expected in enumerate((question, question, wrong))
     ]  # fmt: skip
-    scored = call("score", written(tmp_path / "cases.jsonl", cases), "--out", tmp_path / "v.jsonl")
+    scored = call("score", json_lines(tmp_path / "cases.jsonl", cases), "--out", tmp_path / "v.jsonl")
     assert scored.exit_code == 0, scored.stderr
     card = reported(call("scorecard", f"A={tmp_path / 'v.jsonl'}", "--format", "json"))
     rate = cell(card, "Compliance False Pass Rate")
@@ -228,17 +218,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             file.write(line.replace("{}", str(n), 1) + "\n")
 
     def peak(path: Path) -> int:
-        program = (
-            "import re\nfrom pathlib import Path\nfrom sidejudge.monitor.cli import main\n"
-            f"try:\n    main(['scorecard', 'A={path}', '--format', 'json', '--out', '{tmp_path / 'out.json'}'])\n"
-            "except SystemExit as end:\n    assert end.code == 0, end.code\n"
-            # Of this process alone: ru_maxrss begins with that of the process that started it.
-            "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100, env=ENVIRON
-        )
-        return int(done.stdout)
+        return peak_kb("scorecard", f"A={path}", "--format", "json", "--out", tmp_path / "out.json")
 
     assert large.stat().st_size > 100e6
     assert peak(large) - peak(small) < 40_000

@@ -12,7 +12,7 @@ from sidejudge.monitor.config import resolve
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Synchronous
 from sidejudge.monitor.evaluate.build import build_backends, judge_settings
 from sidejudge.monitor.evaluate.judge import panel_member as member
-from sidejudge.monitor.offline.score.run_memory import LruCache, Transient
+from sidejudge.monitor.offline.score.request import LruCache, Transient
 from sidejudge.scoring.evaluators import lexical
 
 JUDGE = {"model": "openai/gpt-4.1-mini-2025-04-14"}
@@ -57,7 +57,7 @@ def test_embeddings_that_are_configured_load_nothing_before_they_are_asked(tmp_p
     program = """
 import json, sys, threading
 from sidejudge.monitor.evaluate.build import build_backends
-from sidejudge.monitor.offline.score.run_memory import Transient, LruCache
+from sidejudge.monitor.offline.score.request import Transient, LruCache
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import EmbeddingSection, EvaluatorsSection
 config = Config(evaluators=EvaluatorsSection(embedding=EmbeddingSection()))

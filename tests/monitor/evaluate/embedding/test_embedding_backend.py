@@ -10,7 +10,7 @@ from sidejudge.integrations.embed.encoder import EmbeddingError
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
 from sidejudge.monitor.evaluate.embedding.embedder import Embedder, VectorCache
 from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
-from sidejudge.monitor.offline.score.run_memory import LruCache
+from sidejudge.monitor.offline.score.request import LruCache
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import MAX_TEXTS
 from sidejudge.scoring.questions.kinds import BorneOut, SameEntity, SameFact, SameHighlight, SentenceSimilarity

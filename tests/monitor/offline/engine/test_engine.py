@@ -22,7 +22,7 @@ from sidejudge.monitor.offline.simulate.past import FiledPast
 from sidejudge.scoring.calibration.calibration import Calibration
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 from sidejudge.scoring.scorecards.scorecard import empty_tally, scorecard
-from tests.verdict_lines import metric_line, verdict_line
+from tests.verdict_lines import json_lines, metric_line, verdict_line
 
 
 class Pickled:
@@ -55,9 +55,7 @@ def verdicts(tmp_path: Path) -> Path:
         )  # fmt: skip
     lines += [{**lines[3], "revision": 2, "passed": False}, {**lines[600], "revision": 3}]
     lines[40], lines[400] = "{not json", {"case_id": "no verdict"}
-    path = tmp_path / "v.jsonl"
-    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
-    return path
+    return json_lines(tmp_path / "v.jsonl", lines)
 
 
 @pytest.fixture(autouse=True)
@@ -75,11 +73,10 @@ def counted(path: Path, engine: Engine) -> object:
 
 
 def compared(path: Path, engine: Engine) -> object:
-    labels = path.with_name("labels.jsonl")
     stated = [
         {"case_id": f"c{n}", "rubric": "qa", "label": n % 3 > 0, "by": by} for n in range(0, 700, 3) for by in "ab"
     ]
-    labels.write_text("".join(json.dumps(each) + "\n" for each in stated))
+    labels = json_lines(path.with_name("labels.jsonl"), stated)
     calibration = Calibration()
     read_labels(labels, calibration.take, str, with_verdicts=False)
     VerdictSource(path=path, complain=str, engine=engine).read_into(calibration, lambda _: None)

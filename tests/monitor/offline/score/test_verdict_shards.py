@@ -13,8 +13,9 @@ from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.score.tally import ScoreTally
 from sidejudge.monitor.offline.score.verdict_file import VerdictShards
 from tests.forked import Forked
-from tests.monitor.cli.test_score import qa_case, score, verdicts, written
+from tests.monitor.cli.test_score import qa_case, score, verdicts
 from tests.needs import PYARROW
+from tests.verdict_lines import json_lines
 
 pytestmark = PYARROW.mark
 RUN = {"cases": [["c", 1]]}
@@ -101,7 +102,7 @@ def test_anew_forgets_what_was_there(tmp_path: Path) -> None:
 
 
 def test_score_writes_into_shards_what_it_writes_into_a_file(tmp_path: Path) -> None:
-    path = written(tmp_path / "cases.jsonl", [qa_case(n) for n in range(200)])
+    path = json_lines(tmp_path / "cases.jsonl", [qa_case(n) for n in range(200)])
     score(path, "--out", tmp_path / "one.jsonl")
     run = Forked("score", path, "--out", tmp_path / "many", "--shards", "jsonl", "--workers", 2)
     assert run.wait(60) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sidejudge.monitor.offline.score.verdict_source import VerdictSource
 from sidejudge.scoring.scorecards.scorecard import empty_tally
-from tests.verdict_lines import verdict_line
+from tests.verdict_lines import json_lines, verdict_line
 
 
 def test_what_is_appended_between_the_readings_is_left_to_the_next_call(tmp_path: Path) -> None:
@@ -28,8 +28,7 @@ def test_what_is_appended_between_the_readings_is_left_to_the_next_call(tmp_path
 
 
 def test_progress_comes_to_twice_the_size_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "v.jsonl"
-    path.write_text("".join(json.dumps(verdict_line(str(n))) + "\n" for n in range(5)))
+    path = json_lines(tmp_path / "v.jsonl", (verdict_line(str(n)) for n in range(5)))
     heard: list[int] = []
     VerdictSource(path=path, complain=str).read_into(empty_tally(), heard.append)
     assert heard == sorted(heard)

@@ -13,7 +13,7 @@ from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPr
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
-from sidejudge.monitor.offline.score.run_memory import Transient
+from sidejudge.monitor.offline.score.request import Transient
 from sidejudge.monitor.offline.try_judge.run import golden_set, judges, try_judge
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS
 from sidejudge.scoring.judging.golden import TRAPS
