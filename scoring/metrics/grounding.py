@@ -1,17 +1,17 @@
 """Grounding: which claims of an output the transcript or the expected outcome supports (seed 000, Layer 2; rubrics §9).
 
-Faithfulness and hallucination rate are two readings of it. Each claim is the same question as in the text rubric's
-fabrication check, so that one answer serves all three.
+Faithfulness and hallucination rate are two readings of it, the text rubric's check of a summary is a third.
+Each claim is the same question, so that one answer serves all three.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.text import normalise
-from sidejudge.scoring.questions.kinds import StatedClaims, Supported
+from sidejudge.scoring.questions.kinds import StatedClaims, SummaryClaims, Supported
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
@@ -19,7 +19,7 @@ from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, U
 from .settle import bounded, judgements_of, least_certain, methods_of, refuted, settle, truth
 from .stated import stated
 from .structure import shown
-from .summary import MAX_FACTS, SummaryField, why
+from .summary import MAX_FACTS, SummaryField, known_texts, summaries, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,23 @@ def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Gr
     facts, known = case.once(_stated), case.once(_known)
     if all(_key(fact) in known for fact in facts):
         return Grounding(claims=len(facts))
+    return (yield from _checked(case, facts, StatedClaims, lambda fact: _key(fact) in known))
+
+
+def _checked(
+    case: Case,
+    facts: tuple[SummaryField, ...],
+    claimed: type[StatedClaims | SummaryClaims],
+    is_known: Callable[[SummaryField], bool],
+) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
+    """Take facts apart into claims, and ask of those that are not known already."""
     if len(facts) > MAX_FACTS:
         return Unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
-    (reply,) = yield (StatedClaims(tuple(map(str, facts))),)
-    claims = read_claims(reply, facts)
+    (reply,) = yield (claimed(tuple(map(str, facts))),)
+    claims = read_claims(reply, facts, at_least_one=claimed is SummaryClaims)
     if isinstance(claims, Failed):
         return claims
-    requested = tuple({Supported(fact.text, fact.about): None for fact in claims if _key(fact) not in known})
+    requested = tuple({Supported(fact.text, fact.about): None for fact in claims if not is_known(fact)})
     replies = yield requested
     against = refuted(requested, replies)
     made_up = {(question.claim, question.about) for question in against}
@@ -71,6 +81,35 @@ def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Gr
         found,
         method=least_certain((method, *methods_of([reply]))),
         judgements=tuple(dict.fromkeys((*judgements_of([reply]), *judgements))),
+    )
+
+
+def fabrication_free(case: Case) -> Steps:
+    """Share of what a summary of a call states that the transcript or the reference supports."""
+    both = summaries(case)
+    if isinstance(both, Unavailable):
+        return both
+    facts, known = both[1].facts, known_texts(both[0])
+    if all(normalise(fact.text) in known for fact in facts):
+        return Scored(
+            value=1.0, reason=Reason("all it states stands in the reference") if facts else Reason("it states nothing")
+        )
+    found = yield from _checked(case, facts, SummaryClaims, lambda fact: normalise(fact.text) in known)
+    if not isinstance(found, Grounding):
+        return found
+    fabricated, total = found.unsupported, found.claims
+    value = (total - len(fabricated)) / total
+    reported = Reason("{n} of {all} facts fabricated", n=len(fabricated), all=total)
+    if fabricated:
+        reported += Reason(": {first} ({why})", first=quoted(str(shown(fabricated)[0])), why=found.reason)
+    if found.gap is not None:
+        return bounded(found.gap, reported, found.against, at_most=value)
+    return Scored(
+        value=value,
+        method=found.method,
+        reason=reported,
+        details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},
+        judgements=found.judgements,
     )
 
 
@@ -98,13 +137,20 @@ def hallucination_rate(case: Case) -> Steps:
     return _scored(found, value, Reason("{n} of {all} made up", n=made_up, all=found.claims))
 
 
-def read_claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField, ...] | Failed:
-    """The claims that a judge took facts apart into; the facts themselves where there is no judge."""
+def read_claims(
+    reply: Reply, facts: tuple[SummaryField, ...], *, at_least_one: bool = False
+) -> tuple[SummaryField, ...] | Failed:
+    """The claims that a judge took facts apart into; the facts themselves where there is no judge.
+
+    ``at_least_one``: the facts of a summary make a claim in any case.
+    """
     if isinstance(reply, NoAnswer):
         return Failed(reply.reason) if reply.failed else facts
     claims = reply.value
     if not isinstance(claims, tuple | list) or not all(isinstance(one, str) and one.strip() for one in claims):
         return Failed(Reason("parse_error: claims are not a list of texts"))
+    if at_least_one and not 0 < len(claims) <= MAX_FACTS:
+        return Failed(Reason("parse_error: not between 1 and {most} claims", most=MAX_FACTS))
     if len(claims) > MAX_FACTS:
         return Failed(Reason("parse_error: more than {most} claims", most=MAX_FACTS))
     return tuple(map(SummaryField, claims))

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.text import normalise, same
-from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
+from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent
+from sidejudge.scoring.questions.question import Answer, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, quoted
-from sidejudge.scoring.result.result import Failed, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .pairing import Pairing, pair_up
-from .settle import bounded, judgements_of, least_certain, methods_of, refuted, settle, truth
+from .settle import settle, truth
 from .structure import items, reference, shown
 
 _WHY = 200
@@ -140,47 +140,6 @@ def required_fields(case: Case) -> Result:
     )
 
 
-def fabrication_free(case: Case) -> Steps:
-    """Share of what the summary states that the transcript or the reference supports."""
-    both = summaries(case)
-    if isinstance(both, Unavailable):
-        return both
-    facts, known = both[1].facts, known_texts(both[0])
-    if all(normalise(fact.text) in known for fact in facts):
-        return Scored(
-            value=1.0, reason=Reason("all it states stands in the reference") if facts else Reason("it states nothing")
-        )
-    if len(facts) > MAX_FACTS:
-        return Unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
-    taken_apart = yield (SummaryClaims(tuple(map(str, facts))),)
-    claims = _claims(taken_apart[0], facts)
-    if isinstance(claims, Failed):
-        return claims
-    requested = tuple({Supported(c.text, c.about): None for c in claims if normalise(c.text) not in known})
-    replies = yield requested
-    against = refuted(requested, replies)
-    unsupported = {(question.claim, question.about) for question in against}
-    if unsupported and case.transcript is None:
-        return Unavailable(Reason("no transcript to look facts up in"))
-    fabricated = [str(claim) for claim in claims if (claim.text, claim.about) in unsupported]
-    total = len(claims)
-    value = (total - len(fabricated)) / total
-    reported = Reason("{n} of {all} facts fabricated", n=len(fabricated), all=total)
-    if fabricated:
-        reported += named_first(": ", fabricated, tuple(against.values()))
-    settled = settle(replies, truth)
-    if not isinstance(settled, tuple):
-        return bounded(settled, reported, against.values(), at_most=value)
-    _, method, judgements = settled
-    return Scored(
-        value=value,
-        method=least_certain((method, *methods_of(taken_apart))),
-        reason=reported,
-        details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},
-        judgements=tuple(dict.fromkeys((*judgements_of(taken_apart), *judgements))),
-    )
-
-
 def known_texts(expected: Summary) -> frozenset[str]:
     """What the reference states, normalised: the same words need no further support."""
     return frozenset(normalise(fact.text) for fact in expected.facts)
@@ -193,23 +152,6 @@ def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
     if not isinstance(reply, Answer):
         return ""
     return reply.reason if len(reply.reason) <= _WHY else reply.reason[:_WHY]
-
-
-def named_first(before: str, found: Sequence[str], replies: Sequence[Reply], values: Sequence[bool] = ()) -> Reason:
-    """Our words, then the first finding and why it was refused."""
-    first = quoted(str(shown(found)[0]))
-    return Reason("{before}{first} ({why})", before=own(before), first=first, why=why(replies, values))
-
-
-def _claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField, ...] | Failed:
-    if isinstance(reply, NoAnswer):
-        return Failed(reply.reason) if reply.failed else facts
-    claims = reply.value
-    if not isinstance(claims, tuple | list) or not all(isinstance(one, str) and one.strip() for one in claims):
-        return Failed(Reason("parse_error: claims are not a list of texts"))
-    if not 0 < len(claims) <= MAX_FACTS:
-        return Failed(Reason("parse_error: not between 1 and {most} claims", most=MAX_FACTS))
-    return tuple(map(SummaryField, claims))
 
 
 def _intent_level(value: object) -> float:
@@ -268,7 +210,11 @@ def highlight_correctness(case: Case) -> Steps:
         value=(len(found) - len(wrong)) / len(found),
         method=method,
         reason=Reason("{n} of {all} highlights", n=len(found) - len(wrong), all=len(found))
-        + (named_first("; wrong: ", wrong, replies, values) if wrong else ""),
+        + (
+            Reason("; wrong: {first} ({why})", first=quoted(str(shown(wrong)[0])), why=why(replies, values))
+            if wrong
+            else ""
+        ),
         details={"wrong": shown(wrong)},
         judgements=judgements,
     )

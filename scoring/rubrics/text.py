@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.grounding import fabrication_free
 from sidejudge.scoring.metrics.metric import Metric, weighted
 from sidejudge.scoring.metrics.sentiment import (
     accuracy,
@@ -16,7 +17,6 @@ from sidejudge.scoring.metrics.sentiment import (
 from sidejudge.scoring.metrics.structure import structure_compliance
 from sidejudge.scoring.metrics.summary import (
     call_intent,
-    fabrication_free,
     highlight_correctness,
     highlight_recall,
     required_fields,
