@@ -17,6 +17,7 @@ from .terminal import table
 
 if TYPE_CHECKING:
     from sidejudge.integrations.store.outbox import Dead
+    from sidejudge.scoring.alerts.declaration import Declaration
     from sidejudge.scoring.trace.span import JsonRecord
 
 
@@ -57,10 +58,8 @@ def rules(form: str, data_source: str, runbooks: str | None, config: Path | None
     from sidejudge.dashboards.grafana.alert_rules import alert_rules
     from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
     from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file
-    from sidejudge.monitor.alerting.build import declaration
 
-    settings = loaded(config).config
-    declared, runbooks = declaration(settings), _checked(runbooks) or settings.alerts.links.runbooks
+    declared, runbooks = _declared(config, runbooks)
     if form in _FOR_ALERTMANAGER:
         text = (inhibit_rules if form == "inhibit" else alertmanager)(declared)
     elif form == "grafana":
@@ -116,10 +115,8 @@ def dashboards(folder: Path, runbooks: str | None, config: Path | None) -> None:
     They ask for what the rules under the same configuration record: window and thresholds are those of --config.
     """
     from sidejudge.dashboards.grafana import forms
-    from sidejudge.monitor.alerting.build import declaration
 
-    settings = loaded(config).config
-    declared, runbooks = declaration(settings), _checked(runbooks) or settings.alerts.links.runbooks
+    declared, runbooks = _declared(config, runbooks)
     more = {
         "configmap.yaml": forms.config_map(declared, runbooks),
         "provider.yaml": forms.provider(),
@@ -135,15 +132,18 @@ def dashboards(folder: Path, runbooks: str | None, config: Path | None) -> None:
 def mixin(folder: Path, runbooks: str | None, config: Path | None) -> None:
     """Write rules and dashboards as a mixin for jsonnet."""
     from sidejudge.dashboards.mixin import mixin as files
+
+    _write(folder, files(*_declared(config, runbooks)))
+
+
+def _declared(config: Path | None, runbooks: str | None) -> tuple[Declaration, str | None]:
+    """What the configuration watches, and where runbooks lie."""
     from sidejudge.monitor.alerting.build import declaration
 
     settings = loaded(config).config
-    _write(folder, files(declaration(settings), _checked(runbooks) or settings.alerts.links.runbooks))
-
-
-def _checked(runbooks: str | None) -> str | None:
     with ending(ValueError, naming="--runbooks ", remedy="see 'sidejudge help alerts.links.runbooks'"):
-        return None if runbooks is None else check_runbooks(runbooks)
+        given = None if runbooks is None else check_runbooks(runbooks)
+    return declaration(settings), given or settings.alerts.links.runbooks
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

@@ -114,24 +114,27 @@ def test_many_items_at_a_time_with_one_task_in_six_that_fails(sdk, fake, rules, 
     assert (rate.value, rate.metadata["judged"]) == (0.6, 25)
 
 
-def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tmp_path):
-    def call(*arguments):
-        return CliRunner().invoke(main, [str(each) for each in arguments])
-
-    (tmp_path / "bot_of_experiment.py").write_text(
-        "def ask(country):\n    return 'Paris' if country != 'Italy' else 'x' * 20\n"
-    )
+@pytest.fixture
+def tested(fake, tmp_path, monkeypatch):
+    """Calls ``test`` with an agent that gives one answer on Italy and Paris elsewhere."""
     path = tmp_path / "sidejudge.yaml"
     keys = f"base_url: '{fake.base_url}', public_key: {PUBLIC_KEY}, secret_key: {SECRET_KEY}"
     path.write_text(f"sinks: {{langfuse: {{{keys}}}}}\n{RULES}\n")
-    command = ("test", "--agent", "python:bot_of_experiment:ask", "--rubric", "short", "--config", path)
-    sys.path.insert(0, str(tmp_path))
-    try:
-        done = call(*command, "--langfuse-dataset", "capitals")
-        missing = call(*command, "--langfuse-dataset", "nowhere")
-        both = call("test", "set.yaml", *command[1:], "--langfuse-dataset", "capitals")
-    finally:
-        sys.path.remove(str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def call(name, italy, *arguments):
+        bot = f"def ask(country):\n    return 'Paris' if country != 'Italy' else {italy!r}\n"
+        (tmp_path / f"{name}.py").write_text(bot)
+        given = ["--agent", f"python:{name}:ask", "--rubric", "short", "--config", str(path), "--langfuse-dataset"]
+        return CliRunner().invoke(main, ["test", *given, *arguments])
+
+    return call
+
+
+def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tested):
+    done, missing, both = (
+        tested("bot_of_experiment", "x" * 20, *more) for more in (["capitals"], ["nowhere"], ["capitals", "set.yaml"])
+    )
     assert done.exit_code == 1, done.stderr
     assert "3 items of capitals" in done.stdout
     assert f"{fake.base_url}/project/proj-test/experiments/results?baseline=" in done.stdout
@@ -149,24 +152,17 @@ def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tmp_pa
         ("hides", "whether the scores are in Langfuse is not known: "),
     ],
 )
-def test_scores_of_a_run_that_are_not_seen_to_arrive_are_a_failure(fake, tmp_path, monkeypatch, fault, stated):
+def test_scores_of_a_run_that_are_not_seen_to_arrive_are_a_failure(fake, tested, monkeypatch, fault, stated):
     monkeypatch.setattr("sidejudge.monitor.offline.experiment.dataset_run.ARRIVES_S", 2.0)
-    (tmp_path / "short_bot.py").write_text("def ask(country):\n    return 'Paris'\n")
-    path = tmp_path / "sidejudge.yaml"
-    keys = f"base_url: '{fake.base_url}', public_key: {PUBLIC_KEY}, secret_key: {SECRET_KEY}"
-    path.write_text(f"sinks: {{langfuse: {{{keys}}}}}\n{RULES}\n")
-    sys.path.insert(0, str(tmp_path))
     fake.standing_fault = {
         "forgets": faults.only("POST", "/scores", faults.forgets(fake)),
         "refuses": faults.only("POST", "/scores", faults.error(400, "Invalid request data")),
         "hides": faults.only("GET", "/v3/scores", faults.error(403, "Forbidden")),
     }[fault]
     try:
-        command = ("test", "--agent", "python:short_bot:ask", "--rubric", "short", "--config", str(path))
-        done = CliRunner().invoke(main, [*command, "--langfuse-dataset", "capitals"])
+        done = tested("short_bot", "Paris", "capitals")
     finally:
         fake.standing_fault = None
-        sys.path.remove(str(tmp_path))
     assert (done.exit_code, stated in done.stderr) == (1, True), done.stderr
     assert next(line.split() for line in done.stdout.splitlines() if "short" in line)[:4] == ["short", "3", "0", "0"]
 

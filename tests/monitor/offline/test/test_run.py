@@ -59,16 +59,14 @@ class Scripted:
         return AgentReply(stated={"output": request.input, "tools_used": ["search"]}, latency_ms=1.5)
 
 
-async def run(agent, tests: list[dict], results=None, *, repeat: int = 1, limit_s: float = 20, at_a_time: int = 4,
-              by: RunJudge | None = None) -> list[FinishedTest]:  # fmt: skip
-    runner = Runner(
-        agent=agent,
-        judge=by or judge(),
-        results=results or ResultsFile(None, "a"),
-        concurrency=at_a_time,
-        timeout_s=limit_s,
-    )
-    return await runner.run(tests, repeat)
+async def run(agent, tests: list[dict], out: Path | None = None, *, repeat: int = 1, limit_s: float = 20,
+              at_a_time: int = 4, by: RunJudge | None = None) -> list[FinishedTest]:  # fmt: skip
+    """One call of the command with this ``--out``."""
+    with ResultsFile(out, "a") as results:
+        runner = Runner(
+            agent=agent, judge=by or judge(), results=results, concurrency=at_a_time, timeout_s=limit_s
+        )  # fmt: skip
+        return await runner.run(tests, repeat)
 
 
 def kept(path: Path) -> list[dict]:
@@ -98,8 +96,7 @@ async def test_the_case_is_made_of_the_test_and_of_the_answer(fake, tmp_path: Pa
         "cost_usd": 0.5,
     }
     tests = set_of(answer, expected={"x": 1}, tags=["a"], metadata={"team": "b"}, own="mine")
-    with ResultsFile(tmp_path / "r", "a") as results:
-        (found,) = await run(HttpAgent(fake.url + "/reported", 1), tests, results)
+    (found,) = await run(HttpAgent(fake.url + "/reported", 1), tests, tmp_path / "r")
     (stated,) = kept(tmp_path / "r")
     case = case_of(stated["case"])
     assert (case.case_id, case.input, case.expected_outcome, case.tags) == ("t0", answer, {"x": 1}, ("a",))
@@ -128,15 +125,13 @@ async def test_an_answer_that_names_no_source_has_none(answer, given, context, t
             self.requested.append(request.input)
             return AgentReply(stated=answer, latency_ms=1.5)
 
-    with ResultsFile(tmp_path / "r", "a") as results:
-        await run(Agent(), set_of("Capital of France?", **given), results)
+    await run(Agent(), set_of("Capital of France?", **given), tmp_path / "r")
     (stated,) = kept(tmp_path / "r")
     assert case_of(stated["case"]).context == context
 
 
 async def test_a_time_out_is_kept_with_the_time_it_took(fake, tmp_path: Path) -> None:
-    with ResultsFile(tmp_path / "r", "a") as results:
-        (found,) = await run(HttpAgent(fake.url + "/slow", 1), set_of("x"), results, limit_s=0.2)
+    (found,) = await run(HttpAgent(fake.url + "/slow", 1), set_of("x"), tmp_path / "r", limit_s=0.2)
     (stated,) = kept(tmp_path / "r")
     assert (stated["timed_out"], stated["case"], stated["verdicts"]) == (True, None, [])
     assert stated["latency_e2e_ms"] >= 200
@@ -153,8 +148,8 @@ async def test_an_agent_that_misbehaves_costs_its_test_and_no_other(fake, path) 
 
 async def test_an_agent_that_is_never_reached_ends_the_run_early(tmp_path: Path) -> None:
     agent = HttpAgent(f"http://127.0.0.1:{free_port()}/", 2)
-    with ResultsFile(tmp_path / "r", "a") as results, pytest.raises(AgentUnreachableError, match="Connection refused"):
-        await run(agent, set_of(*map(str, range(1000))), results, at_a_time=2)
+    with pytest.raises(AgentUnreachableError, match="Connection refused"):
+        await run(agent, set_of(*map(str, range(1000))), tmp_path / "r", at_a_time=2)
     assert len(kept(tmp_path / "r")) < 4
     with pytest.raises(AgentUnreachableError):
         await run(HttpAgent(agent.name, 1), set_of("only one"))
@@ -175,8 +170,7 @@ async def test_what_was_answered_is_not_asked_again_and_what_was_not_is(tmp_path
     tests, path = set_of("a", "error", "c"), tmp_path / "r"
     for requested, lines in ((["a", "error", "c"], 3), (["error"], 4)):
         agent = Scripted()
-        with ResultsFile(path, "a") as results:
-            found = await run(agent, tests, results, at_a_time=1)
+        found = await run(agent, tests, path, at_a_time=1)
         assert agent.requested == requested
         assert len(kept(path)) == lines
         assert [one.outcome.evaluation.passed for one in found] == [True, False, True]
@@ -186,8 +180,7 @@ async def test_what_was_answered_is_not_asked_again_and_what_was_not_is(tmp_path
 async def test_a_test_that_changed_is_asked_again_and_the_last_line_holds(tmp_path: Path) -> None:
     path, agent = tmp_path / "r", Scripted()
     for tests in (set_of("a", "b"), set_of("a", "B"), set_of("a", "b"), set_of("a", "b")):
-        with ResultsFile(path, "a") as results:
-            found = await run(agent, tests, results, at_a_time=1)
+        found = await run(agent, tests, path, at_a_time=1)
         assert [one.outcome.output for one in found] == [test["input"] for test in tests]
     assert agent.requested == ["a", "b", "B", "b"]
 
@@ -203,8 +196,7 @@ async def test_where_the_judge_has_changed_the_answer_is_judged_again_and_not_as
         (judge("answer", scenarios={"call": other}, min_coverage=0.5), ["answer"], None),
     )
     for by, rubrics, passed in judges:
-        with ResultsFile(path, "a") as results:
-            (found,) = await run(agent, tests, results, by=by)
+        (found,) = await run(agent, tests, path, by=by)
         assert [verdict["rubric"] for verdict in found.verdicts] == rubrics
         assert found.outcome.evaluation.passed is passed
     assert agent.requested == ["a"]
@@ -215,8 +207,7 @@ async def test_where_the_judge_has_changed_the_answer_is_judged_again_and_not_as
 async def test_any_json_is_kept_and_read_again_as_it_was(tmp_path: Path, given) -> None:
     agent, tests = Scripted(), set_of(given, expected=given)
     for _ in range(2):
-        with ResultsFile(tmp_path / "r", "a") as results:
-            (found,) = await run(agent, tests, results)
+        (found,) = await run(agent, tests, tmp_path / "r")
         assert (found.outcome.output, found.outcome.evaluation.passed) == (given, True)
     assert agent.requested == [given]
     assert found.resumed
@@ -225,8 +216,7 @@ async def test_any_json_is_kept_and_read_again_as_it_was(tmp_path: Path, given) 
 async def test_repeats_are_kept_apart(tmp_path: Path) -> None:
     agent = Scripted()
     for repeat in (2, 3):
-        with ResultsFile(tmp_path / "r", "a") as results:
-            await run(agent, set_of("a"), results, repeat=repeat)
+        await run(agent, set_of("a"), tmp_path / "r", repeat=repeat)
     assert agent.requested == ["a"] * 3
     assert [stated["run"] for stated in kept(tmp_path / "r")] == [1, 2, 3]
 
@@ -234,11 +224,9 @@ async def test_repeats_are_kept_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 100, 400])
 async def test_half_a_line_is_cut_away_and_its_test_asked_again(tmp_path: Path, cut: int) -> None:
     path, agent = tmp_path / "r", Scripted()
-    with ResultsFile(path, "a") as results:
-        await run(agent, set_of("a", "b"), results, at_a_time=1)
+    await run(agent, set_of("a", "b"), path, at_a_time=1)
     path.write_bytes(path.read_bytes()[:-cut])
-    with ResultsFile(path, "a") as results:
-        await run(agent, set_of("a", "b"), results)
+    await run(agent, set_of("a", "b"), path)
     assert agent.requested == ["a", "b", "b"]
     assert [stated["id"] for stated in kept(path)] == ["t0", "t1"]
 
@@ -252,9 +240,8 @@ def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path, line
 
 
 async def test_answers_of_another_agent_are_never_mixed_in(tmp_path: Path) -> None:
-    with ResultsFile(tmp_path / "r", "one") as results:
-        await run(Scripted(), set_of("a"), results)
-    with pytest.raises(AnotherRunError, match="is an answer of one, not of two"), ResultsFile(tmp_path / "r", "two"):
+    await run(Scripted(), set_of("a"), tmp_path / "r")
+    with pytest.raises(AnotherRunError, match="is an answer of a, not of two"), ResultsFile(tmp_path / "r", "two"):
         pass
 
 
