@@ -121,7 +121,7 @@ class Monitor(MonitorParts):
         resumed = self.intake.restore()
         section = self.config.api
         token = ContentsToken.beside(self.config.store.path) if section.contents == "loopback" else None
-        api = app_when_asked(self.view, version=self.view.version, rules=AccessRules.of(section, token))
+        api = app_when_asked(self.view, version=self.version, rules=AccessRules.of(section, token))
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
             api_socket = bind(str(self.config.api.listen), "api.listen")
@@ -165,7 +165,7 @@ class Monitor(MonitorParts):
             "api": address(api_socket, "https" if section.tls else "http"),
             **more,
         }
-        log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self._sampling_rate()})
+        log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.sampling_rate()})
         return {**addresses, "page": token.link(addresses["api"])} if token is not None else addresses
 
     def _repeat_all(self) -> None:
@@ -220,7 +220,7 @@ class Monitor(MonitorParts):
         map_attributes(config.sources.attributes)
         self.router.become(router_of(config))
         self.silent_routes.become(config.routes)
-        self.config = self.view.config = config
+        self.config = config
         self.cascade_learning.forget(changed)
         self._learn_cascades()
         self.view.rubrics = tuple(configured(config))

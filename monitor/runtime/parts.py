@@ -27,7 +27,6 @@ from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
 from sidejudge.monitor.alerting.verdicts import VerdictObserver
 from sidejudge.monitor.alerting.watch import Watch
-from sidejudge.monitor.api.queries import MonitorQueries
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubrics import configured, reached
@@ -65,7 +64,6 @@ from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction
-from sidejudge.scoring.status.snapshots import ExportSnapshot, LateReferenceSnapshot
 
 from .builders import (
     conversations,
@@ -84,6 +82,7 @@ from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
 from .own_facts import OwnFacts
 from .peers import PeerExchange
+from .queries import MonitorQueries
 from .retention import Retention
 from .trace_log import TraceLog
 
@@ -193,7 +192,7 @@ class MonitorParts:
         # What listens, and what is shown.
         self.listeners = self._build_listeners(config)
         self.receiver = self.listeners.receiver
-        self.view = self._build_queries()
+        self.view = MonitorQueries(self)
         self.exporter.watch(self.view.snapshot)
         self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns, contents=self.contents)
 
@@ -331,7 +330,7 @@ class MonitorParts:
                 snapshot=lambda: self.view.snapshot(()),
                 refused=lambda: self.listeners.receiver.refused,
                 anomalies=self.traffic.current,
-                trouble=self._trouble,
+                trouble=self.trouble,
             ),
             judge=lambda: judge_snapshot(self.config, self.backends.judge, waiting, self.clock_ns() / 1e9),
             agreements=self.annotating.agreements if self.annotating else tuple,
@@ -362,66 +361,18 @@ class MonitorParts:
             ],
         )
 
-    def _build_queries(self) -> MonitorQueries:
-        return MonitorQueries(
-            config=self.config,
-            version=self.version,
-            policy=self.watch.declared.policy,
-            store=self.store,
-            assembler=self.assembler,
-            outcomes=self.outcomes,
-            intake=self.intake,
-            listeners=self.listeners,
-            pipeline=self.pipeline,
-            windows=self.windows,
-            watch=self.board or self.watch,
-            whole_fleet=self.fleet_status.report if self.fleet_status is not None else lambda _: None,
-            exporter=self.exporter,
-            load_share=lambda: self.shedding.share,
-            sampling_rate=self._sampling_rate,
-            clock_ns=self.clock_ns,
-            working=self._works,
-            trouble=self._trouble,
-            judge=self.schedule.judge,
-            exports=self._exports,
-            pull=self.pull.snapshot if self.pull else lambda: None,
-            fleet=self.fleet.snapshot if self.fleet else lambda: None,
-            anomalies=self.traffic.current,
-            sessions=self.sessions,
-            joining=self.peers.joining if self.peers is not None else None,
-            started_ns=self.clock_ns(),
-            rubrics=tuple(self.rubrics),
-            trace_url=self._trace_url,
-            agreement=self.annotating.snapshot if self.annotating else lambda: None,
-            late_references=self._late_references,
-            places=self.references.places if self.references else dict,
-            owed=self.store.late_references.of,
-            failures=self.failures,
-        )
-
-    def _late_references(self) -> LateReferenceSnapshot | None:
-        """How far re-evaluation is; None where nothing can come late."""
-        if self.revisions is None or self.config.revised_within is None:
-            return None
-        return self.revisions.snapshot()
-
-    def _trace_url(self, trace_id: str) -> str | None:
-        """The trace's page in the Langfuse that scores go to, else in that which traces are read from."""
-        langfuse = self.sinks.langfuse or self.pull
-        return None if langfuse is None else langfuse.trace_url(trace_id)
-
     def _wake(self) -> None:
         self.judging.wake()
 
-    def _sampling_rate(self) -> float:
+    def sampling_rate(self) -> float:
         """The base rate at this moment."""
         return self.adaptive.rate(self.clock_ns()) if self.adaptive else self.config.sampling.fixed_rate
 
-    def _works(self) -> bool:
+    def works(self) -> bool:
         """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
         return self.judging.works and self.sinks.working
 
-    def _trouble(self) -> str | None:
+    def trouble(self) -> str | None:
         """Why traces cannot be kept or judged now; None while they can."""
         return self.store.trouble or self.judging.failure
 
@@ -432,11 +383,6 @@ class MonitorParts:
     def _waiting(self) -> int:
         """Closed traces that are not judged yet."""
         return len(self.pipeline.waiting) + len(self.pipeline.judge_queue.deferred)
-
-    def _exports(self) -> list[ExportSnapshot]:
-        """Where scores, own telemetry and notices go to, and how far they have come."""
-        fed = self.annotating.exports() if self.annotating else ()
-        return [*self.sinks.snapshots(), *fed, *self.notifications.exports()]
 
     async def _count_event(self, event: AlertEvent) -> None:
         self.exporter.alert_reported(event.condition, event.transition.value)

@@ -135,14 +135,10 @@ async def test_anomalies_stand_on_the_page(still):
     s = still()
     from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
 
-    s.monitor.view.anomalies = lambda: [
-        Anomaly(
-            kind=AnomalyKind.SKEWED_SAMPLING,
-            service="<b>shop",
-            cause="low ids only",
-            remedy="sampling.randomness: hashed",
-        )
-    ]
+    skewed = Anomaly(
+        kind=AnomalyKind.SKEWED_SAMPLING, service="<b>shop", cause="low ids only", remedy="sampling.randomness: hashed"
+    )
+    s.monitor.traffic.others = [lambda: [skewed]]
     text = (await s.get("/")).text
     for stated in ("Anomalies", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
         assert stated in text

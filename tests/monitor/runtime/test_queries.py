@@ -187,7 +187,7 @@ async def test_statuses_of_many_windows_are_computed_with_turns_for_a_probe_betw
     probing = asyncio.create_task(probe())
     found = [each async for each in s.view._statuses_in_turns()]
     probing.cancel()
-    assert found == s.view.watch.service_statuses(s.now)
+    assert found == s.monitor.watch.service_statuses(s.now)
     assert len(found) == 80
     assert len(turns) >= 4
     body, _ = await s.view.metrics("text/plain")
