@@ -8,7 +8,6 @@ import html
 import re
 import subprocess
 import threading
-from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,34 +21,9 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.verdict_line import read_verdict
 from sidejudge.scoring.scorecards.scorecard import Scorecard, empty_tally, scorecard
 from sidejudge.scoring.scorecards.template import ROWS, RowKind
+from tests.dashboards.outline import Outline
 from tests.needs import CHROMIUM
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
-
-VOID = {"meta", "link", "br", "wbr"}
-
-
-class Page(HTMLParser):
-    """Tags and what a browser would run or load."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.tags, self.loads, self.open = [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        if tag != "wbr":
-            self.tags.append(tag)
-        if tag not in VOID:
-            self.open.append(tag)
-        for name, value in attrs:
-            assert not name.startswith("on"), (tag, name)
-            assert name != "style", (tag, value)
-            if name in ("href", "src", "action", "xlink:href"):
-                self.loads.append(value)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 def card(models: dict[str, list[dict]], **extra: object) -> Scorecard:
@@ -140,7 +114,7 @@ def test_aligned_says_the_same_in_columns() -> None:
 def test_the_page_has_every_row_every_note_and_loads_nothing() -> None:
     known = card({"A": full(0.96), "B": [verdict_line("1")]})
     text = scorecard_page(known)
-    page = Page(text)
+    page = Outline(text)
     assert page.open == []
     assert "script" not in page.tags
     assert all(link.startswith(("#note-", "data:image/svg+xml,")) for link in page.loads)
@@ -172,7 +146,7 @@ def test_no_name_and_no_reason_can_add_a_tag_a_link_a_row_or_a_column(name, reas
         gap = metric_line("target_language_fluency", None, "unavailable", why)
         return card({model: [verdict_line("1", "translation", scores=[gap], rubric_version=why)]})
 
-    plain, found = Page(scorecard_page(of("A", "why"))), Page(scorecard_page(of(name, reason)))
+    plain, found = Outline(scorecard_page(of("A", "why"))), Outline(scorecard_page(of(name, reason)))
     assert found.tags == plain.tags
     assert len(found.loads) == len(plain.loads)
     quiet, loud = markdown(of("A", "why")).splitlines(), markdown(of(name, reason)).splitlines()

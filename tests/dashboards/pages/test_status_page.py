@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -17,38 +16,9 @@ from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import CascadeSnapshot, FleetSnapshot
 from sidejudge.scoring.status.status import Policy, Status, appraise
+from tests.dashboards.outline import Outline
 
 NOW = 1_790_000_000 * 10**9
-VOID = {"meta", "link", "br", "line", "rect", "circle", "polygon", "polyline", "input"}
-
-
-class Outline(HTMLParser):
-    """Tags, attributes and text of a page, with what a browser would run or load."""
-
-    def __init__(self, page: str):
-        super().__init__()
-        self.tags, self.loads, self.text, self.open = [], [], [], []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        if tag not in VOID:
-            self.open.append(tag)
-        for name, value in attrs:
-            assert not name.startswith("on"), (tag, name)
-            assert name != "style", (tag, value)
-            if name in ("href", "src", "action", "xlink:href"):
-                self.loads.append(value)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def standing(service="shop", environment="prod", rubric="qa", passes=20, failures=10) -> ServiceStatus:
