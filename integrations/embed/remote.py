@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from types import ModuleType
-from typing import Final, Protocol
+from typing import Protocol
 
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from sidejudge.integrations.provider.library import LiteLLM
@@ -15,38 +16,27 @@ class _Response(Protocol):
     data: Sequence[Mapping[str, object]]
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteModel:
     """A model at an endpoint; ``name`` is ``provider/model`` as litellm writes it. ``timeout_s`` is that of a batch."""
 
-    def __init__(
-        self,
-        name: str,
-        library: LiteLLM,
-        *,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        batch_size: int = 32,
-        timeout_s: float = 60.0,
-    ) -> None:
-        self.name: Final = name
-        self._library = library
-        self._api_base = api_base
-        self._api_key = api_key
-        self._batch_size = batch_size
-        self._timeout_s = timeout_s
-
-    def __repr__(self) -> str:
-        return f"RemoteModel({self.name!r})"  # a key must not be shown by accident
+    name: str
+    library: LiteLLM
+    _: KW_ONLY
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    batch_size: int = 32
+    timeout_s: float = 60.0
 
     async def start(self) -> None:
         """Load litellm; the endpoint is not called. Raises ``ProviderError``."""
-        await self._library.start()
+        await self.library.start()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text, as the endpoint gives it. Raises ``ProviderError``."""
         vectors: list[Vector] = []
-        for start in range(0, len(texts), self._batch_size):
-            vectors += await self._batch(list(texts[start : start + self._batch_size]))
+        for start in range(0, len(texts), self.batch_size):
+            vectors += await self._batch(list(texts[start : start + self.batch_size]))
         return vectors
 
     async def close(self) -> None:
@@ -57,9 +47,9 @@ class RemoteModel:
             response: _Response = await litellm.aembedding(
                 model=self.name,
                 input=texts,
-                api_base=self._api_base,
-                api_key=self._api_key,
-                timeout=self._timeout_s,
+                api_base=self.api_base,
+                api_key=self.api_key,
+                timeout=self.timeout_s,
                 encoding_format="float",
                 num_retries=0,
                 max_retries=0,
@@ -68,11 +58,11 @@ class RemoteModel:
             return response
 
         try:
-            return _read(await self._library.run(work), len(texts))
+            return _read(await self.library.run(work), len(texts))
         except ProviderError:
             raise
         except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
-            raise read_error(error, secret=self._api_key) from None  # its chain may hold the texts
+            raise read_error(error, secret=self.api_key) from None  # its chain may hold the texts
 
 
 def _read(response: _Response, count: int) -> list[Vector]:

@@ -12,12 +12,12 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from sidejudge.integrations.otlp.server.admission import ConnectionLimits
 from sidejudge.integrations.otlp.server.response import ABORT
 
 _log = logging.getLogger("sidejudge.http")
@@ -31,20 +31,6 @@ _HEAD_BYTES: Final = 1 << 16
 _OFFER: Final = (b"connection", b"upgrade", b"http2-settings")
 """Headers of an offer to go on in another protocol."""
 _REASONS: Final = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionLimits:
-    """Bounds on the connections of one address; times in seconds.
-
-    ``idle_s`` is the longest wait for the next request, ``head_s`` the longest that a head may take, ``body_s`` the
-    longest that a body may take, and that a response may wait to be read. ``connections`` is the number of open ones.
-    """
-
-    idle_s: float = 60.0
-    head_s: float = 10.0
-    body_s: float = 60.0
-    connections: int = 1000
 
 
 def half_of_open_files() -> int:

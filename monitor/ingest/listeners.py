@@ -13,7 +13,7 @@ from sidejudge.integrations.otlp.proxy.forward import Forward
 from sidejudge.integrations.otlp.proxy.upstream import Upstream
 from sidejudge.integrations.otlp.proxy.web_pages import WebPages
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
-from sidejudge.integrations.otlp.server.admission import Admission
+from sidejudge.integrations.otlp.server.admission import Admission, ConnectionLimits
 from sidejudge.integrations.otlp.server.body import Receive
 from sidejudge.integrations.otlp.server.grpc_receiver import Certificates, GrpcReceiver
 from sidejudge.integrations.otlp.server.paths import signal_of
@@ -29,7 +29,7 @@ from sidejudge.monitor.config.sources import OtlpSection, TlsSection
 from sidejudge.scoring.errors import SidejudgeError
 
 from .forward_buffer import ForwardBuffer
-from .http_connection import ConnectionLimits, half_of_open_files
+from .http_connection import half_of_open_files
 from .intake import IntakeCounts
 from .server import DRAIN_S, AddressError, HttpServer, bind
 
@@ -76,20 +76,14 @@ class Listeners:
         self.buffer: ForwardBuffer | None = None
         """Requests that upstream does not take for now; None where these are not kept."""
         self.forward = self._forwarding_by(config.forward, cors, active, keys) if config.forward else None
-        self._grpc = (
-            GrpcReceiver(
-                self.receiver,
-                intake.consume,
-                intake.consume_logs,
-                self.forward,
-                idle_s=otlp.idle_timeout.seconds,
-                handshake_s=otlp.head_timeout.seconds,
-                body_s=otlp.body_timeout.seconds,
-                connections=min(otlp.max_connections, half_of_open_files()),
-            )
-            if otlp.grpc
-            else None
+        self._limits = ConnectionLimits(
+            idle_s=otlp.idle_timeout.seconds,
+            head_s=otlp.head_timeout.seconds,
+            body_s=otlp.body_timeout.seconds,
+            connections=min(otlp.max_connections, half_of_open_files()),
         )
+        taking = (self.receiver, intake.consume, intake.consume_logs)
+        self._grpc = GrpcReceiver(*taking, self._limits, self.forward) if otlp.grpc else None
 
     @property
     def scheme(self) -> str:
@@ -98,15 +92,8 @@ class Listeners:
 
     def http_server(self, api: AsgiApp, listener: socket.socket, *, whole: bool) -> HttpServer:
         """The server of the OTLP address, on a socket that is bound to it; arguments as for ``app``."""
-        otlp = self._config.sources.otlp
-        limits = ConnectionLimits(
-            idle_s=otlp.idle_timeout.seconds,
-            head_s=otlp.head_timeout.seconds,
-            body_s=otlp.body_timeout.seconds,
-            connections=min(otlp.max_connections, half_of_open_files()),
-        )
-        app = self.app(api, whole=whole)
-        return HttpServer(app, listener, otlp.tls, limits, self.receiver.count_refusal)
+        app, tls = self.app(api, whole=whole), self._config.sources.otlp.tls
+        return HttpServer(app, listener, tls, self._limits, self.receiver.count_refusal)
 
     def app(self, api: AsgiApp, *, whole: bool) -> AsgiApp:
         """Build the ASGI application of the OTLP address.

@@ -14,11 +14,12 @@ from typing import Final
 
 import uvicorn
 
+from sidejudge.integrations.otlp.server.admission import ConnectionLimits
 from sidejudge.integrations.otlp.server.receiver import AsgiApp
 from sidejudge.monitor.config.sources import TlsSection
 from sidejudge.scoring.errors import SidejudgeError
 
-from .http_connection import ConnectionLimits, HttpConnection, OpenConnections
+from .http_connection import HttpConnection, OpenConnections
 
 log = logging.getLogger("sidejudge")
 

@@ -1,10 +1,14 @@
-"""Admission: authentication and rate limits of senders, checked before a body is read, by both protocols alike."""
+"""Admission: who may send, how often, and over which connections, by both protocols alike.
+
+Authentication and rates are checked before a body is read.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.integrations.addresses import Credentials
@@ -15,6 +19,20 @@ _SENDERS: Final = 10_000
 """Senders whose rate is remembered; the one that has been silent longest is forgotten first."""
 _BURST_S: Final = 2.0
 """Seconds' worth of requests that a sender may send at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Bounds on the connections of one address; times in seconds.
+
+    ``idle_s`` is the longest wait for the next request, ``head_s`` the longest that a head may take, ``body_s`` the
+    longest that a body may take, and that a response may wait to be read. ``connections`` is the number of open ones.
+    """
+
+    idle_s: float = 60.0
+    head_s: float = 10.0
+    body_s: float = 60.0
+    connections: int = 1000
 
 
 class Admission:

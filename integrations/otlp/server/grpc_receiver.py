@@ -20,6 +20,7 @@ from sidejudge.integrations.otlp.proxy.forward import Forward
 from sidejudge.integrations.otlp.proxy.forward_grpc import export
 from sidejudge.integrations.otlp.wire.receipt import Consume, Receipt
 
+from .admission import ConnectionLimits
 from .body import BodyShare, inflate, inflater
 from .receiver import OtlpReceiver
 from .response import CODES, Refusal, Signal, rpc_status, shutting_down, success
@@ -63,9 +64,9 @@ class Certificates:
 class GrpcReceiver:
     """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on.
 
-    A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``. A
-    message that has not come after ``body_s`` is refused, or after two seconds while others wait to be read. Beyond
-    ``connections`` a further one is closed at once.
+    A connection without requests is closed after ``idle_s`` of the ``limits``, one that does not begin as HTTP/2 after
+    ``head_s``. A message that has not come after ``body_s`` is refused, or after two seconds while others wait to be
+    read. Beyond ``connections`` a further one is closed at once.
     """
 
     def __init__(
@@ -73,19 +74,15 @@ class GrpcReceiver:
         receiver: OtlpReceiver,
         traces: Consume,
         logs: Consume,
+        limits: ConnectionLimits,
         forward: Forward | None = None,
-        *,
-        idle_s: float = 60.0,
-        handshake_s: float = 10.0,
-        body_s: float = 60.0,
-        connections: int = 1000,
     ) -> None:
-        self._body_s = body_s
+        self._body_s = limits.body_s
         self._turns = Turns(MESSAGES, _CONTESTED_S)
         self._options = [
-            ("grpc.max_connection_idle_ms", round(idle_s * 1000)),
-            ("grpc.server_handshake_timeout_ms", round(handshake_s * 1000)),
-            ("grpc.max_allowed_incoming_connections", connections),  # 15 KiB each
+            ("grpc.max_connection_idle_ms", round(limits.idle_s * 1000)),
+            ("grpc.server_handshake_timeout_ms", round(limits.head_s * 1000)),
+            ("grpc.max_allowed_incoming_connections", limits.connections),  # 15 KiB each
         ]
         self._receiver = receiver
         self._forward = forward

@@ -64,7 +64,7 @@ class EmbeddingBackend:
         needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
         try:
             vectors = await self._embedder.vectors(list(dict.fromkeys(needed))) if needed else {}
-            return await asyncio.to_thread(_replies, tuple(wanted), vectors, self.thresholds)
+            return await asyncio.to_thread(lambda: {each: answer(each, vectors, self.thresholds) for each in wanted})
         except EmbeddingError as error:
             self._report(error)
             failed = NoAnswer(Reason("{error}", error=quoted(str(error))), failed=True)
@@ -87,12 +87,6 @@ class EmbeddingBackend:
         if str(error) != self._reported:
             self._reported = str(error)
             log.error("could not embed", extra={"cause": error.cause, "remedy": error.remedy})
-
-
-def _replies(
-    questions: Sequence[Question], vectors: Mapping[str, Vector], at: CosineThresholds
-) -> dict[Question, Reply]:
-    return {question: answer(question, vectors, at) for question in questions}
 
 
 def embedding_backend(

@@ -108,13 +108,8 @@ class JudgeBackend:
         self._under_way: dict[str, asyncio.Event] = {}
 
     def _panel_of(self, settings: JudgeSettings) -> JudgePanel:
-        return JudgePanel(
-            [self._member(model, settings.section) for model in settings.models],
-            rule=settings.section.panel_rule,
-            context_tokens=settings.section.context_tokens,
-            outline=settings.section.outline,
-            observer=self._observer,
-        )
+        members = [self._member(model, settings.section) for model in settings.models]
+        return JudgePanel(members, settings.section, self._observer)
 
     def _member(self, model: JudgeModel, section: JudgeSection) -> PanelMember:
         """The one member for a model, whichever judges it is part of. Members of one provider share its limits."""
@@ -122,13 +117,7 @@ class JudgeBackend:
             limits = (section.concurrency, section.requests_per_minute, section.tokens_per_minute)
             place = (model.provider, model.api_base, *limits)
             if place not in self._limits:
-                concurrency, requests_per_minute, tokens_per_minute = limits
-                self._limits[place] = RateLimits(
-                    concurrency=concurrency,
-                    requests_per_minute=requests_per_minute,
-                    tokens_per_minute=tokens_per_minute,
-                    clock=time.monotonic,
-                )
+                self._limits[place] = RateLimits(*limits, clock=time.monotonic)
             self._members[model] = PanelMember(
                 model=model,
                 client=self._client,

@@ -172,24 +172,17 @@ def _field(name: str, own: object, decided: Mapping[str, Field | None]) -> objec
 class JudgePanel:
     """The members that are asked together, one for each model."""
 
-    def __init__(
-        self,
-        members: Sequence[PanelMember],
-        *,
-        rule: Rule = "majority",
-        context_tokens: int | None = None,
-        outline: bool = False,
-        observer: JudgeObserver,
-    ) -> None:
-        self._members, self._rule, self._observer = members, rule, observer
+    def __init__(self, members: Sequence[PanelMember], section: JudgeSection, observer: JudgeObserver) -> None:
+        self._members, self._rule, self._observer = members, section.panel_rule, observer
         self.models: Final = tuple(member.model for member in members)
-        self.context_tokens: Final = context_tokens
+        self.context_tokens: Final = section.context_tokens
         """As configured; None: the least that is known of the models."""
-        self.outline: Final = outline
+        self.outline: Final = section.outline
         """Whether a run that does not fit is asked about by its outline."""
         names = [model.name for model in self.models]
-        self.name: Final = names[0] if len(names) == 1 else f"{rule} of {', '.join(names)}"
-        self.identity: Final = json.dumps([rule if len(names) > 1 else "", *(model.identity for model in self.models)])
+        self.name: Final = names[0] if len(names) == 1 else f"{self._rule} of {', '.join(names)}"
+        rule = self._rule if len(names) > 1 else ""
+        self.identity: Final = json.dumps([rule, *(model.identity for model in self.models)])
         """All that changes an answer, beside the prompt; ``name`` is what people call it."""
         self._quorum: Final = len(names) // 2 + 1
 

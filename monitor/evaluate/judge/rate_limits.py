@@ -54,13 +54,9 @@ class RateLimits:
     """The limits of one provider."""
 
     def __init__(
-        self,
-        *,
-        concurrency: int,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        clock: Callable[[], float],
-    ) -> None:
+        self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None,
+        *, clock: Callable[[], float],
+    ) -> None:  # fmt: skip
         self._running = asyncio.Semaphore(concurrency)
         self._requests = Pace(requests_per_minute) if requests_per_minute else None
         self._tokens = Pace(tokens_per_minute) if tokens_per_minute else None

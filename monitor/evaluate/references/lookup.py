@@ -25,6 +25,7 @@ from sidejudge.monitor.config.rubrics import reached, reported_names
 from sidejudge.monitor.config.sources import ReferenceSection
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Json
 
@@ -36,8 +37,7 @@ from .places import (
     ReferencePlace,
     Unreadable,
     digest,
-    in_metadata,
-    requested_of,
+    key_of_case,
 )
 
 log = logging.getLogger("sidejudge.references")
@@ -118,7 +118,7 @@ class References:
         found: list[ReportedScore] = []
         lookups: list[tuple[bytes, bytes | None]] = []
         for place in filter(None, map(self._scores.get, names)):
-            key = requested_of(place, case)
+            key = key_of_case(place.key, case)
             if key is not None:
                 value = place.entries.get(key)
                 lookups.append((place.entries.name_of(key), digest(value)))
@@ -136,9 +136,9 @@ class References:
         lookups: list[tuple[bytes, bytes | None]] = []
         for source in self._sources:
             if isinstance(source, str):
-                value, where = in_metadata(source, case), f"metadata.{source}"
+                value, where = decoded(case.metadata.get(source)), f"metadata.{source}"
             else:
-                key = requested_of(source, case)
+                key = key_of_case(source.key, case)
                 if key is None:
                     continue
                 value, where = source.entries.get(key), source.entries.place

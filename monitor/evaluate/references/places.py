@@ -21,7 +21,6 @@ from sidejudge.integrations.langfuse.probe import ABSENT
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import one_line
-from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore
 from sidejudge.scoring.trace.span import Json
 
@@ -308,16 +307,6 @@ class InFile:
         if wrong:
             log.warning("lines of a file of references are no JSON objects", extra={"lines": wrong})
         _take(self.entries, gathering)
-
-
-def in_metadata(key: str, case: Case) -> Json:
-    """The reference that the trace brings itself."""
-    return decoded(case.metadata.get(key))
-
-
-def requested_of(place: ReferencePlace, case: Case) -> str | None:
-    """The value of a trace that a place is searched by."""
-    return key_of_case(place.key, case)
 
 
 def _take(entries: Entries, gathering: Gathering, *, whole: bool = True) -> None:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from sidejudge.integrations.otlp.server.admission import ConnectionLimits
 from sidejudge.monitor.api.readers import ReaderLimits, Readers
 from sidejudge.monitor.api.shared_result import SharedMetrics
-from sidejudge.monitor.ingest.http_connection import ConnectionLimits
 from sidejudge.monitor.ingest.server import HttpServer, address, bind
 from tests.waiting import until
 

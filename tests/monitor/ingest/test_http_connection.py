@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from sidejudge.monitor.ingest.http_connection import ConnectionLimits
+from sidejudge.integrations.otlp.server.admission import ConnectionLimits
 from sidejudge.monitor.ingest.server import HttpServer, bind
 from tests.waiting import until
 

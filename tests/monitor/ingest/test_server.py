@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sidejudge.integrations.otlp.server.admission import ConnectionLimits
 from sidejudge.monitor.config.sources import TlsSection
-from sidejudge.monitor.ingest.http_connection import ConnectionLimits
 from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
 from tests.certificates import make
 from tests.waiting import until
