@@ -6,7 +6,6 @@ Emotion of a call: which is the strongest (seed 000, Task 3, Part 3; rubrics §5
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
@@ -118,16 +117,6 @@ def _label(value: Json) -> str | None:
         return None
     found = normalise(value) if isinstance(value, str) and len(value) < 100 else ""
     return found if found in CLASSES else ""
-
-
-def over_labels(measure: Callable[[Labels], Result]) -> Callable[[Case], Result]:
-    """The measure of a case from a measure of its labels."""
-
-    def measured(case: Case) -> Result:
-        labels = read_labels(case)
-        return labels if isinstance(labels, Unavailable) else measure(labels)
-
-    return measured
 
 
 def accuracy(labels: Labels) -> Result:

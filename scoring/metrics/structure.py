@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
+from typing import TypeVar
 
 from sidejudge.scoring.case.case import Case, ParsedOutput
 from sidejudge.scoring.errors import SidejudgeError
@@ -21,6 +22,8 @@ from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .metric import Metric
+
+T = TypeVar("T")
 
 _SHOWN = 5
 _SHOWN_IDS = 50
@@ -90,6 +93,16 @@ def reference(case: Case) -> Json | Unavailable:
     if parsed.error:
         return _unreadable(parsed.error)
     return parsed.value
+
+
+def over(read: Callable[[Case], T | Unavailable], measure: Callable[[T], Result]) -> Callable[[Case], Result]:
+    """The measure of a case from a measure of what is read of it, once for all metrics; where it cannot be, why."""
+
+    def measured(case: Case) -> Result:
+        found = case.once(read)
+        return found if isinstance(found, Unavailable) else measure(found)
+
+    return measured
 
 
 @lru_cache(maxsize=64)

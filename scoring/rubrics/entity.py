@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
-from operator import attrgetter
 from typing import TypeGuard
 
 from sidejudge.scoring.case.case import Case
@@ -14,7 +13,7 @@ from sidejudge.scoring.lexical.shown_text import MAX_LABELS, label, labels
 from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle
-from sidejudge.scoring.metrics.structure import items, reference, structure_compliance
+from sidejudge.scoring.metrics.structure import items, over, reference, structure_compliance
 from sidejudge.scoring.questions.kinds import SameEntity
 from sidejudge.scoring.questions.question import Begun, Steps
 from sidejudge.scoring.result.reason import Reason, own
@@ -174,16 +173,8 @@ def topic_detection(case: Case) -> Detection | Unavailable:
     return wanted if isinstance(wanted, Unavailable) else Detection(case.once(detected_topics), wanted)
 
 
-def _detection(
-    compare: Callable[[Case], Detection | Unavailable], value: Callable[[Detection], float]
-) -> Callable[[Case], Result]:
-    def measure(case: Case) -> Result:
-        both = case.once(compare)
-        if isinstance(both, Unavailable):
-            return both
-        return Scored(value=value(both), reason=both.reason, details=both.details)
-
-    return measure
+def _share(name: str, both: Detection) -> Scored:
+    return Scored(value=getattr(both, name), reason=both.reason, details=both.details)
 
 
 def _compliance(case: Case) -> Result:
@@ -326,7 +317,7 @@ def _f1_family(
             meaning=meaning,
             formula=formula,
             source=f"{SOURCE}, Metric {number}; rubrics §4",
-            measure=_detection(compare, attrgetter(share)),
+            measure=over(compare, partial(_share, share)),
             bands=bands,
             undefined=f"there is no expected outcome with detected_{what}s",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
@@ -13,6 +12,7 @@ from sidejudge.scoring.metrics.structure import (
     Matched,
     items,
     match_by_id,
+    over,
     reference,
     shown,
     strict_key,
@@ -176,14 +176,6 @@ def _type(item: ScorecardItem) -> str:
     return "PASS_FAIL" if item.pass_fail else "SCORE"
 
 
-def _over_scorecard(measure: Callable[[CallScorecard], Result]) -> Callable[[Case], Result]:
-    def measured(case: Case) -> Result:
-        card = case.once(read_scorecard)
-        return card if isinstance(card, Unavailable) else measure(card)
-
-    return measured
-
-
 def _accuracy(card: CallScorecard) -> Result:
     wrong = [item for item in card.items if not item.correct]
     right = len(card.items) - len(wrong)
@@ -274,7 +266,7 @@ question_score_accuracy = Metric(
     meaning="Share of the scorecard's questions that the model scored as the reference does; a skipped one is wrong.",
     formula="questions_scored_correctly / total_questions",
     source=f"{SOURCE}, Metric 1; rubrics §3",
-    measure=_over_scorecard(_accuracy),
+    measure=over(read_scorecard, _accuracy),
     bands=at_least(good=0.95, acceptable=0.90),
     undefined="there is no expected outcome with questions",
 )
@@ -284,7 +276,7 @@ score_gap_accuracy = Metric(
     meaning="How close the scores are on average, each measured on its own question's scale.",
     formula="1 − mean(|model_score − expected_score| / question_max_score)",
     source=f"{SOURCE}, Metric 2; rubrics §3",
-    measure=_over_scorecard(_gap_accuracy),
+    measure=over(read_scorecard, _gap_accuracy),
     bands=at_least(good=0.90, acceptable=0.80),
     undefined="there is no expected outcome with questions",
 )
@@ -305,7 +297,7 @@ compliance_false_pass_rate = Metric(
     meaning="Share of PASS_FAIL questions given full marks (or more) where the reference gives zero.",
     formula="wrongly_passed_questions / total_pass_fail_questions; wrongly passed: model >= max_score, reference 0",
     source=f"{SOURCE}, Blocker; rubrics §3",
-    measure=_over_scorecard(_false_pass_rate),
+    measure=over(read_scorecard, _false_pass_rate),
     bands=at_most(good=0.01, acceptable=0.03),
     undefined="there is no expected outcome with questions; not applicable without a PASS_FAIL question",
 )

@@ -11,10 +11,9 @@ from sidejudge.scoring.metrics.sentiment import (
     expected_emotions,
     macro_f1,
     missing,
-    over_labels,
     read_labels,
 )
-from sidejudge.scoring.metrics.structure import structure_compliance
+from sidejudge.scoring.metrics.structure import over, structure_compliance
 from sidejudge.scoring.metrics.summary import (
     call_intent,
     highlight_correctness,
@@ -69,7 +68,7 @@ sentiment_accuracy = Metric(
     meaning="Share of the reference's sentences that the model labelled as the reference does; a missing one is wrong.",
     formula="correctly_labelled_sentences / total_sentences",
     source=f"{SOURCE}, Metric 1; rubrics §5",
-    measure=over_labels(accuracy),
+    measure=over(read_labels, accuracy),
     bands=at_least(good=0.88, acceptable=0.80),
     undefined=_NO_LABELS,
 )
@@ -79,7 +78,7 @@ sentiment_macro_f1 = Metric(
     meaning="F1 of positive, neutral and negative, each counting the same however rare it is.",
     formula="(F1_positive + F1_neutral + F1_negative) / 3; F1 of a class that neither side has is 1",
     source=f"{SOURCE}, Metric 2; rubrics §1.2, §5",
-    measure=over_labels(macro_f1),
+    measure=over(read_labels, macro_f1),
     bands=at_least(good=0.85, acceptable=0.75),
     undefined=_NO_LABELS,
 )
@@ -89,7 +88,7 @@ missing_sentiment_labels = Metric(
     meaning="Sentences that the reference labels and for which the model gave null, or no item.",
     formula="sentences where model label is null/missing but expected_outcome has a valid label",
     source=f"{SOURCE}, Blocker; rubrics §5",
-    measure=over_labels(missing),
+    measure=over(read_labels, missing),
     bands=count(passes=0, warns=2),
     unit="sentences",
     bounds=(0.0, None),

@@ -10,7 +10,7 @@ from sidejudge.scoring.lexical.critical_facts import Drift, drift
 from sidejudge.scoring.lexical.text import same
 from sidejudge.scoring.metrics.metric import Measure, Metric
 from sidejudge.scoring.metrics.settle import bounded, judgements_of, read_cosines, read_number, refuted, settle, truth
-from sidejudge.scoring.metrics.structure import response_structure_compliance, shown
+from sidejudge.scoring.metrics.structure import over, response_structure_compliance, shown
 from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
 from sidejudge.scoring.questions.kinds import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
@@ -42,10 +42,7 @@ def _ratio(count: float, translation: Translation) -> float:
     return 0.0 if translation.matched.unknown else 1.0
 
 
-def _completeness(case: Case) -> Result:
-    translation = read_translation(case)
-    if isinstance(translation, Unavailable):
-        return translation
+def _completeness(translation: Translation) -> Result:
     done = sum(sentence.given is not None for sentence in translation.sentences)
     copied = sum(sentence.copied for sentence in translation.sentences)
     return Scored(
@@ -292,7 +289,7 @@ translation_completeness_rate = Metric(
     meaning="Share of the source's sentences that the model translated; blank or copied from the source is not.",
     formula="translated_sentence_count / total_source_sentences",
     source=f"{SOURCE}, Metric 1; rubrics §6",
-    measure=_completeness,
+    measure=over(read_translation, _completeness),
     bands=at_least(good=1.0, acceptable=0.95),
     undefined=_UNDEFINED,
 )
