@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case, Utterance
-from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS, JudgeConfig, MetricSelection
 from sidejudge.scoring.questions.kinds import EMPHASIS_HEADING, GradeAgent
 from sidejudge.scoring.questions.question import Answer, NoAnswer
@@ -118,12 +118,6 @@ def test_the_cases_own_emphasis_reaches_the_question_and_changes_no_metric():
     assert set(requested) == {"Politeness matters most."}
     assert [line.metric for line in found.scores] == list(DEFAULTS)
     assert EMPHASIS_HEADING == "Test case-specific evaluation emphasis"
-
-
-def test_without_a_judge_every_metric_is_unavailable():
-    found = verdict(answer=nobody)
-    assert (found.state, found.passed, found.composite) == (State.INCOMPLETE, None, None)
-    assert {line.result.status for line in found.scores} == {"unavailable"}
 
 
 def test_a_judge_that_failed_is_an_error_and_not_merely_absent():

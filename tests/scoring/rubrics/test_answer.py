@@ -75,12 +75,6 @@ def test_a_timed_out_request_counts_with_its_elapsed_time():
     assert score_line.result.details == {"timed_out": True}
 
 
-def test_without_a_judge_the_verdict_is_incomplete():
-    found = verdict(answer=lambda *_: NoAnswer("no judge is configured"))
-    assert (found.state, found.passed, found.coverage) == (State.INCOMPLETE, None, pytest.approx(0.25))
-    assert "no judge" in found.reason
-
-
 def test_unknown_tokens_leave_the_pass_open_unless_something_else_failed():
     about = case(input_tokens=None)
     assert verdict(about).state is State.INCOMPLETE

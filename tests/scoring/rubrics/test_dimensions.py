@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.kinds import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.dimensions import LEVELS, CheckedClaim, claim_accuracy, parse_claims, parse_level
 from sidejudge.scoring.trace.span import ToolCall
-from sidejudge.scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["dimensions"]
 AT = "2026-01-01T00:00:00Z"
@@ -119,21 +118,6 @@ def test_wrong_claims_are_told():
     found = result(verdict(answer=judge([CLAIM, wrong])), "factual_accuracy")
     assert found.reason == "1 of 2 claims match; major, not: opened in 1923"
     assert found.details == {"wrong": [{"claim": "opened in 1923", "importance": "major"}]}
-
-
-def test_an_output_without_a_claim_gives_its_weight_to_the_others():
-    found = verdict(answer=judge(()))
-    assert result(found, "factual_accuracy").status == "not_applicable"
-    assert (found.state, found.coverage, found.composite) == (State.VALID, 1.0, pytest.approx(1.0))
-
-
-def test_without_a_judge_only_computed_tools_are_known():
-    found = verdict(answer=nobody)
-    assert {line.result.status for line in found.scores} == {"unavailable"}
-    scenario = {"tools_should_include": ["search"], "max_calls": 1}
-    found = verdict(case(scenario=scenario, tools_used=(ToolCall(name="search"),)), nobody)
-    assert {line.metric for line in found.scores if line.result.status == "scored"} == {"tool_efficiency"}
-    assert (found.state, found.coverage) == (State.INCOMPLETE, pytest.approx(0.2))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""entity: every small example of seed 000, Task 2, the edges of rubrics §4, and scikit-learn's opinion."""
+"""entity: what no golden story tells of seed 000, Task 2, the edges of rubrics §4, and scikit-learn's opinion."""
 
 from __future__ import annotations
 
@@ -26,29 +26,6 @@ def output(keywords=(), topics=(), valid=()):
 
 def case(found, expected, **more):
     return Case(case_id="c", model_output=found, expected_outcome=expected, **{"transcript": CALL, **more})
-
-
-def test_keywords_of_the_seeds_example_score_two_thirds():
-    about = case(output(["hello", "refund", "cancel"]), output(["hello", "refund", "account"]))
-    for metric in ("keyword_precision", "keyword_recall", "keyword_f1"):
-        assert value(metric, about) == pytest.approx(2 / 3)
-
-
-def test_topics_of_the_seeds_example_score_one_half():
-    about = case(output(topics=["billing", "refund_policy"]), output(topics=["billing", "account_management"]))
-    for metric in ("topic_precision", "topic_recall", "topic_f1"):
-        assert value(metric, about) == 0.5
-
-
-def test_an_entity_outside_the_configured_list_halves_adherence_and_disqualifies():
-    about = case(
-        output(["refund", "loan"]), output(["refund", "loan"]), config={"keywords": ["refund", "account", "billing"]}
-    )
-    assert value("configured_entity_compliance", about) == 0.5
-    found = verdict(about)
-    assert found.state is State.DISQUALIFIED
-    assert found.composite == pytest.approx(0.47 + 0.29 + 0.12)
-    assert found.passed is False
 
 
 def test_insurance_that_nobody_mentioned_is_fabricated():

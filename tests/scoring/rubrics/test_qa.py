@@ -1,4 +1,4 @@
-"""qa: every small example of seed 000, Task 1, and the edges that rubrics §1–3 settle."""
+"""qa: what no golden story tells of seed 000, Task 1, and the edges that rubrics §1–3 settle."""
 
 from __future__ import annotations
 
@@ -114,21 +114,6 @@ def test_a_false_pass_counts_over_pass_fail_questions_only():
     assert value("compliance_false_pass_rate", case(given, expected)) == 0.5
 
 
-def test_without_pass_fail_questions_there_is_no_false_pass_rate_and_no_blocker():
-    about = case([question(1, 5)], [question(1, 5)])
-    assert value("compliance_false_pass_rate", about) == "not_applicable"
-    assert verdict(about).passed
-
-
-def test_more_than_three_percent_false_passes_disqualify_and_leave_the_number_standing():
-    expected = [question(n, 0 if n == 0 else 5, kind="PASS_FAIL") for n in range(30)]
-    given = [question(n, 5, kind="PASS_FAIL") for n in range(30)]
-    found = verdict(case(given, expected))
-    assert found.composite == pytest.approx(0.7 * 29 / 30 + 0.2 * 29 / 30 + 0.1)
-    assert (found.state, found.passed, found.rating) == (State.DISQUALIFIED, False, "blocker")
-    assert found.blockers == ("compliance_false_pass_rate",)
-
-
 def test_exactly_three_percent_is_still_acceptable():
     expected = [question(n, 0 if n < 3 else 5, kind="PASS_FAIL") for n in range(100)]
     given = [question(n, 5, kind="PASS_FAIL") for n in range(100)]
@@ -191,12 +176,6 @@ def test_a_broken_structure_makes_the_rest_not_applicable_and_the_composite_inva
     assert (found.state, found.composite, found.passed) == (State.INVALID, None, False)
     assert found.blockers == ("response_structure_compliance",)
     assert {s.result.status for s in found.scores} == {"scored", "not_applicable"}
-
-
-def test_without_expected_outcome_the_verdict_is_incomplete():
-    found = verdict(Case(case_id="c", model_output={"questions": []}, transcript=CALL))
-    assert (found.state, found.composite, found.passed) == (State.INCOMPLETE, None, None)
-    assert "no expected_outcome" in found.reason
 
 
 @pytest.mark.parametrize(

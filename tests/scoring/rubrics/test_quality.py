@@ -39,12 +39,6 @@ def verdict(about=None, answer=None, rubric=RUBRIC):
     return score(about or case(), rubric, answer=answer or judge(), created_at=AT)
 
 
-def test_the_seeds_average_is_the_composite_and_its_object_stands_in_the_verdict():
-    found = verdict()
-    assert found.composite == pytest.approx(0.9)
-    assert found.to_json()["quality"] == GOOD
-
-
 def test_langfuse_names_are_the_seeds():
     assert [f"{RUBRIC.id}_{c.metric.id}" for c in RUBRIC.criteria] == [
         "quality_answer_quality", "quality_factual_correctness", "quality_completeness",

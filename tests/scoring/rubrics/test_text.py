@@ -1,4 +1,4 @@
-"""text: every example of seed 000, Task 3, the edges of rubrics §1, §2 and §5, and scikit-learn's opinion."""
+"""text: what no golden story tells of seed 000, Task 3, the edges of rubrics §1, §2 and §5, and scikit-learn's opinion."""
 
 from __future__ import annotations
 
@@ -198,12 +198,6 @@ def test_highlights_are_strings_even_where_the_reference_has_none():
     assert value("response_structure_compliance", summarised({"highlights": ["a"]}, {"highlights": []})) == 1
 
 
-def test_without_expected_outcome_the_verdict_is_incomplete():
-    found = verdict(Case(case_id="c", model_output=REFERENCE, transcript=CALL))
-    assert (found.state, found.composite, found.passed) == (State.INCOMPLETE, None, None)
-    assert "no expected_outcome" in found.reason
-
-
 # -- sentiment
 
 
@@ -217,17 +211,6 @@ def test_the_seeds_model_that_labels_everything_neutral_is_exposed():
     assert value("sentiment_accuracy", about) == 0.75
     assert value("sentiment_macro_f1", about) == pytest.approx((0 + 0.857142857 + 0) / 3)
     assert value("sentiment_macro_f1", about) == pytest.approx(0.29, abs=5e-3)
-
-
-def test_two_skipped_sentences_of_fifty_are_a_warning_and_three_a_blocker():
-    skipped = labelled([None] * 2 + ["neutral"] * 48, ["neutral"] * 50)
-    assert (value("missing_sentiment_labels", skipped), line("missing_sentiment_labels", skipped).rating) == (
-        2,
-        "warning",
-    )
-    found = verdict(labelled([None] * 3 + ["neutral"] * 47, ["neutral"] * 50))
-    assert (found.state, found.blockers) == (State.INVALID, ("missing_sentiment_labels",))
-    assert "without a label: 0, 1, 2" in found.reason
 
 
 def test_a_label_of_no_class_is_wrong_and_not_missing():
@@ -346,18 +329,6 @@ def test_sentiment_does_not_depend_on_the_order_and_never_falls_when_a_label_is_
 )
 def test_the_call_purposes_of_the_seed_are_told_apart_without_a_judge(given, level):
     assert value("call_intent_match", case(output(call_purpose=given))) == level
-
-
-def test_another_intent_is_a_blocker():
-    found = verdict(case(output(call_purpose="Customer wants to upgrade plan")))
-    assert (found.state, found.passed, found.composite) == (State.INVALID, False, None)
-    assert found.blockers[0] == "call_intent_match"
-
-
-def test_without_a_judge_a_purpose_in_other_words_leaves_the_verdict_incomplete():
-    found = verdict(case(output(call_purpose="Customer would like the money back")))
-    assert (found.state, found.passed) == (State.INCOMPLETE, None)
-    assert value("summary_score", case(output(call_purpose="Customer would like the money back"))) == "unavailable"
 
 
 @pytest.mark.parametrize("wrong", [0.7, True, "1.0", None, 2, [1.0]])

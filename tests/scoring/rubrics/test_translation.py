@@ -1,4 +1,4 @@
-"""translation: every small example of seed 000, Task 4, and the edges that rubrics §1, §2, §6 and §9 settle."""
+"""translation: what no golden story tells of seed 000, Task 4, and the edges that rubrics §1, §2, §6 and §9 settle."""
 
 from __future__ import annotations
 
@@ -135,9 +135,6 @@ def test_two_of_four_facts_drift_with_a_judge_for_outcomes():
     about = case(found, expected)
     assert value(FACTS, about, judge) == 0.50
     assert result(FACTS, about, judge).method is Method.JUDGE
-    assert line(FACTS, about, judge).rating == "blocker"
-    assert verdict(about, judge).state is State.INVALID
-    assert FACTS in verdict(about, judge).blockers
 
 
 def test_two_of_four_configured_facts_drift():
@@ -258,12 +255,6 @@ def test_a_missing_or_copied_sentence_is_zero_and_is_not_asked_for():
     about = case(output("नमस्ते", "Bye", "", "ना"), expected)
     assert value(MEANING, about, embeddings) == pytest.approx(1.5 / 4)
     assert [q for q in requested if isinstance(q, SentenceSimilarity)] == [SentenceSimilarity((("ना", "नहीं"),))]
-
-
-def test_without_embeddings_meaning_is_unavailable_and_the_verdict_incomplete():
-    about = case(output("a"), output("b"))
-    assert value(MEANING, about) == "unavailable"
-    assert verdict(about).state is State.INCOMPLETE
 
 
 @pytest.mark.parametrize(("cosine", "expected"), [(-0.3, 0.0), (1.0000001, 1.0), (0, 0.0), (1, 1.0)])

@@ -1,4 +1,4 @@
-"""workflow: the examples of seed 003 and the extensions of rubrics §10."""
+"""workflow: what no golden story tells of seed 003, and the extensions of rubrics §10."""
 
 from __future__ import annotations
 
@@ -46,37 +46,6 @@ def verdict(about):
 def outcome(metric, about):
     result = next(s for s in verdict(about).scores if s.metric == metric).result
     return (result.status, getattr(result, "value", None))
-
-
-def test_the_seeds_passing_example():
-    found = verdict(case(SEED))
-    assert found.extra["workflow"] == {
-        "pass": True,
-        "agents": {
-            "pass": True,
-            "included": ["research"],
-            "excluded": ["clarification"],
-            "missing": [],
-            "unexpected": [],
-        },
-        "tools": {
-            "pass": True,
-            "included": ["pdf_retrieval"],
-            "excluded": ["web_search"],
-            "missing": [],
-            "unexpected": [],
-        },
-    }
-    assert (found.state, found.composite, found.passed) == (State.VALID, 1.0, True)
-
-
-def test_the_seeds_failing_example():
-    found = verdict(case({"tools_should_include": ["pdf_retrieval", "web_search"]}))
-    assert found.extra["workflow"]["pass"] is False
-    assert found.extra["workflow"]["tools"] == {
-        "pass": False, "included": ["pdf_retrieval"], "excluded": [], "missing": ["web_search"], "unexpected": [],
-    }  # fmt: skip
-    assert (found.state, found.composite, found.passed) == (State.VALID, 0.5, False)
 
 
 def test_the_failing_example_needs_to_know_nothing_of_agents():
