@@ -1,4 +1,4 @@
-"""text: what no golden story tells of seed 000, Task 3, the edges of rubrics §1, §2 and §5, and scikit-learn's opinion."""
+"""text: what no golden story tells of seed 000, Task 3, the edges of rubrics §1, §2 and §5, scikit-learn beside it."""
 
 from __future__ import annotations
 
