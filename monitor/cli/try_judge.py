@@ -191,9 +191,9 @@ def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
     rows = [
         (
             each.judge,
-            *map(_share, (each.answered, each.parsed, each.repaired, each.accuracy)),
-            _interval(each.accuracy),
-            _share(each.same),
+            *(_cells(rate)[1] for rate in (each.answered, each.parsed, each.repaired)),
+            *_cells(each.accuracy)[1:],
+            _cells(each.same)[1],
             number(each.usd_per_case, 6),
             *(number(seconds, 2) for seconds in each.latency_s),
         )
@@ -204,9 +204,8 @@ def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
         often = "once" if each.repeats == 1 else f"{each.repeats} times"
         asked = f"{each.questions} questions in {each.cases} cases, {often}"
         click.echo("\n" + click.style(visible(each.judge), bold=True, fg="cyan") + f" · {asked}")
-        click.echo(table(("metric", "n", "right", "95 % interval"), [
-            (name, _n(rate), _share(rate), _interval(rate)) for name, rate in each.metrics.items()
-        ]))  # fmt: skip
+        rights = [(name, *_cells(rate)) for name, rate in each.metrics.items()]
+        click.echo(table(("metric", "n", "right", "95 % interval"), rights))
         click.echo("\n" + table(("direction", "n", "value", "95 % interval"), _directions(each)))
         click.echo("\n" + table(("trap", "pairs", "made wrong", "made right", "p", ""), [
             (one.trap, *map(str, (one.pairs, one.worse, one.better)), number(one.p, 4), "warn" if one.biased else "ok")
@@ -233,7 +232,7 @@ def _directions(report: JudgeReport) -> list[tuple[str, str, str, str]]:
     from sidejudge.scoring.statistics.agreement import ScaleError
 
     leaning = report.leaning
-    rates = [(name, _n(rate), _share(rate), _interval(rate)) for name, rate in leaning.rates().items()]
+    rates = [(name, *_cells(rate)) for name, rate in leaning.rates().items()]
     errors = [
         (name, str(error.n), f"{error.value:+.2f}", f"{error.lower:+.2f} to {error.upper:+.2f}")
         if isinstance(error, ScaleError)
@@ -243,19 +242,10 @@ def _directions(report: JudgeReport) -> list[tuple[str, str, str, str]]:
     return rates + errors
 
 
-def _share(rate: Rate) -> str:
+def _cells(rate: Rate) -> tuple[str, str, str]:
+    """How many, which share of them, and its interval."""
     from sidejudge.scoring.calibration.calibrated import ErrorRate
 
-    return share(rate.value if isinstance(rate, ErrorRate) else None)
-
-
-def _interval(rate: Rate) -> str:
-    from sidejudge.scoring.calibration.calibrated import ErrorRate
-
-    return f"{100 * rate.lower:.0f}–{100 * rate.upper:.0f} %" if isinstance(rate, ErrorRate) else "-"
-
-
-def _n(rate: Rate) -> str:
-    from sidejudge.scoring.calibration.calibrated import ErrorRate
-
-    return f"{rate.n:.0f}" if isinstance(rate, ErrorRate) else "0"
+    if not isinstance(rate, ErrorRate):
+        return "0", "-", "-"
+    return f"{rate.n:.0f}", share(rate.value), f"{100 * rate.lower:.0f}–{100 * rate.upper:.0f} %"

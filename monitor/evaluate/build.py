@@ -80,6 +80,10 @@ class EvaluationBackends:
             self.memory.close()
 
 
+BY_WORDS: Final = EvaluationBackends(at_once=lexical.answer)
+"""Words alone answer."""
+
+
 def build_backends(
     config: Config,
     *,

@@ -13,7 +13,7 @@ import orjson
 from sidejudge.integrations.cases import CaseError, read_case_line
 from sidejudge.integrations.jsonl import line as json_line
 from sidejudge.monitor.config.match import task_of
-from sidejudge.monitor.evaluate.build import EvaluationBackends
+from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from sidejudge.scoring.case.case import Case
@@ -72,7 +72,7 @@ class Batch:
     by_task: bool
     repeat: int | None = None
     keep_outputs: bool = False
-    backends: EvaluationBackends | None = None
+    backends: EvaluationBackends = BY_WORDS
     in_groups: bool = False
     at_most: int = 1
     max_wait_s: float = 0.0
@@ -82,7 +82,7 @@ class Batch:
 
     def __post_init__(self) -> None:
         who = self.backends
-        self._evaluator = Evaluator(self.rubrics, who.at_once, who.others) if who else Evaluator(self.rubrics)
+        self._evaluator = Evaluator(self.rubrics, who.at_once, who.others)
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
     def run(
@@ -135,12 +135,11 @@ class Batch:
             progress(line.read)
 
         try:
-            if self.backends is not None and self.backends.embedding is not None:
+            if self.backends.embedding is not None:
                 await self.backends.embedding.start()  # a model that is not there costs no verdict
             await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, self.at_most)
         finally:
-            if self.backends is not None:
-                await self.backends.close()
+            await self.backends.close()
 
     def _tasks(self, line: NumberedLine, verdicts: VerdictPlace) -> list[_Task]:
         """The rubrics to judge a line by: the verdicts that stand already are only counted."""

@@ -13,7 +13,7 @@ from sidejudge.integrations.cases import case_of, field_errors
 from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.config.model import RouteSection
-from sidejudge.monitor.evaluate.build import EvaluationBackends
+from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import reached
 from sidejudge.monitor.offline.score.resume import case_digest
@@ -105,7 +105,7 @@ class RunJudge:
         scenarios: Mapping[str, dict[str, Json]],
         chosen: Sequence[str],
         *,
-        backends: EvaluationBackends | None = None,
+        backends: EvaluationBackends = BY_WORDS,
         max_wait_s: float = 0.0,
     ) -> None:
         self._rubrics = rubrics
@@ -115,17 +115,16 @@ class RunJudge:
         self._by_task = Router((), scenarios)
         self._backends = backends
         self._max_wait_s = max_wait_s
-        self._evaluator = Evaluator(rubrics, backends.at_once, backends.others) if backends else Evaluator(rubrics)
+        self._evaluator = Evaluator(rubrics, backends.at_once, backends.others)
 
     async def start(self) -> None:
         """Load the model of embeddings, where one is configured. Raises ``EmbeddingError``."""
-        if self._backends is not None and self._backends.embedding is not None:
+        if self._backends.embedding is not None:
             await self._backends.embedding.start()
 
     async def close(self) -> None:
         """End what was loaded to answer."""
-        if self._backends is not None:
-            await self._backends.close()
+        await self._backends.close()
 
     async def verdicts(
         self, fields: Mapping[str, Json], existing: Sequence[Mapping[str, object]]
