@@ -7,13 +7,15 @@ import json
 import pytest
 
 from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Severity
-from sidejudge.scoring.alerts.lifecycle import FORGET_NS, Alert, AlertTransition, Stage, advance
+from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 
 CONDITION = Condition(
     id="too_slow", severity=Severity.WARNING, scope=("service",), title="", when="", meaning="", unit="seconds",
     find=lambda _: (), for_ns=3, keep_ns=2,
 )  # fmt: skip
 LABELS = (("service", "shop"),)
+BEGIN_NS = 1_800_000_000 * 10**9
+DAY_NS = 24 * 3600 * 10**9
 
 
 def finding(breached) -> AlertFinding:
@@ -23,11 +25,14 @@ def finding(breached) -> AlertFinding:
 def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
     """``b`` breached, ``o`` not, ``?`` cannot be told, ``.`` not spoken of: stages and turns, a letter a look."""
     alert, stages, turns = None, "", ""
-    for now, letter in enumerate(story):
+    for now_ns, letter in enumerate(story, start=BEGIN_NS):
         found = {"b": finding(True), "o": finding(False), "?": finding(None), ".": None}[letter]
-        alert, turn = advance(alert, found, now, condition)
+        alert, turn = advance(alert, found, now_ns, condition)
         stages += alert.stage.value[0] if alert else "-"
         turns += turn.value[0] if turn else " "
+        if alert is not None:
+            assert alert.reported == len(turns[stages.rfind("-") + 1 :].replace(" ", "")), "each event has a number"
+            assert alert.fired_ns == (BEGIN_NS + turns.index("f") if "f" in turns else None)
     return stages, turns.rstrip()
 
 
@@ -59,10 +64,12 @@ def test_without_a_wait_it_fires_at_once_and_without_keeping_it_ends_at_once():
 
 def test_after_a_day_without_news_it_is_given_up_and_that_is_told():
     alert = Alert(
-        condition="too_slow", labels=LABELS, stage=Stage.UNKNOWN, since_ns=0, breached_ns=0, finding=finding(True)
-    )
-    assert advance(alert, None, FORGET_NS - 1, CONDITION) == (alert, None)
-    assert advance(alert, None, FORGET_NS, CONDITION) == (None, AlertTransition.EXPIRED)
+        condition="too_slow", labels=LABELS, stage=Stage.UNKNOWN, since_ns=BEGIN_NS - DAY_NS, breached_ns=BEGIN_NS,
+        finding=finding(True),
+    )  # fmt: skip
+    assert advance(alert, None, BEGIN_NS + DAY_NS - 1, CONDITION) == (alert, None)
+    for now_ns in (BEGIN_NS + DAY_NS, BEGIN_NS + 2 * DAY_NS):
+        assert advance(alert, None, now_ns, CONDITION) == (None, AlertTransition.EXPIRED)
 
 
 def test_a_restart_changes_nothing():
