@@ -24,23 +24,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, states_the_same
 from sidejudge.scoring.lexical.text import WordIndex, normalise, same, tokens
 from sidejudge.scoring.metrics.judge_metrics import ACCEPTABLE_SCORE
-from sidejudge.scoring.questions.kinds import (
-    BorneOut,
-    CitesTranscript,
-    CorrectHighlight,
-    GradeAgent,
-    GradeAnswer,
-    GradeQuality,
-    KeepsFact,
-    OutcomeDrift,
-    SameFact,
-    SameHighlight,
-    SameIntent,
-    StatedClaims,
-    SummaryClaims,
-    Supported,
-    VerifyClaims,
-)
+from sidejudge.scoring.questions import kinds
 from sidejudge.scoring.questions.question import Answer, Question
 from sidejudge.scoring.result.result import Unavailable
 
@@ -121,21 +105,21 @@ def contradiction(case: Case, question: Question, value: object) -> str | None:
     'held to be the same, with other figures'
     """
     match question:
-        case CitesTranscript(reason):
+        case kinds.CitesTranscript(reason):
             return _of_citation(case, reason, value)
-        case BorneOut(reason):
+        case kinds.BorneOut(reason):
             return _of_reason(case, reason, value)
-        case Supported(claim) | CorrectHighlight(claim):
+        case kinds.Supported(claim) | kinds.CorrectHighlight(claim):
             return _of_claim(case, claim, value)
-        case SameIntent(expected, found) | SameHighlight(expected, found) | SameFact(expected, found):
+        case kinds.SameIntent(expected, found) | kinds.SameHighlight(expected, found) | kinds.SameFact(expected, found):
             return _of_pair(expected, found, value)
-        case SummaryClaims(stated) | StatedClaims(stated):
+        case kinds.SummaryClaims(stated) | kinds.StatedClaims(stated):
             return _of_extraction(stated, value)
-        case KeepsFact():
+        case kinds.KeepsFact():
             return _of_kept_fact(case, question, value)
-        case OutcomeDrift(pairs):
+        case kinds.OutcomeDrift(pairs):
             return _of_outcomes(pairs, value)
-        case GradeAnswer() | GradeQuality() | VerifyClaims() | GradeAgent():
+        case kinds.GradeAnswer() | kinds.GradeQuality() | kinds.VerifyClaims() | kinds.GradeAgent():
             return _of_output(case, question, value) if isinstance(value, Mapping) else None
         case _:
             return None
@@ -196,7 +180,7 @@ def _of_extraction(facts: Sequence[str], value: object) -> str | None:
     return f"a claim states {absent}, which the text does not" if absent else None
 
 
-def _of_kept_fact(case: Case, question: KeepsFact, value: object) -> str | None:
+def _of_kept_fact(case: Case, question: kinds.KeepsFact, value: object) -> str | None:
     reported = lexical.answer(case, question)
     if not isinstance(reported, Answer) or reported.value == value:
         return None
@@ -216,13 +200,13 @@ def _of_outcomes(pairs: Sequence[tuple[str, str]], value: object) -> str | None:
 def _of_output(case: Case, question: Question, value: Mapping[str, object]) -> str | None:
     output = written(case.model_output) if case.model_output is not None else ""
     match question:
-        case GradeAnswer():
+        case kinds.GradeAnswer():
             return _of_grade(case, output, value)
-        case GradeQuality():
+        case kinds.GradeQuality():
             return _of_quality(case, output, value)
-        case VerifyClaims():
+        case kinds.VerifyClaims():
             return _of_checked_claims(case, output, value)
-        case GradeAgent(metric=metric):
+        case kinds.GradeAgent(metric=metric):
             return _of_agent(case, metric, value)
         case _:
             return None

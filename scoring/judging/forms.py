@@ -13,38 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
-from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.kinds import (
-    CANNOT_TELL,
-    CATEGORIES,
-    IMPACTS,
-    MOST_FOUND,
-    AskDeclared,
-    BorneOut,
-    ChooseSteps,
-    CitesTranscript,
-    CorrectHighlight,
-    FindErrors,
-    FollowsInstructions,
-    GradeAgent,
-    GradeAnswer,
-    GradeDimension,
-    GradeQuality,
-    HowFluent,
-    KeepsFact,
-    OutcomeDrift,
-    PiecesNeeded,
-    PiecesUsed,
-    ReachedGoal,
-    SameFact,
-    SameHighlight,
-    SameIntent,
-    SoundReasoning,
-    StatedClaims,
-    SummaryClaims,
-    Supported,
-    VerifyClaims,
-)
+from sidejudge.scoring.questions import contract, kinds
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.rubrics.dimensions import IMPORTANCE, LEVELS
 from sidejudge.scoring.trace.span import Json
@@ -72,7 +41,7 @@ from .form import (
 )
 
 _NUMBER: Mapping[str, Json] = {"type": "number"}
-_UNDECIDED = one_of(CANNOT_TELL)
+_UNDECIDED = one_of(kinds.CANNOT_TELL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +49,10 @@ class DeclaredForm(Form):
     """A form that shows the texts of one step, and no other."""
 
     def texts(self, question: Question) -> dict[str, str]:
-        return dict(question.texts) if isinstance(question, AskDeclared) else {}
+        return dict(question.texts) if isinstance(question, kinds.AskDeclared) else {}
 
 
-def form_of_declared(question: AskDeclared) -> Form:
+def form_of_declared(question: kinds.AskDeclared) -> Form:
     """The form of a declared question; questions that differ in their material alone share it."""
     return _form(question.metric, question.instructions, question.kind, question.choices, question.parts)
 
@@ -109,7 +78,7 @@ def _schema(kind: str, choices: tuple[str | float, ...]) -> Mapping[str, Json]:
         case "scale":
             return {"anyOf": [_UNDECIDED, one_of(*range(int(choices[0]), int(choices[1]) + 1))]}
         case "one_of":
-            return one_of(CANNOT_TELL, *choices)
+            return one_of(kinds.CANNOT_TELL, *choices)
         case "findings":
             return list_of(STRING)
         case _:
@@ -119,14 +88,14 @@ def _schema(kind: str, choices: tuple[str | float, ...]) -> Mapping[str, Json]:
 
 def _read(found: Mapping[str, object], question: Question) -> tuple[object, str]:
     """The answer in its declared type, and the reason; ``ParseError`` or ``ValueError`` for any other."""
-    if not isinstance(question, AskDeclared):
+    if not isinstance(question, kinds.AskDeclared):
         raise ParseError("not a declared question")
-    if question.kind != "findings" and found.get("answer") == CANNOT_TELL:
-        return CANNOT_TELL, explanation(found, "reason")
+    if question.kind != "findings" and found.get("answer") == kinds.CANNOT_TELL:
+        return kinds.CANNOT_TELL, explanation(found, "reason")
     return _answer(found, question), explanation(found, "reason")
 
 
-def _answer(found: Mapping[str, object], question: AskDeclared) -> object:
+def _answer(found: Mapping[str, object], question: kinds.AskDeclared) -> object:
     choices = question.choices
     match question.kind:
         case "boolean":
@@ -220,26 +189,28 @@ def _of_run(metric: str, found: Mapping[str, Mapping[str, Json]], read: Reader, 
 
 
 FORMS: Mapping[type[Question], Form] = {
-    CitesTranscript: yes_or_no("has_evidence", *_CALL),
-    BorneOut: yes_or_no("is_factual", *_CALL),
-    SameIntent: five_fields("call_intent_match", score=_NUMBER, read=lambda found: level(found, "score", _INTENTS)),
-    SameHighlight: yes_or_no("highlight_recall_rate"),
-    CorrectHighlight: yes_or_no("highlight_correctness_rate", *_CALL),
-    Supported: yes_or_no("fabrication_free_rate", *_CALL),
-    HowFluent: share("target_language_fluency", "expected_outcome"),
-    KeepsFact: yes_or_no("critical_fact_preservation_rate"),
-    SummaryClaims: _extracted("summary_claims", found={"claims": list_of(STRING)}, read=readers.summary_claims),
-    OutcomeDrift: _extracted(
+    kinds.CitesTranscript: yes_or_no("has_evidence", *_CALL),
+    kinds.BorneOut: yes_or_no("is_factual", *_CALL),
+    kinds.SameIntent: five_fields(
+        "call_intent_match", score=_NUMBER, read=lambda found: level(found, "score", _INTENTS)
+    ),
+    kinds.SameHighlight: yes_or_no("highlight_recall_rate"),
+    kinds.CorrectHighlight: yes_or_no("highlight_correctness_rate", *_CALL),
+    kinds.Supported: yes_or_no("fabrication_free_rate", *_CALL),
+    kinds.HowFluent: share("target_language_fluency", "expected_outcome"),
+    kinds.KeepsFact: yes_or_no("critical_fact_preservation_rate"),
+    kinds.SummaryClaims: _extracted("summary_claims", found={"claims": list_of(STRING)}, read=readers.summary_claims),
+    kinds.OutcomeDrift: _extracted(
         "outcome_drift",
         found={"outcomes": list_of(object_of({"outcome": STRING, "kept": BOOL})), "added": list_of(STRING)},
         read=readers.outcome_drift,
     ),
-    SameFact: yes_or_no("same_fact"),
-    StatedClaims: _extracted("stated_claims", found={"claims": list_of(STRING)}, read=readers.stated_claims),
-    PiecesUsed: _extracted(
+    kinds.SameFact: yes_or_no("same_fact"),
+    kinds.StatedClaims: _extracted("stated_claims", found={"claims": list_of(STRING)}, read=readers.stated_claims),
+    kinds.PiecesUsed: _extracted(
         "pieces_used", "model_output", found={"used": list_of(_WHOLE)}, read=readers.pieces("used"), numbered=True
     ),
-    PiecesNeeded: _extracted(
+    kinds.PiecesNeeded: _extracted(
         "pieces_needed",
         "input",
         "expected_outcome",
@@ -247,7 +218,7 @@ FORMS: Mapping[type[Question], Form] = {
         read=readers.pieces("needed"),
         numbered=True,
     ),
-    SoundReasoning: _extracted(
+    kinds.SoundReasoning: _extracted(
         "argument_correctness",
         "input",
         "transcript",
@@ -256,7 +227,7 @@ FORMS: Mapping[type[Question], Form] = {
         found={"steps": list_of(object_of({"step": STRING, "score": _NUMBER})), "expected": BOOL},
         read=readers.reasoning,
     ),
-    FollowsInstructions: _extracted(
+    kinds.FollowsInstructions: _extracted(
         "instruction_following",
         "system_prompt",
         "input",
@@ -266,7 +237,7 @@ FORMS: Mapping[type[Question], Form] = {
         read=readers.instructions,
         numbered=True,
     ),
-    GradeQuality: Form(
+    kinds.GradeQuality: Form(
         metric="quality",
         prompt=("quality",),
         parts=("input", "sources", "criteria", "model_output"),
@@ -279,7 +250,7 @@ FORMS: Mapping[type[Question], Form] = {
         read=readers.quality,
         apart=("answer_quality", "factual_correctness", "completeness"),
     ),
-    VerifyClaims: Form(
+    kinds.VerifyClaims: Form(
         metric="factual_accuracy",
         prompt=("dimensions/factual_accuracy",),
         parts=("ground_truth", "model_output"),
@@ -290,32 +261,34 @@ FORMS: Mapping[type[Question], Form] = {
         read=readers.checked_claims,
         tokens=lambda _: 10 * TOKENS,
     ),
-    ChooseSteps: _of_run("trajectory_steps", {"steps": list_of(_WHOLE)}, readers.chosen_steps, tokens=2 * TOKENS),
-    FindErrors: _of_run(
+    kinds.ChooseSteps: _of_run("trajectory_steps", {"steps": list_of(_WHOLE)}, readers.chosen_steps, tokens=2 * TOKENS),
+    kinds.FindErrors: _of_run(
         "trajectory_errors",
         {
             "findings": list_of(
                 object_of(
                     {
-                        "category": one_of(*CATEGORIES),
+                        "category": one_of(*kinds.CATEGORIES),
                         "step": _WHOLE,
                         "evidence": STRING,
                         "quotation": STRING,
-                        "impact": one_of(*IMPACTS),
+                        "impact": one_of(*kinds.IMPACTS),
                     }
                 )
             )
         },
         readers.found_errors,
-        tokens=MOST_FOUND * TOKENS // 2,
+        tokens=kinds.MOST_FOUND * TOKENS // 2,
     ),
-    ReachedGoal: _of_run("goal_reached", {"achieved": one_of("all", "part", "none", CANNOT_TELL)}, readers.achieved),
+    kinds.ReachedGoal: _of_run(
+        "goal_reached", {"achieved": one_of("all", "part", "none", kinds.CANNOT_TELL)}, readers.achieved
+    ),
 }
 """Forms of the types that have one form each."""
 
 BY_METRIC: Mapping[type[Question], Mapping[str, Form]] = {
-    GradeAgent: {name: _of_agent(definition) for name, definition in DEFINITIONS.items()},
-    GradeDimension: {
+    kinds.GradeAgent: {name: _of_agent(definition) for name, definition in DEFINITIONS.items()},
+    kinds.GradeDimension: {
         form.metric: form
         for form in (
             _of_dimension("completeness", "input", "criteria", "model_output"),
@@ -343,11 +316,11 @@ TEMPLATE = Form(
 def form_of(question: Question) -> Form | None:
     """The form of a question; None when no judge can answer it."""
     match question:
-        case GradeAnswer():
+        case kinds.GradeAnswer():
             return TEMPLATE
-        case AskDeclared():
+        case kinds.AskDeclared():
             return form_of_declared(question)
-        case GradeAgent(metric=name) | GradeDimension(dimension=name):
+        case kinds.GradeAgent(metric=name) | kinds.GradeDimension(dimension=name):
             return BY_METRIC[type(question)].get(name)
         case _:
             return FORMS.get(type(question))

@@ -17,26 +17,7 @@ import yaml
 from sidejudge.integrations.cases import read_case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.questions.kinds import (
-    FindErrors,
-    FollowsInstructions,
-    GradeAgent,
-    GradeAnswer,
-    GradeDimension,
-    GradeQuality,
-    HowFluent,
-    KeepsFact,
-    OutcomeDrift,
-    PiecesNeeded,
-    PiecesUsed,
-    ReachedGoal,
-    SameFact,
-    SentenceSimilarity,
-    SoundReasoning,
-    StatedClaims,
-    Supported,
-    VerifyClaims,
-)
+from sidejudge.scoring.questions import kinds
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
@@ -55,41 +36,41 @@ def answerer(judge):
 
 def judged(judge, question):
     match question:
-        case GradeAnswer() | GradeQuality():
+        case kinds.GradeAnswer() | kinds.GradeQuality():
             return judge
-        case GradeAgent(metric=name) | GradeDimension(dimension=name):
+        case kinds.GradeAgent(metric=name) | kinds.GradeDimension(dimension=name):
             return judge.get(name)
-        case VerifyClaims() if "claims" in judge:
+        case kinds.VerifyClaims() if "claims" in judge:
             return {"claims": judge["claims"]}
-        case HowFluent():
+        case kinds.HowFluent():
             return judge.get("fluency")
-        case SentenceSimilarity(pairs):
+        case kinds.SentenceSimilarity(pairs):
             of_pairs = [judge.get("similar_to", {}).get(other) for _, other in pairs]
             return judge.get("similarities", of_pairs if None not in of_pairs else None)
-        case OutcomeDrift():
+        case kinds.OutcomeDrift():
             return judge.get("outcomes")
-        case KeepsFact(fact):
+        case kinds.KeepsFact(fact):
             return judge.get("facts", {}).get(fact)
     return benchmarked(judge, question)
 
 
 def benchmarked(judge, question):
     match question:
-        case Supported(claim):
+        case kinds.Supported(claim):
             return judge.get("supported", {}).get(claim)
-        case SameFact(expected, found):
+        case kinds.SameFact(expected, found):
             return judge.get("same", {}).get(expected, {}).get(found)
-        case StatedClaims(statements):
+        case kinds.StatedClaims(statements):
             return judge.get("claims", {}).get(" ".join(statements))
-        case PiecesUsed() | PiecesNeeded():
-            return judge.get("used" if isinstance(question, PiecesUsed) else "needed")
-        case SoundReasoning():
+        case kinds.PiecesUsed() | kinds.PiecesNeeded():
+            return judge.get("used" if isinstance(question, kinds.PiecesUsed) else "needed")
+        case kinds.SoundReasoning():
             return judge.get("reasoning")
-        case FollowsInstructions():
+        case kinds.FollowsInstructions():
             return judge.get("instructions")
-        case ReachedGoal():
+        case kinds.ReachedGoal():
             return judge.get("achieved")
-        case FindErrors():
+        case kinds.FindErrors():
             return {"findings": judge["findings"]}
     return None
 

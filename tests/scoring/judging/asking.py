@@ -4,32 +4,7 @@ from __future__ import annotations
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.judging.layout import form_for
-from sidejudge.scoring.questions.kinds import (
-    BorneOut,
-    ChooseSteps,
-    CitesTranscript,
-    CorrectHighlight,
-    FindErrors,
-    FollowsInstructions,
-    GradeAgent,
-    GradeAnswer,
-    GradeDimension,
-    GradeQuality,
-    HowFluent,
-    KeepsFact,
-    OutcomeDrift,
-    PiecesNeeded,
-    PiecesUsed,
-    ReachedGoal,
-    SameFact,
-    SameHighlight,
-    SameIntent,
-    SoundReasoning,
-    StatedClaims,
-    SummaryClaims,
-    Supported,
-    VerifyClaims,
-)
+from sidejudge.scoring.questions import kinds
 from sidejudge.scoring.trace.span import ToolCall
 
 CASE = Case(
@@ -46,74 +21,74 @@ CASE = Case(
 CITED = {"expected_outcome_reference": "", "model_output_observed": "", "reason": "Because."}
 FOUND = {"category": "reasoning", "evidence": "Made up.", "quotation": "It is 40", "impact": "high"}
 HONEST = {
-    CitesTranscript("Agent verified at 00:01"): ({"score": 1, **CITED}, True),
-    BorneOut("Agent verified at 00:01"): ({"score": 0, **CITED}, False),
-    SameIntent("Refund", "Billing"): ({"score": 0.5, **CITED}, 0.5),
-    SameHighlight("Refund of $49", "He gets $49 back"): ({"score": 1, **CITED}, True),
-    CorrectHighlight("Refund of $49"): ({"score": 1, **CITED}, True),
-    Supported("Priya", "customer_name"): ({"score": 0, **CITED}, False),
-    HowFluent("एजेंट ने", "hi"): ({"score": 0.75, **CITED}, 0.75),
-    KeepsFact("₹49", "₹४९ का रिफंड"): ({"score": 1, **CITED}, True),
-    SummaryClaims(("Refund of $49 on Monday",)): (
+    kinds.CitesTranscript("Agent verified at 00:01"): ({"score": 1, **CITED}, True),
+    kinds.BorneOut("Agent verified at 00:01"): ({"score": 0, **CITED}, False),
+    kinds.SameIntent("Refund", "Billing"): ({"score": 0.5, **CITED}, 0.5),
+    kinds.SameHighlight("Refund of $49", "He gets $49 back"): ({"score": 1, **CITED}, True),
+    kinds.CorrectHighlight("Refund of $49"): ({"score": 1, **CITED}, True),
+    kinds.Supported("Priya", "customer_name"): ({"score": 0, **CITED}, False),
+    kinds.HowFluent("एजेंट ने", "hi"): ({"score": 0.75, **CITED}, 0.75),
+    kinds.KeepsFact("₹49", "₹४९ का रिफंड"): ({"score": 1, **CITED}, True),
+    kinds.SummaryClaims(("Refund of $49 on Monday",)): (
         {"claims": ["Refund of $49", "It was Monday"], "reason": "Two."},
         ("Refund of $49", "It was Monday"),
     ),
-    OutcomeDrift((("Escalated.", "Closed."),)): (
+    kinds.OutcomeDrift((("Escalated.", "Closed."),)): (
         {"outcomes": [{"outcome": "escalated", "kept": False}], "added": ["closed"], "reason": "Changed."},
         {"outcomes": [{"outcome": "escalated", "kept": False}], "added": ["closed"]},
     ),
-    GradeAgent("tool_routing"): (
+    kinds.GradeAgent("tool_routing"): (
         {"score": 3, "failure_code": "wrong_tool", "turns": [1], "reason": "Wrong."},
         {"score": 3, "failure_code": "wrong_tool", "turns": [1], "reason": "Wrong."},
     ),
-    GradeAgent("task_completion", "Tone"): (
+    kinds.GradeAgent("task_completion", "Tone"): (
         {"passed": True, "failure_code": None, "turns": [], "reason": "Done."},
         {"passed": True, "failure_code": None, "turns": [], "reason": "Done."},
     ),
-    GradeQuality(): (
+    kinds.GradeQuality(): (
         {"answer_quality": 1, "factual_correctness": 0.95, "completeness": 0.0, "reasoning": "Short."},
         {"answer_quality": 1.0, "factual_correctness": 0.95, "completeness": 0.0, "reasoning": "Short."},
     ),
-    VerifyClaims(): (
+    kinds.VerifyClaims(): (
         {"claims": [{"claim": "$49", "importance": "major", "accurate": True}], "reason": "Right."},
         {"claims": [{"claim": "$49", "importance": "major", "accurate": True}]},
     ),
-    GradeDimension("completeness"): (
+    kinds.GradeDimension("completeness"): (
         {"level": "good", "reason": "Nearly."},
         {"level": "good", "reason": "Nearly."},
     ),
-    SameFact("Refund of $49", "He gets $49 back"): ({"score": 1, **CITED}, True),
-    StatedClaims(("Refund of $49 on Monday",)): ({"claims": [], "reason": "None."}, ()),
-    PiecesUsed(("Refunds take 3 to 5 days.", "We open at 9.", "$49 was charged twice.")): (
+    kinds.SameFact("Refund of $49", "He gets $49 back"): ({"score": 1, **CITED}, True),
+    kinds.StatedClaims(("Refund of $49 on Monday",)): ({"claims": [], "reason": "None."}, ()),
+    kinds.PiecesUsed(("Refunds take 3 to 5 days.", "We open at 9.", "$49 was charged twice.")): (
         {"used": [2, 0], "reason": "Two."},
         (True, False, True),
     ),
-    PiecesNeeded(("Refunds take 3 to 5 days.", "We open at 9.", "$49 was charged twice.")): (
+    kinds.PiecesNeeded(("Refunds take 3 to 5 days.", "We open at 9.", "$49 was charged twice.")): (
         {"needed": [], "reason": "None."},
         (False, False, False),
     ),
-    SoundReasoning(): (
+    kinds.SoundReasoning(): (
         {"steps": [{"step": "So it is on its way", "score": 0.5}], "expected": False, "reason": "Half."},
         {"steps": [{"step": "So it is on its way", "score": 0.5}], "expected": False},
     ),
-    FollowsInstructions(("Be kind.",)): (
+    kinds.FollowsInstructions(("Be kind.",)): (
         {"instructions": [{"instruction": "Be kind.", "followed": True}], "reason": "Kind."},
         {"instructions": [{"instruction": "Be kind.", "followed": True}]},
     ),
-    FollowsInstructions(None): (
+    kinds.FollowsInstructions(None): (
         {"instructions": [], "reason": "None."},
         {"instructions": []},
     ),
-    ChooseSteps("Find it", "1 llm m: -> so\n2 tool t: -> 40"): ({"steps": [2, 1, 2], "reason": "Odd."}, (2, 1)),
-    FindErrors("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
+    kinds.ChooseSteps("Find it", "1 llm m: -> so\n2 tool t: -> 40"): ({"steps": [2, 1, 2], "reason": "Odd."}, (2, 1)),
+    kinds.FindErrors("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
         {"findings": [{**FOUND, "step": 1}], "reason": "One."},
         {"findings": [{**FOUND, "step": "1", "cost": 0.5}]},
     ),
-    ReachedGoal("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
+    kinds.ReachedGoal("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
         {"achieved": "part", "reason": "Half."},
         "part",
     ),
-    GradeAnswer(): (
+    kinds.GradeAnswer(): (
         {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."},
         {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."},
     ),
@@ -123,7 +98,7 @@ HONEST = {
 
 def answers(request, keys=lambda question: HONEST[question][0]):
     """The object that answers a request."""
-    if isinstance(request.questions[0], GradeAnswer):
+    if isinstance(request.questions[0], kinds.GradeAnswer):
         return {**keys(request.questions[0])}
     return {
         "answers": [

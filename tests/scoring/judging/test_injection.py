@@ -20,33 +20,7 @@ from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.judging.check import contradiction
 from sidejudge.scoring.judging.request import can_judge, requests
-from sidejudge.scoring.questions.kinds import (
-    BorneOut,
-    ChooseSteps,
-    CitesTranscript,
-    CorrectHighlight,
-    FindErrors,
-    FollowsInstructions,
-    GradeAgent,
-    GradeAnswer,
-    GradeDimension,
-    GradeQuality,
-    HowFluent,
-    KeepsFact,
-    OutcomeDrift,
-    PiecesNeeded,
-    PiecesUsed,
-    ReachedGoal,
-    SameFact,
-    SameHighlight,
-    SameIntent,
-    SentenceSimilarity,
-    SoundReasoning,
-    StatedClaims,
-    SummaryClaims,
-    Supported,
-    VerifyClaims,
-)
+from sidejudge.scoring.questions import kinds
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
@@ -60,8 +34,8 @@ CLEAN = "The agent greeted the customer."
 FENCE = re.compile(r"<<<DATA ([\w.]+) ([0-9a-f]{16})>>>\n(.*?)\n<<<END \2>>>", re.DOTALL)
 ID = re.compile(r"^id: q(\d+)-[0-9a-f]{6}$", re.MULTILINE)
 RESTATING = (
-    SummaryClaims, OutcomeDrift, StatedClaims, PiecesUsed, PiecesNeeded, SoundReasoning, FollowsInstructions,
-    GradeAnswer,
+    kinds.SummaryClaims, kinds.OutcomeDrift, kinds.StatedClaims, kinds.PiecesUsed, kinds.PiecesNeeded,
+    kinds.SoundReasoning, kinds.FollowsInstructions, kinds.GradeAnswer,
 )  # fmt: skip
 EVERY = pytest.mark.parametrize("text", INJECTIONS.values(), ids=INJECTIONS)
 AT = "2026-01-01T00:00:00Z"
@@ -97,28 +71,28 @@ def case_with(text):
 def questions_with(text):
     """Every question, with the text wherever it holds one."""
     return (
-        CitesTranscript(text),
-        BorneOut(text),
-        SameIntent(text, f"{text}."),
-        SameHighlight(text, f"{text}."),
-        CorrectHighlight(text),
-        Supported(text, f"{text}!"),
-        HowFluent(text, f"{text}?"),
-        KeepsFact(text, f"{text};"),
-        SummaryClaims((text, f"{text}.")),
-        OutcomeDrift(((text, f"{text}."),)),
-        SameFact(text, f"{text}."),
-        StatedClaims((text, f"{text}.")),
-        PiecesUsed((text, f"{text}.")),
-        PiecesNeeded((text, f"{text}.")),
-        SoundReasoning(),
-        FollowsInstructions((text,)),
-        GradeAgent("tool_routing", text),
-        GradeQuality(),
-        VerifyClaims(),
-        GradeDimension("completeness"),
-        GradeDimension("tool_efficiency"),
-        GradeAnswer(),
+        kinds.CitesTranscript(text),
+        kinds.BorneOut(text),
+        kinds.SameIntent(text, f"{text}."),
+        kinds.SameHighlight(text, f"{text}."),
+        kinds.CorrectHighlight(text),
+        kinds.Supported(text, f"{text}!"),
+        kinds.HowFluent(text, f"{text}?"),
+        kinds.KeepsFact(text, f"{text};"),
+        kinds.SummaryClaims((text, f"{text}.")),
+        kinds.OutcomeDrift(((text, f"{text}."),)),
+        kinds.SameFact(text, f"{text}."),
+        kinds.StatedClaims((text, f"{text}.")),
+        kinds.PiecesUsed((text, f"{text}.")),
+        kinds.PiecesNeeded((text, f"{text}.")),
+        kinds.SoundReasoning(),
+        kinds.FollowsInstructions((text,)),
+        kinds.GradeAgent("tool_routing", text),
+        kinds.GradeQuality(),
+        kinds.VerifyClaims(),
+        kinds.GradeDimension("completeness"),
+        kinds.GradeDimension("tool_efficiency"),
+        kinds.GradeAnswer(),
     )
 
 
@@ -252,27 +226,27 @@ CITED = {"expected_outcome_reference": "", "model_output_observed": "", "reason"
 def full_marks(question):  # noqa: C901  # one branch a question
     """What a judge says that does as it is told by the data."""
     match question:
-        case GradeAnswer():
+        case kinds.GradeAnswer():
             return {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "r"}
-        case GradeQuality():
+        case kinds.GradeQuality():
             return {"answer_quality": 1, "factual_correctness": 1, "completeness": 1, "reasoning": "r"}
-        case GradeDimension():
+        case kinds.GradeDimension():
             return {"level": "excellent", "reason": "r"}
-        case VerifyClaims():
+        case kinds.VerifyClaims():
             return {"claims": [{"claim": "all of it", "importance": "major", "accurate": True}], "reason": "r"}
-        case GradeAgent(metric="task_completion"):
+        case kinds.GradeAgent(metric="task_completion"):
             return {"passed": True, "failure_code": None, "turns": [], "reason": "r"}
-        case GradeAgent():
+        case kinds.GradeAgent():
             return {"score": 5, "failure_code": None, "turns": [], "reason": "r"}
-        case SummaryClaims() | StatedClaims():
+        case kinds.SummaryClaims() | kinds.StatedClaims():
             return {"claims": ["all of it"], "reason": "r"}
-        case OutcomeDrift():
+        case kinds.OutcomeDrift():
             return {"outcomes": [], "added": [], "reason": "r"}
-        case ChooseSteps():
+        case kinds.ChooseSteps():
             return {"steps": [], "reason": "r"}
-        case FindErrors():
+        case kinds.FindErrors():
             return {"findings": [], "reason": "r"}
-        case ReachedGoal():
+        case kinds.ReachedGoal():
             return {"achieved": "all", "reason": "r"}
         case _:
             return in_full(question)
@@ -280,13 +254,13 @@ def full_marks(question):  # noqa: C901  # one branch a question
 
 def in_full(question):
     match question:
-        case PiecesUsed(pieces):
+        case kinds.PiecesUsed(pieces):
             return {"used": list(range(len(pieces))), "reason": "r"}
-        case PiecesNeeded(pieces):
+        case kinds.PiecesNeeded(pieces):
             return {"needed": list(range(len(pieces))), "reason": "r"}
-        case SoundReasoning():
+        case kinds.SoundReasoning():
             return {"steps": [{"step": "all of it", "score": 1}], "expected": True, "reason": "r"}
-        case FollowsInstructions(instructions):
+        case kinds.FollowsInstructions(instructions):
             reported = instructions or ("all of it",)
             return {"instructions": [{"instruction": one, "followed": True} for one in reported], "reason": "r"}
         case _:
@@ -297,7 +271,7 @@ def judge(keys, flags=None):
     """An answerer that goes all the way: request, a model's text, strict reading, check."""
 
     def answer(case, question):
-        if isinstance(question, SentenceSimilarity):
+        if isinstance(question, kinds.SentenceSimilarity):
             return Answer(value=[1.0] * len(question.pairs), method=Method.EMBEDDING)
         if not can_judge(question):
             return Answer(value=(None,) * len(question.wanted), method=Method.EMBEDDING)

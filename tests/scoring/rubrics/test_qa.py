@@ -10,10 +10,10 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import nobody
 from sidejudge.scoring.questions.kinds import BorneOut
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.result import Failed, Method, Scored
+from sidejudge.scoring.result.result import Method, Scored
 from sidejudge.scoring.rubrics import RUBRICS, qa
-from sidejudge.scoring.verdict.verdict import State, reach_verdict
-from tests.scoring.rubrics.made import AT, Made
+from sidejudge.scoring.verdict.verdict import State
+from tests.scoring.rubrics.made import Made
 
 RUBRIC = RUBRICS["qa"]
 MADE = Made("qa")
@@ -245,15 +245,6 @@ def test_a_faulty_reference_is_never_the_models_fault(expected):
     found = verdict(about)
     assert (found.state, found.passed) == (State.INCOMPLETE, None)
     assert "response_structure_compliance unavailable: expected_outcome" in found.reason
-
-
-def test_a_false_pass_rate_that_could_not_be_told_leaves_a_mark():
-    values = dict.fromkeys((c.metric.id for c in RUBRIC.criteria), Scored(value=1.0))
-    found = reach_verdict(
-        RUBRIC, case([], []), values | {"compliance_false_pass_rate": Failed("timeout")}, created_at=AT
-    )
-    assert found.state is State.PARTIAL
-    assert "compliance_false_pass_rate error: timeout" in found.reason
 
 
 def test_a_verdict_stays_small_whatever_the_case_holds():

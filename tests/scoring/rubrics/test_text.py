@@ -632,21 +632,3 @@ def test_a_metric_and_its_sub_score_carry_the_judgements_of_every_round():
     found = result("summary_score", about, answer=answer)
     assert found.judgements == (taken_apart, looked_up)
     assert found.method is Method.JUDGE
-
-
-RATIOS = [c.metric.id for c in RUBRIC.criteria if c.weight and c.metric.id not in (
-    "call_intent_match", "dominant_emotion_correctness",
-)]  # fmt: skip
-
-
-@given(st.sampled_from((0.5, 1.0)), st.floats(0, 1), st.floats(0, 1), st.integers(0, 2), st.sampled_from(RATIOS))
-def test_a_better_part_never_lowers_the_composite_and_a_blocked_one_never_passes(intent, low, high, missing, which):
-    low, high = sorted((low, high))
-    base = all_one() | {"call_intent_match": Scored(value=intent), "missing_sentiment_labels": Scored(value=missing)}
-    worse, better = (
-        reach_verdict(RUBRIC, case(REFERENCE), base | {which: Scored(value=v)}, created_at=AT) for v in (low, high)
-    )
-    if worse.composite is not None:
-        assert worse.composite <= better.composite <= 1 + 1e-12
-    elif worse.state is State.INVALID:
-        assert worse.passed is False
