@@ -22,17 +22,10 @@ from typing import Any, Final, Protocol, TypeVar
 from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .client import (
-    JudgeCall,
-    JudgeClient,
-    JudgeModel,
-    TokenPrice,
-    arguments_of,
-    completion_of,
-    response_format,
-)
+from .client import JudgeClient, JudgeModel, TokenPrice, arguments_of, completion_of, response_format
 
 _Done = TypeVar("_Done")
 log = logging.getLogger("sidejudge.judge")
@@ -95,7 +88,7 @@ class BatchJudgeClient:
         self._under_way: dict[str, set[str]] | None = None
         self._working: asyncio.Task[None] | None = None
 
-    async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
+    async def complete(self, request: JudgeRequest, model: JudgeModel) -> Completion:
         """Hand the request in with others, and wait. Raises ``ProviderError`` where it comes back without a text."""
         body = _body(request, model)
         digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:40]
@@ -265,7 +258,7 @@ class BatchJudgeClient:
             raise read_error(error, secret=model.api_key) from None
 
 
-def _body(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
+def _body(request: JudgeRequest, model: JudgeModel) -> dict[str, object]:
     """The request as a batch takes it: all that an answer depends on."""
     body: dict[str, object] = {"model": model.name.partition("/")[2], **arguments_of(request, model)}
     if model.structured != "never":

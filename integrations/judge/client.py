@@ -18,6 +18,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .raw_body import error_in, read_body
@@ -31,19 +32,6 @@ _OF_SCHEMA: Final = ("response_format", "json_schema", "structured output", "gui
 
 
 _OF_LOGPROBS: Final = ("logprob", "log prob")
-
-
-class JudgeCall(Protocol):
-    """A request: messages, the JSON schema of the answer and its name, and the most tokens that the answer takes."""
-
-    @property
-    def messages(self) -> Sequence[Mapping[str, str]]: ...
-    @property
-    def schema(self) -> Mapping[str, object]: ...
-    @property
-    def schema_name(self) -> str: ...
-    @property
-    def answer_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +111,7 @@ class JudgeClient:
         self._without_logprobs: set[tuple[str, str | None]] = set()
         self._raw: set[tuple[str, str | None]] = set()
 
-    async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
+    async def complete(self, request: JudgeRequest, model: JudgeModel) -> Completion:
         """Ask once. Raises ``ProviderError`` for everything that is not a text from the model.
 
         A provider that refuses the schema of the answer, or the probabilities of its tokens, is asked without it, now
@@ -147,7 +135,7 @@ class JudgeClient:
                     raise
                 log.info("the judge takes %s and is asked without", what, extra={"judge": model.name})
 
-    async def _once(self, request: JudgeCall, model: JudgeModel) -> Completion:
+    async def _once(self, request: JudgeRequest, model: JudgeModel) -> Completion:
         arguments: dict[str, object] = {
             **arguments_of(request, model),
             "model": model.name,
@@ -240,7 +228,7 @@ def _of_body(text: str, model: JudgeModel, duration_s: float) -> Completion:
         raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"the body cannot be read: {error}"[:300]) from None
 
 
-def arguments_of(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
+def arguments_of(request: JudgeRequest, model: JudgeModel) -> dict[str, object]:
     """How a model is asked, whichever way the request takes."""
     return {
         "messages": [dict(message) for message in request.messages],
@@ -251,7 +239,7 @@ def arguments_of(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
     }
 
 
-def response_format(request: JudgeCall) -> dict[str, object]:
+def response_format(request: JudgeRequest) -> dict[str, object]:
     """The schema of the answer, as providers take it."""
     schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
     return {"type": "json_schema", "json_schema": schema}

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from sidejudge.integrations.judge.client import JudgeCall, JudgeModel, TokenPrice
+from sidejudge.integrations.judge.client import JudgeModel, TokenPrice
 from sidejudge.integrations.provider.attempt import Completion, JudgeAttempt, JudgeObserver
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
 from sidejudge.scoring.errors import SidejudgeError
@@ -44,7 +44,7 @@ _SETTLES_S: Final = 0.05
 class Client(Protocol):
     """Sends one request to a model. Raises ``ProviderError``."""
 
-    async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion: ...
+    async def complete(self, request: JudgeRequest, model: JudgeModel) -> Completion: ...
     async def context_tokens(self, model: JudgeModel) -> int: ...
     async def price(self, model: JudgeModel) -> TokenPrice | None: ...
 
@@ -246,7 +246,7 @@ class PanelMember:
             self._report(completion, failure=None)
 
     async def _paid(
-        self, request: JudgeCall, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill
+        self, request: JudgeRequest, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill
     ) -> Completion:
         """One call, if the budget allows it. Raises ``UnansweredError`` if it does not."""
         paid = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
@@ -290,7 +290,7 @@ class PanelMember:
         if usd:
             await self.remember(usd, now)
 
-    async def _once(self, request: JudgeCall, permit: Permit) -> Completion:
+    async def _once(self, request: JudgeRequest, permit: Permit) -> Completion:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.model.timeout_s + _GRACE_S):

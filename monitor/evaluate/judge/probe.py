@@ -6,7 +6,6 @@ Health probe: one short request that every model can answer, to learn whether th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,25 +75,12 @@ async def _asked(client: JudgeClient, request: JudgeRequest, model: JudgeModel) 
     return completion, request.read(completion.text)
 
 
-_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {"ready": {"type": "boolean"}},
-    "required": ["ready"],
-    "additionalProperties": False,
-}
-
-
-class _HealthProbe:
-    """A request as the client takes it."""
-
-    messages: Final[tuple[Mapping[str, str], ...]] = (
-        {"role": "user", "content": 'Answer with the JSON {"ready": true}.'},
-    )
-    schema: Final = _SCHEMA
-    schema_name: Final = "ready"
-    prompt_tokens: Final = 32
-    answer_tokens: Final = 64
-
-
-HEALTH_PROBE: Final = _HealthProbe()
+HEALTH_PROBE: Final = JudgeRequest(
+    messages=({"role": "user", "content": 'Answer with the JSON {"ready": true}.'},),
+    schema={
+        "type": "object", "properties": {"ready": {"type": "boolean"}}, "required": ["ready"],
+        "additionalProperties": False,
+    },
+    schema_name="ready", prompt_version="", questions=(), ids=(), prompt_tokens=32, answer_tokens=64,
+)  # fmt: skip
 """It contains nothing of any trace, so its result depends on the provider alone."""
