@@ -76,12 +76,17 @@ class Section(BaseModel):
 def meanings(section: type[BaseModel]) -> Mapping[str, str]:
     """What each key of a section means, in one line: the text below its declaration, read from the source file.
 
-    Nothing but the reference and the JSON Schema asks for it, so that no start waits for it.
+    Nothing but the reference and the JSON Schema asks for it, so that no start waits for it. Where there are no source
+    files, as in some images, the schema does without.
     """
     texts: dict[str, str] = {}
     for each in reversed(section.__mro__):
         if issubclass(each, BaseModel) and each is not BaseModel:
-            [declared] = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+            try:
+                source = inspect.getsource(each)
+            except OSError:
+                continue
+            [declared] = ast.parse(textwrap.dedent(source)).body
             for field, below in pairwise(declared.body if isinstance(declared, ast.ClassDef) else ()):
                 match field, below:
                     case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
