@@ -96,15 +96,8 @@ def test_every_metric_asks_one_question_of_its_own_and_one_call_is_paid_once():
 
     found = verdict(answer=noting)
     assert requested == [GradeAgent(name) for name in DEFAULTS]
-    assert found.to_json()["judge"] == {
-        "model": "m",
-        "prompt_version": "p",
-        "cost_usd": 0.01,
-        "calls": 1,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "call_ids": ["c"],
-    }
+    paid = found.to_json()["judge"]
+    assert (paid["calls"], paid["cost_usd"]) == (1, 0.01)
 
 
 def test_the_cases_own_emphasis_reaches_the_question_and_changes_no_metric():

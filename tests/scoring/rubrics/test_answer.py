@@ -91,15 +91,8 @@ def test_both_scores_come_from_one_question():
 
     found = verdict(answer=once)
     assert requested == [GradeAnswer()]
-    assert found.to_json()["judge"] == {
-        "model": "m",
-        "prompt_version": "p",
-        "cost_usd": 0.001,
-        "calls": 1,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "call_ids": ["c"],
-    }
+    paid = found.to_json()["judge"]
+    assert (paid["calls"], paid["cost_usd"]) == (1, 0.001)
 
 
 GOOD = {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close enough."}

@@ -54,15 +54,8 @@ def test_one_question_gives_all_three_and_is_paid_once():
 
     found = verdict(answer=noting).to_json()
     assert requested == [GradeQuality()]
-    assert found["judge"] == {
-        "model": "m",
-        "prompt_version": "p",
-        "cost_usd": 0.001,
-        "calls": 1,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "call_ids": ["c"],
-    }
+    paid = found["judge"]
+    assert (paid["calls"], paid["cost_usd"]) == (1, 0.001)
     assert {line["reason"] for line in found["scores"]} == {"Well-structured."}
 
 
