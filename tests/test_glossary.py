@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.monitor.ingest.anomaly import AnomalyKind
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.status.snapshots import AnomalyKind
 from sidejudge.scoring.status.status import Status
 
 PAGE = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text()

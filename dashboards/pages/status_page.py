@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
@@ -16,10 +17,12 @@ from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE, FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
+    Anomaly,
     ExportSnapshot,
     FleetSnapshot,
     JudgeSnapshot,
     LateReferenceSnapshot,
+    PromptSnapshot,
     PullSnapshot,
 )
 from sidejudge.scoring.status.status import WORST_FIRST, Policy, Status
@@ -136,60 +139,81 @@ class StatusChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownAnomaly:
-    """An anomaly as it is shown: a few words, one line of cause, one of remedy; ``service`` None: all of them."""
+class MonitorReport:
+    """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
-    kind: str
-    service: str | None
-    cause: str
-    remedy: str
+    ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
+    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
+    ``late_references`` where references are in the traces alone, ``fleet`` and ``whole_fleet`` where none is
+    configured. ``alerts`` are in the order in which people want to see them.
+    """
+
+    services: Sequence[ServiceStatus]
+    policy: Policy
+    window_ns: int
+    seen: int
+    open: int
+    ended: Mapping[str, int]
+    revisions: int
+    sampling_rate: float
+    otlp_port: int
+    sampling_rules: Sequence[str]
+    version: str
+    fingerprint: str
+    started_ns: int
+    now_ns: int
+    begun_by_callers: int = 0
+    disbelieved: Mapping[str, int] = field(default_factory=dict)
+    shortened: int = 0
+    judge: JudgeSnapshot | None = None
+    agreement: AgreementSnapshot | None = None
+    exports: Sequence[ExportSnapshot] = ()
+    pull: PullSnapshot | None = None
+    fleet: FleetSnapshot | None = None
+    whole_fleet: FleetReport | None = None
+    late_references: LateReferenceSnapshot | None = None
+    prompts: Sequence[PromptSnapshot] = ()
+    anomalies: Sequence[Anomaly] = ()
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
+    alerts: Sequence[Posted] = ()
+    conditions: Sequence[Condition] = ()
+    metrics: Sequence[MetricStatus] = ()
+
+    @property
+    def window_s(self) -> float:
+        """How far back a window reaches, in seconds."""
+        return self.window_ns / 1e9
+
+    @property
+    def overall(self) -> Status:
+        """The worst status of any window or limited metric; insufficient data only when all are."""
+        found = {each.appraisal.status for each in self.services}
+        found |= {each.appraisal.status for each in self.metrics}
+        return next((status for status in WORST_FIRST if status in found), Status.INSUFFICIENT_DATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusPage:
-    """The contents of the page. ``failures`` are verdicts in their JSON form; times are ns since the epoch.
+    """The contents of the page: the state of the monitor, and the latest failures, verdicts in their JSON form.
 
     ``trends`` are by service, environment and rubric; ``groups`` are the failures of the last day. ``unreadable``: the
     store could not be read, so these and ``failures`` are missing.
     """
 
-    overall: Status
-    services: Sequence[ServiceStatus]
-    policy: Policy
-    window_s: float
-    seen: int
-    open: int
-    ended: Mapping[str, int]
-    sampling_rate: float
-    otlp_port: int
-    version: str
-    fingerprint: str
-    now_ns: int
-    started_ns: int
+    report: MonitorReport
     choice: StatusChoice = StatusChoice()  # frozen
     failures: Sequence[Mapping[str, object]] = ()
     groups: Sequence[FailureGroup] = ()
     trends: Mapping[tuple[str, str, str], Trend] = field(default_factory=dict)
     unreadable: bool = False
-    judge: JudgeSnapshot | None = None
-    agreement: AgreementSnapshot | None = None
-    pull: PullSnapshot | None = None
-    fleet: FleetSnapshot | None = None
-    whole_fleet: FleetReport | None = None
-    late: LateReferenceSnapshot | None = None
-    exports: Sequence[ExportSnapshot] = ()
-    anomalies: Sequence[ShownAnomaly] = ()
-    receiving: Receiving | None = None
-    forwarding: Forwarding | None = None
-    alerts: Sequence[Posted] = ()
-    metrics: Sequence[MetricStatus] = ()
 
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    values = {each.name: getattr(page, each.name) for each in fields(page)}
-    choice = page.choice
-    ordered = in_order(page.services, choice)
+    report, choice = page.report, page.choice
+    values = {each.name: getattr(of, each.name) for of in (report, page) for each in fields(of)}
+    ordered = in_order(report.services, choice)
     shown = ordered[: MOST_OF_ALL if choice.whole else MOST]
     services = [
         (each, trend_drawing(page.trends.get((each.service, each.environment, each.rubric)), each.thresholds))
@@ -198,16 +222,17 @@ def status_page(page: StatusPage) -> str:
     return render(
         "status.html",
         **{
-            **values, "services": services, "metrics": page.metrics[:MOST],
-            "next_step": next_step(page.seen, page.open, page.ended, page.receiving, page.otlp_port),
-            "unnamed": any(each.service.startswith(UNKNOWN_SERVICE) for each in page.services),
+            **values, "overall": report.overall, "window_s": report.window_s, "late": report.late_references,
+            "services": services, "metrics": report.metrics[:MOST],
+            "next_step": next_step(report.seen, report.open, report.ended, report.receiving, report.otlp_port),
+            "unnamed": any(each.service.startswith(UNKNOWN_SERVICE) for each in report.services),
             "more_services": len(ordered) - len(shown), "all_services": len(ordered) if not choice.whole else None,
-            "is_searched": len(page.services) >= SEARCHED_FROM or bool(choice.find),
+            "is_searched": len(report.services) >= SEARCHED_FROM or bool(choice.find),
             "sorts": {name: _order(name, choice) for name in SORTS},
             "whole_at": _address(find=choice.find, sort=choice.sort, services="all"),
-            "own_thresholds": any(each.thresholds != page.policy.thresholds for each in page.services),
-            "title": f"{page.overall.value.replace('_', ' ')} · sidejudge", "here": "/", "refresh_s": REFRESH_S,
-            "icon": _ICONS[page.overall],
+            "own_thresholds": any(each.thresholds != report.policy.thresholds for each in report.services),
+            "title": f"{report.overall.value.replace('_', ' ')} · sidejudge", "here": "/", "refresh_s": REFRESH_S,
+            "icon": _ICONS[report.overall],
         },
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ from sidejudge.dashboards.pages.plain_pages import (
     traces_page,
 )
 from sidejudge.dashboards.pages.rendering import undated
-from sidejudge.dashboards.pages.status_page import SORTS, ShownAnomaly, StatusChoice, StatusPage, status_page
+from sidejudge.dashboards.pages.status_page import SORTS, StatusChoice, StatusPage, status_page
 from sidejudge.dashboards.pages.trace_page import trace_page
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.ingest.outcomes import EndReason
@@ -34,7 +34,7 @@ from .access import AccessRules
 from .compare_page import add_compare_page
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
-from .report import MonitorReport, TraceQuery, VerdictQuery
+from .report import TraceQuery, VerdictQuery
 from .service_page import add_rubric_page, add_service_page
 from .shared_result import SharedResults, compressed
 from .verdict_pages import add_verdict_pages, html, refused
@@ -80,7 +80,7 @@ def _overview(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
 
     async def make(choice: StatusChoice, *, contents: bool) -> _LivePage:
         report = view.status()
-        page = replace(_status(report), choice=choice)
+        page = StatusPage(report=report, choice=choice)
         try:
             failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES), contents=contents)
             groups = await view.failure_groups(contents=contents)
@@ -142,25 +142,6 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         # in a thread: a trace may hold a great deal, and nobody else is to wait for it
         page = await asyncio.to_thread(lambda: _LivePage.of(trace_page(found), found.now_ns))
         return await page.response(request)
-
-
-def _status(report: MonitorReport) -> StatusPage:
-    return StatusPage(
-        overall=report.overall, services=report.services, policy=report.policy,
-        window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
-        sampling_rate=report.sampling_rate, otlp_port=report.otlp_port, version=report.version,
-        fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns,
-        judge=report.judge, agreement=report.agreement, pull=report.pull, fleet=report.fleet,
-        whole_fleet=report.whole_fleet,
-        late=report.late_references,
-        exports=report.exports,
-        anomalies=[
-            ShownAnomaly(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)
-            for each in report.anomalies
-        ],
-        receiving=report.receiving, forwarding=report.forwarding, alerts=report.alerts,
-        metrics=report.metrics,
-    )  # fmt: skip
 
 
 async def _document(make: Callable[[str], str | None], about: str) -> Response:

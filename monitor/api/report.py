@@ -1,4 +1,4 @@
-"""Report: the state of the monitor at one moment, and the filters of a query for verdicts."""
+"""Report: what queries for verdicts, traces and comparisons want and find, and what comes of a reload."""
 
 from __future__ import annotations
 
@@ -7,78 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import ClassVar, Literal, Self, TypeAlias
 
-from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.integrations.store.verdict_search import VerdictFilter
 from sidejudge.monitor.alerting.comparisons import PlaceComparison
-from sidejudge.monitor.ingest.anomaly import Anomaly
-from sidejudge.scoring.alerts.condition import Condition
-from sidejudge.scoring.alerts.lifecycle import Posted
-from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
-from sidejudge.scoring.status.metric_status import MetricStatus
-from sidejudge.scoring.status.service_status import FleetReport, ServiceStatus
-from sidejudge.scoring.status.snapshots import (
-    ExportSnapshot,
-    FleetSnapshot,
-    JudgeSnapshot,
-    LateReferenceSnapshot,
-    PromptSnapshot,
-    PullSnapshot,
-)
-from sidejudge.scoring.status.status import WORST_FIRST, Policy, Status
 from sidejudge.scoring.verdict.verdict import State
 
 Passed: TypeAlias = Literal["true", "false", "none"]
 """Outcomes that a query for verdicts may name: passed, failed, or neither (incomplete)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MonitorReport:
-    """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
-
-    ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
-    ``late_references`` where references are in the traces alone, ``fleet`` and ``whole_fleet`` where none is
-    configured. ``alerts`` are in the order in which people want to see them.
-    """
-
-    services: Sequence[ServiceStatus]
-    policy: Policy
-    window_ns: int
-    seen: int
-    open: int
-    ended: Mapping[str, int]
-    revisions: int
-    sampling_rate: float
-    otlp_port: int
-    sampling_rules: Sequence[str]
-    version: str
-    fingerprint: str
-    started_ns: int
-    now_ns: int
-    begun_by_callers: int = 0
-    disbelieved: Mapping[str, int] = field(default_factory=dict)
-    shortened: int = 0
-    judge: JudgeSnapshot | None = None
-    agreement: AgreementSnapshot | None = None
-    exports: Sequence[ExportSnapshot] = ()
-    pull: PullSnapshot | None = None
-    fleet: FleetSnapshot | None = None
-    whole_fleet: FleetReport | None = None
-    late_references: LateReferenceSnapshot | None = None
-    prompts: Sequence[PromptSnapshot] = ()
-    anomalies: Sequence[Anomaly] = ()
-    receiving: Receiving | None = None
-    forwarding: Forwarding | None = None
-    alerts: Sequence[Posted] = ()
-    conditions: Sequence[Condition] = ()
-    metrics: Sequence[MetricStatus] = ()
-
-    @property
-    def overall(self) -> Status:
-        """The worst status of any window or limited metric; insufficient data only when all are."""
-        found = {each.appraisal.status for each in self.services}
-        found |= {each.appraisal.status for each in self.metrics}
-        return next((status for status in WORST_FIRST if status in found), Status.INSUFFICIENT_DATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sidejudge.monitor.ingest.anomaly import AnomalyKind
+from sidejudge.dashboards.pages.status_page import MonitorReport
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.metrics.judge_metrics import Tier
 from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause, SliceStatus
-from sidejudge.scoring.status.snapshots import ExportState, FleetState, LateReferenceState, PullState
+from sidejudge.scoring.status.snapshots import AnomalyKind, ExportState, FleetState, LateReferenceState, PullState
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
-from .report import MonitorReport
 from .response_body import Count, Counts, Instant, InstantNs, Ratio, ResponseBody, Text
 from .status_schemas import AgreementBody, AlertBody, ChangeBody, CorrectedBody, LimitedMetricBody, PromptBody
 

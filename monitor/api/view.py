@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from sidejudge.dashboards.pages.plain_pages import ConfigurationPage
     from sidejudge.dashboards.pages.service_page import ServicePage
+    from sidejudge.dashboards.pages.status_page import MonitorReport
     from sidejudge.dashboards.pages.trace_page import TracePage
     from sidejudge.integrations.store.bounded_read import ComparedFilter
     from sidejudge.monitor.alerting.comparisons import ComparedVerdicts, ComparisonQuery
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from .report import (
         ComparedReport,
-        MonitorReport,
         ReloadResult,
         TraceList,
         TraceQuery,

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sidejudge.monitor.api.report import MonitorReport
+from sidejudge.dashboards.pages.status_page import MonitorReport
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.runtime.process import address_lines
 from sidejudge.scoring.status.service_status import ServiceStatus

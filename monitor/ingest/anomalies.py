@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from .anomaly import Anomaly, AnomalyKind
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
+
 from .assembled_trace import Closing
 from .sampling_skew import SamplingSkew
 from .upstream_trust import UpstreamTrust

@@ -24,8 +24,8 @@ from typing import Final
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
-from .anomaly import Anomaly, AnomalyKind
 from .sampler import NEVER, probability
 
 FALSE_ALARM: Final = 1e-6

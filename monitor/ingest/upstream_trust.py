@@ -29,8 +29,7 @@ from sidejudge.monitor.config.sampling import TrustedUpstreamSection
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
-
-from .anomaly import Anomaly, AnomalyKind
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
 Disbelief: TypeAlias = Literal["undeclared", "contradicted", "below_floor", "share", "unsigned"]
 """Why a claim is not believed: nobody is trusted; the trace's own randomness does not reach it; it is below the floor;

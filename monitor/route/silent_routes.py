@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 from sidejudge.monitor.config import RouteSection
 from sidejudge.monitor.config.match import MatchSection
-from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 from sidejudge.scoring.verdict.documents import TraceDocument
 
 Identity: TypeAlias = tuple[str | None, str | None, str | None]

@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from sidejudge.integrations.prometheus.collect import Snapshot
-from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.scoring.alerts.observed import REFUSED_NS, MonitorFacts
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
 _UNUSABLE = ("retrying", "stopped")
 

@@ -20,11 +20,11 @@ from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config.fleet import PeersSection
-from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.peers.joining import Holding, Joining
 from sidejudge.monitor.peers.peers import Peer, Peers
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
 from .handover import Handover, by_trace, handed_over
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
 from sidejudge.dashboards.pages.service_page import ServicePage
+from sidejudge.dashboards.pages.status_page import MonitorReport
 from sidejudge.dashboards.pages.trace_page import TracePage
 from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
 from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
@@ -23,7 +24,6 @@ from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.api.explain import JUDGE_CALLS_OFF
 from sidejudge.monitor.api.report import (
     ComparedReport,
-    MonitorReport,
     Position,
     ReloadResult,
     TraceList,
@@ -51,7 +51,6 @@ from sidejudge.monitor.config.rubrics import configured, reached, reported_names
 from sidejudge.monitor.config.summary import in_force
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.config.warnings import cautions
-from sidejudge.monitor.ingest.anomaly import AnomalyKind
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.upstream_trust import WHY
 from sidejudge.scoring.alerts.lifecycle import in_order
@@ -60,6 +59,7 @@ from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, corre
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
 from sidejudge.scoring.status.service_status import FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import (
+    AnomalyKind,
     ExportSnapshot,
     FleetSnapshot,
     LateReferenceSnapshot,

@@ -1,9 +1,13 @@
-"""Snapshots: how each part of the monitor stands at one moment. Metrics, API and pages show the same."""
+"""Snapshots: how each part of the monitor stands at one moment. Metrics, API and pages show the same.
+
+Anomaly: a property of the traffic that makes verdicts fewer, or other, than the configuration asks for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 
@@ -223,3 +227,28 @@ class PullSnapshot:
     rows: int = 0
     taken: int = 0
     errors: tuple[tuple[str, int], ...] = ()
+
+
+class AnomalyKind(StrEnum):
+    """The kinds of anomalies of the traffic."""
+
+    SKEWED_SAMPLING = "skewed_sampling"
+    """The randomness of trace ids is not uniform: the sample is not the share that it is taken for."""
+    SPLIT_TRACES = "split_traces"
+    """Spans of one trace arrive in different places, or are lost: what arrives here are fragments."""
+    ROOTLESS_TRACES = "rootless_traces"
+    """Traces begin in processes whose spans do not arrive here."""
+    DISBELIEVED_CLAIMS = "disbelieved_claims"
+    """Traces claim to stand for more than is believed: their senders may choose what they claim."""
+    SILENT_ROUTES = "silent_routes"
+    """A route of the configuration matches none of the traces that arrive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """One line of cause, one of remedy. ``service`` is None when it is about all of them."""
+
+    kind: AnomalyKind
+    service: str | None
+    cause: str
+    remedy: str

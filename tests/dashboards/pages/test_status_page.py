@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.dashboards.pages.rendering import clip, render, security_policy
-from sidejudge.dashboards.pages.status_page import MOST, StatusChoice, StatusPage, status_page
+from sidejudge.dashboards.pages.status_page import MOST, MonitorReport, StatusChoice, StatusPage, status_page
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, ServiceStatus
 from sidejudge.scoring.status.snapshots import CascadeSnapshot, FleetSnapshot
-from sidejudge.scoring.status.status import Policy, Status, appraise
+from sidejudge.scoring.status.status import Policy, appraise
 from tests.dashboards.outline import Outline
 
 NOW = 1_790_000_000 * 10**9
@@ -34,12 +34,13 @@ def standing(service="shop", environment="prod", rubric="qa", passes=20, failure
 
 def page(*statuses: ServiceStatus, failures=(), **changes) -> str:
     fields = {
-        "overall": Status.WARNING, "services": statuses, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
+        "services": statuses, "policy": Policy(), "window_ns": 3600 * 10**9, "seen": 12345, "revisions": 0,
         "open": 3, "ended": {"scored": 12, "sampled_out": 12330}, "sampling_rate": 0.01, "otlp_port": 4317,
-        "version": "1.2.3", "fingerprint": "0123456789ab",
-        "now_ns": NOW, "started_ns": NOW - 93_784 * 10**9, "failures": failures,
+        "sampling_rules": (), "version": "1.2.3", "fingerprint": "0123456789ab",
+        "now_ns": NOW, "started_ns": NOW - 93_784 * 10**9,
     }  # fmt: skip
-    return status_page(StatusPage(**{**fields, **changes}))
+    of_report = {name: changes.pop(name) for name in [*changes] if name in MonitorReport.__dataclass_fields__}
+    return status_page(StatusPage(report=MonitorReport(**{**fields, **of_report}), failures=failures, **changes))
 
 
 def test_a_quiet_monitor_says_that_there_is_no_verdict_yet():

@@ -133,7 +133,7 @@ async def test_the_configuration_shows_what_was_given_and_no_secret(still):
 
 async def test_anomalies_stand_on_the_page(still):
     s = still()
-    from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
+    from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
 
     skewed = Anomaly(
         kind=AnomalyKind.SKEWED_SAMPLING, service="<b>shop", cause="low ids only", remedy="sampling.randomness: hashed"

@@ -9,12 +9,13 @@ import httpx
 import pytest
 
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
+from sidejudge.dashboards.pages.status_page import MonitorReport
 from sidejudge.dashboards.pages.trace_page import TracePage
 from sidejudge.integrations.store.errors import StoreUnavailable, changed
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.api.access import AccessRules
-from sidejudge.monitor.api.report import MonitorReport, Position, VerdictPage
+from sidejudge.monitor.api.report import Position, VerdictPage
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.api.schemas import AvailableMetricsBody, StatusBody
 from sidejudge.monitor.api.verdict_schemas import TraceBody, VerdictsBody

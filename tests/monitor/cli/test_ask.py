@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sidejudge.dashboards.pages.status_page import MonitorReport
 from sidejudge.monitor.api.explain import explanation, sampling_forecast
-from sidejudge.monitor.api.report import MonitorReport
 from sidejudge.monitor.api.schemas import StatusBody
 from sidejudge.monitor.cli.doctor_checks import memory_limit
 from sidejudge.monitor.config import load

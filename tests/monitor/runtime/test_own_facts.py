@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from sidejudge.integrations.prometheus.collect import Snapshot
-from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
 from sidejudge.monitor.runtime.own_facts import OwnFacts
-from sidejudge.scoring.status.snapshots import ExportSnapshot
+from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind, ExportSnapshot
 
 MINUTE_NS = 60 * 10**9
 
