@@ -1,17 +1,20 @@
 """Generated: every file that is written from declarations: rules, dashboards, and the heads of the runbooks.
 
 ``python -m sidejudge.dashboards`` writes them anew; a test compares them with what stands in the repository.
+
+Mixin: rules and dashboards as the folder that users of jsonnet import, in plain JSON but for its few lines.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from sidejudge.dashboards.grafana.alert_rules import alert_rules
 from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
 from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
-from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file
+from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file, rules
 from sidejudge.dashboards.runbooks.pages import pages
 from sidejudge.scoring.alerts.declaration import Declaration
 
@@ -32,4 +35,16 @@ def files() -> Mapping[Path, str]:
         FOLDER / "grafana" / "provisioning" / "alert_rules.yaml": alert_rules(declared),
         FOLDER / "grafana" / "provisioning" / "dashboards.yaml": provider(),
         FOLDER / "grafana" / "provisioning" / "datasource.yaml": data_source(),
+    }
+
+
+def mixin(declared: Declaration, runbooks: str | None = None) -> Mapping[str, str]:
+    """File name to content. Recordings and alerts share groups, whose order matters, so all are under alerts."""
+    boards = dashboards(declared, runbooks)
+    imports = "\n".join(f"    '{name}': (import '{name}')," for name in boards)
+    return {
+        "mixin.libsonnet": "{\n  prometheusAlerts+:: { groups+: (import 'rules.json').groups },\n"
+        f"  prometheusRules+:: {{}},\n  grafanaDashboards+:: {{\n{imports}\n  }},\n}}\n",
+        "rules.json": json.dumps(rules(declared, runbooks), indent=1, ensure_ascii=False) + "\n",
+        **boards,
     }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
     """Fit the thresholds of the configured model to pairs, show them, and write them where that is wanted."""
-    from sidejudge.integrations.embed.encoder import EmbeddingError
+    from sidejudge.integrations.embed.local import EmbeddingError
     from sidejudge.monitor.offline.calibrate_embedding.run import PairFileError, fit_thresholds, read_pairs
 
     section = runnable(config).config.evaluators.embedding

@@ -347,7 +347,7 @@ def _judges(config: Config) -> Iterator[CheckResult]:
 
 def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
-    from sidejudge.integrations.embed.encoder import EmbeddingError
+    from sidejudge.integrations.embed.local import EmbeddingError
     from sidejudge.monitor.evaluate.embedding.embedding_backend import try_embedding
 
     if not installed(extra_of(section)):

@@ -131,7 +131,7 @@ def dashboards(folder: Path, runbooks: str | None, config: Path | None) -> None:
 @config_option
 def mixin(folder: Path, runbooks: str | None, config: Path | None) -> None:
     """Write rules and dashboards as a mixin for jsonnet."""
-    from sidejudge.dashboards.mixin import mixin as files
+    from sidejudge.dashboards.generated import mixin as files
 
     _write(folder, files(*_declared(config, runbooks)))
 

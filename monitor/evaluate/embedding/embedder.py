@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from sidejudge.integrations.embed.encoder import EmbeddingError
+from sidejudge.integrations.embed.local import EmbeddingError
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.evaluators.embedding import Vector, unit
 

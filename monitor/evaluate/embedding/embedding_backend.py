@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sidejudge.integrations.embed.encoder import EmbeddingError
+from sidejudge.integrations.embed.local import EmbeddingError
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import EmbeddingSection

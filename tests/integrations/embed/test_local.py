@@ -10,8 +10,7 @@ import threading
 
 import pytest
 
-from sidejudge.integrations.embed.encoder import EmbeddingError
-from sidejudge.integrations.embed.local import REST_S, LocalModel
+from sidejudge.integrations.embed.local import REST_S, EmbeddingError, LocalModel
 from sidejudge.scoring.evaluators.embedding import cosine, unit
 from tests.needs import SENTENCE_TRANSFORMERS
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from sidejudge.integrations.embed.encoder import EmbeddingError
+from sidejudge.integrations.embed.local import EmbeddingError
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
 from sidejudge.monitor.evaluate.embedding.embedder import Embedder, VectorCache
 from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend

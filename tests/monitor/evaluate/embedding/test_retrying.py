@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.integrations.embed.encoder import EmbeddingError
+from sidejudge.integrations.embed.local import EmbeddingError
 from sidejudge.integrations.embed.remote import RemoteModel
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.evaluate.embedding.embedding_backend import RETRIES, Retrying
