@@ -41,6 +41,16 @@ def test_no_public_class_name_stands_for_two_ideas() -> None:
     assert {name: places for name, places in public_classes(PRODUCT).items() if len(places) > 1} == {}
 
 
+def test_a_file_that_a_text_names_is_there() -> None:
+    texts = [*PRODUCT, *(ROOT / "tests").rglob("*.py"), ROOT / "ARCHITECTURE.md"]
+    there = {f"/{path.relative_to(ROOT)}" for path in texts}
+    named = {(path, name) for path in texts for name in re.findall(r"`([\w/]+\.py)\b", path.read_text())}
+    assert len(named) > 50
+    assert {
+        f"{path.relative_to(ROOT)}: {name}" for path, name in named if not any(f.endswith(f"/{name}") for f in there)
+    } == set()
+
+
 @pytest.mark.parametrize("room", [str(path.relative_to(ROOT)) for path in PRODUCT if path.name == "__init__.py"])
 def test_a_room_opens_with_one_sentence(room: str) -> None:
     stated = ast.get_docstring(ast.parse((ROOT / room).read_text()))
