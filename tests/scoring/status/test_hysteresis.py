@@ -11,15 +11,19 @@ from hypothesis import strategies as st
 from sidejudge.scoring.status.hysteresis import NONE, Hysteresis, HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.status import Status
 
-LETTERS = {"h": Status.HEALTHY, "w": Status.WARNING, "c": Status.CRITICAL, "i": Status.INSUFFICIENT_DATA}
+LETTERS = {
+    "h": Status.HEALTHY, "w": Status.WARNING, "c": Status.CRITICAL, "i": Status.INSUFFICIENT_DATA, "d": Status.NO_DATA,
+}  # fmt: skip
 NAMES = {status: letter for letter, status in LETTERS.items()}
 RULE = Hysteresis(needed=2, looks=3, recovery_margin=0.02, hold_ns=0)
 
 
 def look(letter: str) -> Look:
-    """``n`` is no verdict at all; an upper-case letter is healthier without the margin than with it: H is h, w with."""
+    """``n`` is no verdict at all, ``u`` undecided; ``H`` is healthy, and in warning against the raised threshold."""
     if letter == "n":
         return Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA, empty=True)
+    if letter == "u":
+        return Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA, undecided=True)
     if letter == "H":
         return Look(status=Status.HEALTHY, with_margin=Status.WARNING)
     return Look(status=LETTERS[letter], with_margin=LETTERS[letter])
@@ -53,10 +57,23 @@ def played(letters: str, rule: Hysteresis = RULE) -> str:
         ("hhn", "hhi"),  # silence is told at once
         ("hwwiii", "hiwwwi"),  # and is no recovery
         ("hwwnh", "hiwii"),  # nor is the first good look after it, while bad ones are remembered
+        ("hhuu", "hhii"),  # what is undecided is not healthy
+        ("hwwiiu", "hiwwww"),  # and no end of an alarm, however little there is to see,
+        ("hwwuui", "hiwwwi"),  # as little alone is
+        ("hhddh", "hhddh"),  # after traffic stopped, the first good look is enough
     ],
 )
 def test_stories(looks, reported):
     assert played(looks) == reported
+
+
+def test_good_looks_before_a_silence_do_not_speak_against_a_bad_one_after_it():
+    assert played("hhnw", Hysteresis(needed=2, looks=4, recovery_margin=0.02, hold_ns=0)) == "hhii"
+
+
+def test_the_defaults_are_ten_looks_of_twelve_two_points_and_half_an_hour():
+    stated = Hysteresis(needed=10, looks=12, recovery_margin=0.02, hold_ns=1_800_000_000_000)
+    assert Hysteresis() == stated
 
 
 def test_a_status_gets_better_only_once_it_has_lasted_and_gets_worse_at_once():
@@ -87,7 +104,10 @@ def test_it_never_alarms_on_fewer_looks_than_are_needed(letters):
             assert sum(each in "wc" for each in letters[max(0, minute - 2) : minute + 1]) >= 2
 
 
-@pytest.mark.parametrize("wrong", [{"needed": 0}, {"needed": 4, "looks": 3}, {"recovery_margin": 1.0}, {"hold_ns": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"needed": 0}, {"needed": 4, "looks": 3}, {"recovery_margin": 1.0}, {"recovery_margin": 1.5}, {"hold_ns": -1}],
+)
 def test_what_is_no_rule_is_refused(wrong):
     with pytest.raises(ValueError, match="it takes"):
         Hysteresis(**wrong)
