@@ -62,7 +62,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
 
     With ``notify`` each receiver of alerts is sent a test notice.
     """
-    yield _python()
+    yield CheckResult("python", "ok", ".".join(map(str, sys.version_info[:3])))
     yield _clock()
     yield _protobuf()
     yield from _extras(loaded.config if loaded is not None else None)
@@ -108,10 +108,6 @@ def reached(loaded: Loaded) -> Iterator[CheckResult]:
         yield _otel_events(loaded.config.sinks.otel_events)
     if loaded.config.fleet is not None:
         yield from _fleet(loaded.config, loaded.config.fleet)
-
-
-def _python() -> CheckResult:
-    return CheckResult("python", "ok", ".".join(map(str, sys.version_info[:3])))
 
 
 def _clock() -> CheckResult:

@@ -37,6 +37,7 @@ def testcase(
     lets see them. Without --expected the trace's own expected outcome is taken. A new file is readable by its owner
     alone. 'sidejudge test' puts the tests of a file to an agent.
     """
+    from sidejudge.monitor.offline.test.test_file import TestSetError, append_test
     from sidejudge.scoring.lexical.amount import amount
     from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
 
@@ -57,7 +58,9 @@ def testcase(
         raise CommandError("what would have been right is not known", "give it with --expected")
     test = case_as_test(case, outcome, failing_metrics_of(found.get("verdicts") or ()), name=name)
     if into is not None:
-        click.echo(f"{into}: {amount(_append(into, test, settings), 'test')}, the last is {test['id']}")
+        with ending(TestSetError, remedy="mend the file, or give the test another --id; nothing was written"):
+            tests = append_test(into, test, settings.scenarios)
+        click.echo(f"{into}: {amount(tests, 'test')}, the last is {test['id']}")
     elif dataset is not None:
         asyncio.run(_send(dataset, test, settings, trace_id.lower()))
         click.echo(f"dataset {dataset}: {test['id']} was written")
@@ -71,13 +74,6 @@ def _outcome(expected: str) -> Json:
     except ValueError:
         return text.strip()
     return value if isinstance(value, dict | list) else text.strip()
-
-
-def _append(into: Path, test: dict[str, Json], settings: Config) -> int:
-    from sidejudge.monitor.offline.test.test_file import TestSetError, append_test
-
-    with ending(TestSetError, remedy="mend the file, or give the test another --id; nothing was written"):
-        return append_test(into, test, settings.scenarios)
 
 
 async def _send(dataset: str, test: dict[str, Json], settings: Config, trace_id: str) -> None:

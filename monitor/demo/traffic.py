@@ -64,7 +64,7 @@ class SampleTraffic:
 
     def _call(self, task: str, now_ns: int, *, spoilt: bool) -> Sent:
         call = self._draw.choice(self._calls)
-        expected = _expected_qa(call) if task == "qa" else _expected_entities(call)
+        expected = {"questions": call["questions"]} if task == "qa" else _expected_entities(call)
         output: Any = copy.deepcopy(expected)
         if spoilt:
             output = self._spoil_qa(output) if task == "qa" else self._spoil_entities(output)
@@ -154,10 +154,6 @@ def _set(span: Span, key: str, value: str) -> None:
             attribute.value.string_value = value
             return
     span.attributes.add(key=key).value.string_value = value
-
-
-def _expected_qa(call: JsonRecord) -> JsonRecord:
-    return {"questions": call["questions"]}
 
 
 def _expected_entities(call: JsonRecord) -> JsonRecord:

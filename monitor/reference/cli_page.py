@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from sidejudge.monitor.cli import COMMANDS, GROUPS, main
+from sidejudge.monitor.cli import GROUPS, main
 
 from .markdown import table
 
@@ -27,12 +27,22 @@ def cli_page() -> str:
         rows = ((f"[`{name}`](#{name})", line) for name, (_, line) in group.items())
         lines += [f"**{title}**", "", *table(("command", "what it does"), rows), ""]
     lines.pop()
-    context = click.Context(main, info_name="sidejudge")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        if command is not None:
-            lines += ["", *_command(command, (name,))]
+    for path, command in every_command():
+        lines += ["", *_command(command, path)]
     return "\n".join(lines) + "\n"
+
+
+def every_command(
+    group: click.Group = main, above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with the words that call it; a group comes before those that are in it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None:
+            yield (*above, name), command
+            if isinstance(command, click.Group):
+                yield from every_command(command, (*above, name))
 
 
 def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
@@ -47,12 +57,6 @@ def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
     if options:
         yield ""
         yield from table(("option", "meaning"), (_option(option, context) for option in options))
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            if inner is not None:
-                yield ""
-                yield from _command(inner, (*path, name))
 
 
 def _option(option: click.Option, context: click.Context) -> tuple[str, str]:

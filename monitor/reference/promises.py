@@ -16,11 +16,11 @@ import click
 
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.monitor.api.verdict_schemas import SCHEMAS
-from sidejudge.monitor.cli import COMMANDS, main
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 
 from .api_page import openapi
+from .cli_page import every_command
 from .config_page import SchemaField, schema_fields
 
 EXIT_CODES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "exit-codes.md"
@@ -103,11 +103,8 @@ def commands() -> Iterator[str]:
     """Commands with their arguments, options, the values that these take, and exit codes."""
     rows = [line for line in EXIT_CODES.read_text("utf-8").splitlines() if line.startswith("| ")]
     yield from (f"exit codes {' '.join(row.split())}" for row in rows[1:])
-    context = click.Context(main, info_name="sidejudge")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        if command is not None:
-            yield from _command(command, name)
+    for path, command in every_command():
+        yield from _command(command, " ".join(path))
 
 
 def _command(command: click.Command, name: str) -> Iterator[str]:
@@ -121,11 +118,6 @@ def _command(command: click.Command, name: str) -> Iterator[str]:
             yield from (f"{name} {words[0]} = {value}" for value in each.type.choices)
     needed = [each.opts[0] for each in command.params if each.required]
     yield f"{name} requires {', '.join(needed) or 'nothing'}"
-    if isinstance(command, click.Group):
-        context = click.Context(command, info_name=name)
-        for inner in command.list_commands(context):
-            if (found := command.get_command(context, inner)) is not None:
-                yield from _command(found, f"{name} {inner}")
 
 
 def files() -> Iterator[str]:
