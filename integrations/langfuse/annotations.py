@@ -14,14 +14,14 @@ it is not known whether it is in already.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.scoring.trace.span import Json
 
 from .client import Langfuse, Query
-from .existing_scores import MOST_IDS, read_back
+from .existing_scores import read_back
 from .observations import instant_ns
 from .pages import PAGE, Row, by_cursor, by_number
 from .scores import WRITTEN, timestamp
@@ -32,12 +32,12 @@ SubjectKind: TypeAlias = Literal["trace", "session"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
-    """One score that a person gave, or a program in a person's place.
+class ListedScore:
+    """One score, whoever gave it.
 
     ``subject`` is the id of a trace (that of an observation's trace, where it is on an observation) or of a session.
-    ``value`` is a truth value as 1 or 0. ``author`` is None where no person is named. ``at_ns`` is its time, ns since
-    the epoch.
+    ``value`` is a truth value as 1 or 0, a text where it is a category or a corrected output. ``author`` is None where
+    no person is named. ``at_ns`` is its time, ns since the epoch, which an edit leaves as it is.
     """
 
     id: str
@@ -50,27 +50,31 @@ class Annotation:
     author: str | None
     queue: str | None
     at_ns: int
+    source: str = ""
+    comment: str | None = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def by(self) -> str | None:
+        """Who gave it, as far as it states that."""
+        return self.author or _text(self.metadata.get("evaluator")) or _SOURCES.get(self.source)
 
 
 async def read_annotations(
     langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool
-) -> AsyncIterator[list[Annotation]]:
+) -> AsyncIterator[list[ListedScore]]:
     """Pages of what has its time in [since, until), the latest first. Raises ``LangfuseError``.
 
     ``until_ns`` is fixed, so that what is new does not move what is still to be read.
     """
     query = {"source": "ANNOTATION", "fields": _FIELDS}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
-        yield [found for row in rows if (found := _annotation(row)) is not None]
+        yield _read(rows)
 
 
-async def annotations_named(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> list[Annotation]:
+async def annotations_named(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> list[ListedScore]:
     """Those of these ids that are still there, whatever their time. Raises ``LangfuseError``."""
-    found: list[Annotation] = []
-    for start in range(0, len(ids), MOST_IDS):
-        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, fields=_FIELDS)
-        found += [given for row in rows if (given := _annotation(row)) is not None]
-    return found
+    return _read(await read_back(langfuse, ids, v3=v3, fields=_FIELDS))
 
 
 def pages_of_scores(
@@ -87,20 +91,22 @@ def pages_of_scores(
     return by_number(langfuse, "v2/scores", {**older, **between})
 
 
-def _annotation(row: Row) -> Annotation | None:
-    """A row as an annotation; None for one that is of an experiment, or that is not understood."""
-    name, called = row.get("id"), row.get("name")
-    if not isinstance(name, str) or not isinstance(called, str):
-        return None
-    value, subject = value_of(row), subject_of(row)
-    if value is None or subject is None:
-        return None
-    kind, of, observation = subject
-    return Annotation(
-        id=name, subject=of, kind=kind, observation=observation, name=called, value=value,
-        correction=row.get("dataType") == "CORRECTION", author=_text(row.get("authorUserId")),
-        queue=_text(row.get("queueId")), at_ns=instant_ns(row.get("timestamp")) or 0,
-    )  # fmt: skip
+def _read(rows: Iterable[Row]) -> list[ListedScore]:
+    """The scores in these rows, without those that are of an experiment, or that are not understood."""
+    found: list[ListedScore] = []
+    for row in rows:
+        id_, name, value, on = _text(row.get("id")), _text(row.get("name")), value_of(row), subject_of(row)
+        if id_ is None or name is None or value is None or on is None:
+            continue
+        (kind, subject, observation), metadata = on, row.get("metadata")
+        found.append(ListedScore(
+            id=id_, subject=subject, kind=kind, observation=observation, name=name, value=value,
+            correction=row.get("dataType") == "CORRECTION", author=_text(row.get("authorUserId")),
+            queue=_text(row.get("queueId")), at_ns=instant_ns(row.get("timestamp")) or 0,
+            source=str(row.get("source")), comment=_text(row.get("comment")),
+            metadata=metadata if isinstance(metadata, Mapping) else {},
+        ))  # fmt: skip
+    return found
 
 
 def value_of(row: Mapping[str, object]) -> float | str | None:
@@ -134,93 +140,43 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedScore:
-    """One score with its metadata. ``subject`` is the id of a trace or a session; a truth value is 1 or 0.
-
-    ``observation`` is the id of the step of the trace that it is on; empty for the trace as a whole.
-    """
-
-    id: str
-    subject: str
-    name: str
-    value: float | str
-    metadata: Mapping[str, Json] = field(default_factory=dict)
-    observation: str = ""
-
-
 async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool) -> AsyncIterator[ListedScore]:
     """Scores of source API that have their time in [since, until). Raises ``LangfuseError``."""
     query = {"source": "API", "fields": "details,subject"}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
-        for row in rows:
-            id_, name, metadata = row.get("id"), row.get("name"), row.get("metadata")
-            value, of = value_of(row), subject_of(row)
-            if isinstance(id_, str) and isinstance(name, str) and value is not None and of is not None:
-                yield ListedScore(
-                    id=id_, subject=of[1], name=name, value=value,
-                    metadata=metadata if isinstance(metadata, Mapping) else {},
-                    observation=of[2] or "",
-                )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignScore:
-    """One score of a trace that this product has not written: by a person, another evaluator, or Langfuse's own.
-
-    ``value`` is a truth value as 1 or 0, a text where it is a category or a corrected output. ``by`` is who gave it, as
-    far as the score states that; ``at_ns`` is its time, which an edit leaves as it is.
-    """
-
-    id: str
-    trace_id: str
-    observation: str | None
-    name: str
-    value: float | str
-    comment: str | None
-    by: str | None
-    at_ns: int
+        for each in _read(rows):
+            yield each
 
 
 async def scores_of_others(
     langfuse: Langfuse, filters: Mapping[str, str], *, since_ns: int, until_ns: int, v3: bool
-) -> AsyncIterator[ForeignScore]:
-    """Scores of others that have their time in [since, until), the latest first. Raises ``LangfuseError``.
+) -> AsyncIterator[ListedScore]:
+    """Scores of traces by others, with their time in [since, until), the latest first. Raises ``LangfuseError``.
 
     ``filters``: ``name``, or ``dataType`` (``CORRECTION``, which are asked for alone).
     """
     query = {**filters, "fields": _FIELDS}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
-        for each in _foreign(rows, filters):
+        for each in _of_others(rows, filters):
             yield each
 
 
 async def still_there(
     langfuse: Langfuse, ids: Sequence[str], filters: Mapping[str, str], *, v3: bool
-) -> list[ForeignScore]:
+) -> list[ListedScore]:
     """Those of these ids that are still there, whatever their time. Raises ``LangfuseError``."""
-    found: list[ForeignScore] = []
-    for start in range(0, len(ids), MOST_IDS):
-        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, fields=_FIELDS)
-        found += _foreign(rows, filters)
-    return found
+    return _of_others(await read_back(langfuse, ids, v3=v3, fields=_FIELDS), filters)
 
 
-def _foreign(rows: Iterable[Row], filters: Mapping[str, str]) -> Iterator[ForeignScore]:
+def _of_others(rows: Iterable[Row], filters: Mapping[str, str]) -> list[ListedScore]:
+    """Those that this product has not written: by a person, another evaluator, or Langfuse's own."""
     corrected = filters.get("dataType") == "CORRECTION"
-    for row in rows:
-        metadata = row.get("metadata")
-        held: Mapping[str, Json] = metadata if isinstance(metadata, Mapping) else {}
-        id_, name, value, of = _text(row.get("id")), _text(row.get("name")), value_of(row), subject_of(row)
-        if id_ is None or name is None or value is None or of is None or of[0] != "trace" or WRITTEN in held:
-            continue
-        if name == filters.get("name", name) and (row.get("dataType") == "CORRECTION") is corrected:
-            given_by = (row.get("authorUserId"), held.get("evaluator"), _SOURCES.get(str(row.get("source"))))
-            yield ForeignScore(
-                id=id_, trace_id=of[1], observation=of[2], name=name, value=value,
-                comment=_text(row.get("comment")), by=next(filter(None, map(_text, given_by)), None),
-                at_ns=instant_ns(row.get("timestamp")) or 0,
-            )  # fmt: skip
+    return [
+        each
+        for each in _read(rows)
+        if each.kind == "trace" and WRITTEN not in each.metadata
+        if each.name == filters.get("name", each.name) and each.correction is corrected
+    ]
 
 
 ObjectType: TypeAlias = Literal["TRACE", "SESSION"]

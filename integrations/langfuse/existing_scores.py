@@ -25,18 +25,22 @@ MOST_IDS: Final = 50
 
 
 async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, fields: str = "") -> list[Row]:
-    """The stored rows of these scores, the latest first. At most ``MOST_IDS`` ids.
+    """The stored rows of these scores; of several rows of one id the latest first.
 
     ``fields`` are groups of fields of ``v3/scores``, as ``details``, which has the metadata; ``v2/scores`` gives all.
 
     Raises ``LangfuseError``, also for an answer that is no page: that a score is not there has to be answered.
     """
     path, name = ("v3/scores", "id") if v3 else ("v2/scores", "scoreIds")
-    query: dict[str, str | int] = {name: ",".join(ids), "limit": 100}
-    if v3 and fields:
-        query["fields"] = fields
-    pages = by_cursor(langfuse, path, query) if v3 else by_number(langfuse, path, query)
-    return [row async for rows in pages for row in rows if row.get("id") in ids]
+    found: list[Row] = []
+    for start in range(0, len(ids), MOST_IDS):
+        some = ids[start : start + MOST_IDS]
+        query: dict[str, str | int] = {name: ",".join(some), "limit": 100}
+        if v3 and fields:
+            query["fields"] = fields
+        pages = by_cursor(langfuse, path, query) if v3 else by_number(langfuse, path, query)
+        found += [row async for rows in pages for row in rows if row.get("id") in some]
+    return found
 
 
 def same_value(row: Mapping[str, object], value: float | str, *, within: float = 0.0) -> bool:
@@ -101,13 +105,11 @@ class ExistingScore:
 async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
     """Those of the scores that are stored, by id; of several rows of one id the latest. Raises ``LangfuseError``."""
     found: dict[str, ExistingScore] = {}
-    for start in range(0, len(ids), MOST_IDS):
-        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, fields="details")
-        for row in reversed(rows):
-            revision = _mapping(row.get("metadata")).get(REVISION)
-            found[str(row["id"])] = ExistingScore(
-                at_ns=instant_ns(row.get("timestamp")) or 0, revision=_count(revision), row=row
-            )
+    for row in reversed(await read_back(langfuse, ids, v3=v3, fields="details")):
+        revision = _mapping(row.get("metadata")).get(REVISION)
+        found[str(row["id"])] = ExistingScore(
+            at_ns=instant_ns(row.get("timestamp")) or 0, revision=_count(revision), row=row
+        )
     return found
 
 

@@ -39,9 +39,10 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     """
     from sidejudge.integrations.langfuse.client import Langfuse
     from sidejudge.integrations.langfuse.errors import LangfuseError
+    from sidejudge.integrations.langfuse.existing_scores import read_back
     from sidejudge.integrations.langfuse.probe import probe
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.prune import DAY_NS, AskedDeletions, ExcessScores, delete, still_there
+    from sidejudge.monitor.offline.prune import DAY_NS, AskedDeletions, ExcessScores, delete
 
     settings = loaded(config).config
     sink = settings.sinks.langfuse
@@ -61,7 +62,7 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
             done, error = await delete(server, found)
             asked.add(done)
             known = await probe(server)
-            return done, error, await still_there(server, done, v3=known.scores_v3)
+            return done, error, len(await read_back(server, done, v3=known.scores_v3))
 
     asked = AskedDeletions(settings.store.path, sink.base_url)
     with ending(LangfuseError, naming=f"{sink.base_url}: ", remedy="'sidejudge doctor' shows what is wrong"):

@@ -1,7 +1,7 @@
 """Judge queue: jobs with open questions in, results out.
 
 A bounded number of jobs run at a time, as tasks of the event loop, each with its case in memory; the others wait as ids
-(``DeferredTraces``). While the judge is unreachable only the traces that need it wait. When it is back, the oldest trace
+(``DeferredTraces``). While the judge is unreachable only the traces that need it wait. When it is back, the oldest one
 is judged alone; once that is answered the others follow.
 """
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.langfuse.annotations import Annotation, ObjectType, holds, put, queues_named
+from sidejudge.integrations.langfuse.annotations import ListedScore, ObjectType, holds, put, queues_named
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.store.sqlite import Store
@@ -76,7 +76,7 @@ class AnnotationQueueFeeder:
         if known is not None and known["queue"] == self._name:
             self._looked_ns, self._put, self._trying = known["looked_ns"], known["put"], known["trying"]
 
-    def requested_for(self, given: Annotation) -> bool:
+    def requested_for(self, given: ListedScore) -> bool:
         """Whether a label is on something that we put in."""
         return given.subject in self._put or (given.queue is not None and given.queue == self._queue_id)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.langfuse.annotations import Annotation, value_of
+from sidejudge.integrations.langfuse.annotations import ListedScore, value_of
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
+from sidejudge.integrations.langfuse.existing_scores import read_back
 from sidejudge.integrations.langfuse.scores import metric_of, score_id
 from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.scoring.alerts.agreements import Agreements
@@ -95,7 +95,7 @@ def _name(rubric: Rubric, metric: str) -> str:
     return next(score_name(rubric.id, c.metric) for c in (*rubric.criteria, *rubric.opt_in) if c.metric.id == metric)
 
 
-Label = tuple[Annotation, Sequence[LabelledScore]]
+Label = tuple[ListedScore, Sequence[LabelledScore]]
 """A person's score, and what it is about."""
 
 
@@ -115,7 +115,7 @@ class LabelComparison:
         rows = await self._rows(wanted, v3=v3)
         return [_gravest([self._record(given, each, rows) for each in about]) for given, about in labels]
 
-    async def look_at(self, corrections: Sequence[Annotation], *, v3: bool) -> None:
+    async def look_at(self, corrections: Sequence[ListedScore], *, v3: bool) -> None:
         """Note of corrected answers whether we had passed them. Raises ``LangfuseError``."""
         passes = {name: LabelledScore(rubric=name, metric=PASS, ours=pass_name(name)) for name in self._rubrics}
         wanted = [score for given in corrections for each in passes.values() for score in each.ids(given.subject)]
@@ -133,7 +133,7 @@ class LabelComparison:
         if len(known) > MOST_CORRECTIONS:
             del known[next(iter(known))]
 
-    def _record(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, object]]) -> str | None:
+    def _record(self, given: ListedScore, about: LabelledScore, rows: Mapping[str, Mapping[str, object]]) -> str | None:
         stated = about.read(given.value)
         if stated is None:
             return UNREADABLE
@@ -157,7 +157,7 @@ class LabelComparison:
         )  # fmt: skip
         return None if kept else UNREADABLE
 
-    def _labeller(self, given: Annotation, about: LabelledScore) -> str | None:
+    def _labeller(self, given: ListedScore, about: LabelledScore) -> str | None:
         """The source of a pair's label. A label on the verdict itself comes before what a correction implies."""
         by = given.author or ""
         pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
@@ -167,12 +167,8 @@ class LabelComparison:
         return None if self._agreements.knows(**pair, by=by) else by + CORRECTING
 
     async def _rows(self, ids: Sequence[str], *, v3: bool) -> dict[str, Mapping[str, object]]:
-        wanted = list(dict.fromkeys(ids))
-        found: dict[str, Mapping[str, object]] = {}
-        for start in range(0, len(wanted), MOST_IDS):
-            rows = await read_back(self._langfuse, wanted[start : start + MOST_IDS], v3=v3, fields="details")
-            found |= {str(row["id"]): row for row in reversed(rows)}  # of several, the latest
-        return found
+        rows = await read_back(self._langfuse, list(dict.fromkeys(ids)), v3=v3, fields="details")
+        return {str(row["id"]): row for row in reversed(rows)}  # of several, the latest
 
 
 def _ours(stated: Said, score: Mapping[str, object]) -> Said | None:

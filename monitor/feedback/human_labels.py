@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidejudge.integrations.langfuse.annotations import Annotation, annotations_named, read_annotations
+from sidejudge.integrations.langfuse.annotations import ListedScore, annotations_named, read_annotations
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
@@ -72,7 +72,7 @@ class _Read:
     subject: str
     by: str
     about: tuple[tuple[str, str], ...] = ()
-    given: Annotation | None = None
+    given: ListedScore | None = None
     why: str | None = None
 
 
@@ -88,7 +88,7 @@ class HumanLabels:
         section: AnnotationsSection,
         store: Store,
         clock_ns: Callable[[], int],
-        requested_for: Callable[[Annotation], bool] = lambda _: False,
+        requested_for: Callable[[ListedScore], bool] = lambda _: False,
     ) -> None:
         self._langfuse, self._server, self._store, self._clock_ns = langfuse, server, store, clock_ns
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
@@ -249,7 +249,7 @@ class HumanLabels:
 
     async def _slice(self, server: LangfuseServer, start_ns: int, end_ns: int) -> Counter[str]:
         """Read one stretch of time; why labels of it were passed over."""
-        listed: list[Annotation] = []
+        listed: list[ListedScore] = []
         async for page in read_annotations(self._langfuse, since_ns=start_ns, until_ns=end_ns, v3=server.scores_v3):
             listed += page
         rows = {given.id: given for given in reversed(listed)}  # of several, the latest
@@ -258,7 +258,7 @@ class HumanLabels:
         self._let_go({*missed} - {given.id for given in found})
         return await self._take(server, [*rows.values(), *found])
 
-    async def _take(self, server: LangfuseServer, rows: Sequence[Annotation]) -> Counter[str]:
+    async def _take(self, server: LangfuseServer, rows: Sequence[ListedScore]) -> Counter[str]:
         """Compare what is new or changed of labels, the oldest first; why labels of them were passed over."""
         labels, corrections = self._changed(rows)
         given_as = {given.id: given for given in rows}
@@ -280,10 +280,10 @@ class HumanLabels:
         self._bound()
         return passed_over
 
-    def _changed(self, rows: Sequence[Annotation]) -> tuple[list[Label], list[Annotation]]:
+    def _changed(self, rows: Sequence[ListedScore]) -> tuple[list[Label], list[ListedScore]]:
         """Labels and corrections that are new, or not as they were; the oldest first: of many, the latest are kept."""
         labels: list[Label] = []
-        corrections: list[Annotation] = []
+        corrections: list[ListedScore] = []
         for given in rows:
             held = self._labels.get(given.id) or self._others.get(given.id)
             if held is not None and held.given == given:
@@ -299,7 +299,7 @@ class HumanLabels:
                 labels.append((given, self._requested[given.name]))
         return labels, corrections
 
-    def _settle(self, given: Annotation, why: str | None, about: Sequence[LabelledScore] = ()) -> None:
+    def _settle(self, given: ListedScore, why: str | None, about: Sequence[LabelledScore] = ()) -> None:
         self._others.pop(given.id, None)
         before = self._labels.pop(given.id, None)
         if before is not None and why is not None:  # it counted, as it was
@@ -334,7 +334,7 @@ class HumanLabels:
             for by in (held.by, held.by + CORRECTING):
                 self._agreements.drop(rubric=rubric, subject=held.subject, by=by, metric=metric)
 
-    def _why_not(self, given: Annotation) -> str | None:
+    def _why_not(self, given: ListedScore) -> str | None:
         """Why a score is no label; None for one that is, and for a correction."""
         if given.author is None:
             return UNSIGNED

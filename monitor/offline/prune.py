@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,6 @@ from typing import Final
 from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
-from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import ScoreSelection, names_of, score_id
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name
@@ -53,16 +52,8 @@ class ExcessScores:
                 ExcessScore(row.id, row.name)
                 async for row in listed_scores(self._langfuse, since_ns=start_ns, until_ns=end_ns, v3=self._v3)
                 if row.name in self._excess
-                and row.id == score_id(row.subject, row.name, observation_id=row.observation)
+                and row.id == score_id(row.subject, row.name, observation_id=row.observation or "")
             ]
-
-
-async def still_there(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> int:
-    """How many of these scores are there. Raises ``LangfuseError``."""
-    found = 0
-    for start in range(0, len(ids), MOST_IDS):
-        found += len(await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3))
-    return found
 
 
 async def delete(langfuse: Langfuse, scores: Iterable[ExcessScore]) -> tuple[list[str], LangfuseError | None]:

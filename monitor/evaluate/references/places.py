@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import to_builtins
 
-from sidejudge.integrations.langfuse.annotations import ForeignScore, scores_of_others, still_there
+from sidejudge.integrations.langfuse.annotations import ListedScore, scores_of_others, still_there
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.datasets import dataset_items
 from sidejudge.integrations.langfuse.errors import LangfuseError
@@ -182,7 +182,7 @@ class _ScoresInLangfuse:
         self.entries, self.key = Entries(place), SOURCE_TRACE
         self._langfuse, self._filters, self._clock_ns, self._kept_ns = langfuse, filters, clock_ns, kept_ns
         self._since_ns = self._all_due_ns = 0
-        self._held: dict[str, ForeignScore] = {}
+        self._held: dict[str, ListedScore] = {}
         self._listed_version = self.entries.version
         self._v3 = True
 
@@ -209,14 +209,14 @@ class _ScoresInLangfuse:
         for trace_id, value in self._by_trace(latest_first).items():
             if not gathering.add(trace_id, value):  # the oldest go first where not all fit
                 break
-        self._held = {each.id: each for each in latest_first if each.trace_id in gathering.held}
+        self._held = {each.id: each for each in latest_first if each.subject in gathering.held}
         # A score is there some time after its timestamp: what is new is looked for a while back.
         self._since_ns = begun_ns - _SCORES_LAG_NS
         _take(self.entries, gathering, whole=not full)
         self._listed_version = self.entries.version
 
-    async def _listed(self, since_ns: int, until_ns: int) -> dict[str, ForeignScore]:
-        found: dict[str, ForeignScore] = {}
+    async def _listed(self, since_ns: int, until_ns: int) -> dict[str, ListedScore]:
+        found: dict[str, ListedScore] = {}
         try:
             async for each in scores_of_others(
                 self._langfuse, self._filters, since_ns=since_ns, until_ns=until_ns, v3=self._v3
@@ -231,7 +231,7 @@ class _ScoresInLangfuse:
             return await self._listed(since_ns, until_ns)
         return found
 
-    def _by_trace(self, latest_first: Iterable[ForeignScore]) -> Mapping[str, Json]:
+    def _by_trace(self, latest_first: Iterable[ListedScore]) -> Mapping[str, Json]:
         """The reference of each trace."""
         raise NotImplementedError
 
@@ -242,10 +242,10 @@ class InCorrections(_ScoresInLangfuse):
     def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
         super().__init__(langfuse, "corrections", {"dataType": "CORRECTION"}, clock_ns, kept_ns)
 
-    def _by_trace(self, latest_first: Iterable[ForeignScore]) -> Mapping[str, Json]:
+    def _by_trace(self, latest_first: Iterable[ListedScore]) -> Mapping[str, Json]:
         found: dict[str, Json] = {}
         for each in latest_first:
-            found.setdefault(each.trace_id, each.value)
+            found.setdefault(each.subject, each.value)
         return found
 
 
@@ -255,16 +255,16 @@ class InScores(_ScoresInLangfuse):
     def __init__(self, langfuse: Langfuse, name: str, clock_ns: Callable[[], int], kept_ns: int) -> None:
         super().__init__(langfuse, f"scores {name}", {"name": name}, clock_ns, kept_ns)
 
-    def _by_trace(self, latest_first: Iterable[ForeignScore]) -> Mapping[str, Json]:
+    def _by_trace(self, latest_first: Iterable[ListedScore]) -> Mapping[str, Json]:
         found: dict[str, list[Json]] = {}
         for each in latest_first:
-            of_trace = found.setdefault(each.trace_id, [])
+            of_trace = found.setdefault(each.subject, [])
             if len(of_trace) < MOST_REPORTED:
                 of_trace.append(to_builtins(_reported(each)))
         return {trace_id: each[::-1] for trace_id, each in found.items()}
 
 
-def _reported(score: ForeignScore) -> ReportedScore:
+def _reported(score: ListedScore) -> ReportedScore:
     text = score.value if isinstance(score.value, str) else None
     step = score.observation if score.observation is not None and len(score.observation) == _SPAN else None
     return ReportedScore(

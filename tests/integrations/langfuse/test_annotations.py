@@ -116,7 +116,7 @@ async def test_scores_of_a_name_are_read_with_whose_they_are_but_for_our_own(fak
     write(fake, "another", 0.3, source="API")
     write(fake, "old", 0.3, at_ns=NOW_NS - 2 * DAY_NS, **many)
     scores = scores_of_others(client(), {"name": "tone"}, since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS, v3=v3)
-    found = {(each.value, each.by, each.comment, each.trace_id, each.observation) async for each in scores}
+    found = {(each.value, each.by, each.comment, each.subject, each.observation) async for each in scores}
     assert found == {
         ("good", "ann", None, "t1", "o1"), (0.5, "ragas", "Flat.", "t1", None),
         (1.0, "an evaluator of Langfuse", None, "t1", None), (0.1, None, None, "t1", None),

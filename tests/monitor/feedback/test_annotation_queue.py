@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.integrations.langfuse.annotations import Annotation
+from sidejudge.integrations.langfuse.annotations import ListedScore
 from sidejudge.integrations.store.sqlite import FinishedTrace
 from sidejudge.monitor.config.langfuse import AnnotationQueueSection
 from sidejudge.monitor.feedback.annotation_queue import AnnotationQueueFeeder
@@ -194,7 +194,7 @@ async def test_labels_on_what_was_put_in_are_known_as_asked_for(scene):
     again = await scene.routing()
 
     def label(number, queue=None):
-        return Annotation(
+        return ListedScore(
             id="x", subject=trace(number), kind="trace", observation=None, name="qa_pass", value=1.0, correction=False,
             author="ann", queue=queue, at_ns=0,
         )  # fmt: skip
