@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.alerting.fleet.build import share_status
+from sidejudge.monitor.alerting.fleet.build import FleetParts
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.status import FleetStatus
 from sidejudge.monitor.alerting.observation import Key, Observation
@@ -117,12 +117,13 @@ async def test_the_status_of_the_fleet_is_that_which_people_would_find(
         name="b", declared=declared, watched={}, publisher=publisher, clock_ns=lambda: now_ns, pass_on=nothing,
         note=nothing, labels=leader.shared.sums,
     )  # fmt: skip
+    parts = FleetParts(fleet=leader.fleet, board=None, publisher=publisher, status=found)  # a round asks no board
     for number in range(600):
         seen = Observation(identity=str(number), at_ns=now_ns - 300 * S + number, passed=number % 4 != 0)
         windows.add(Key("shop", "prod", "qa"), seen)
         publisher.seen(Key("shop", "prod", "qa"), seen)
     for _ in range(3):
-        await share_status(leader.fleet, found)
+        await parts.round()
         now_ns += 61 * S
         await leader.rounds(1)
     document = found.current(now_ns)
