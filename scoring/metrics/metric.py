@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import GeneratorType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.questions.question import Begun, PendingMetrics, Steps
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
-from sidejudge.scoring.result.result import Bands, Failed, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Failed, Method, NotApplicable, Scored, Unavailable, must_be_one
 
 from .settle import carried, least_certain
 
@@ -59,6 +60,9 @@ class Metric:
             return _failed(error)
         return _guarded(begun) if isinstance(begun, GeneratorType) else begun
 
+
+pass_or_fail: Final = partial(Metric, bands=must_be_one(), unit="pass or fail")
+"""A metric whose values are 1 and 0, and of which 1 alone is good."""
 
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import Metric, pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part, together
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
@@ -139,15 +139,13 @@ sub_agents_answered = Metric(
     methods=(Method.LEXICAL,),
     undefined="not applicable where no sub-agent returned words or failed, or contents were not captured",
 )
-not_exhausted = Metric(
+not_exhausted = pass_or_fail(
     id="not_exhausted",
     title="Not exhausted",
     meaning="Whether no agent, chain or model ended because a maximum of rounds or time was reached; 1 or 0.",
     formula="0 if an error, an output or a finish reason says so, or the run timed out, else 1",
     source=SOURCE,
     measure=_not_exhausted,
-    bands=must_be_one(),
-    unit="pass or fail",
     methods=(Method.LEXICAL,),
     undefined="no limit shows and contents were not captured; not applicable where no model, agent or tool took part",
 )

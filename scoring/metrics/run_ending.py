@@ -9,9 +9,9 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import shows, shows_text, written_beside_a_call
 from sidejudge.scoring.case.grounds import headless, incomplete
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part
-from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, must_be_one
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
@@ -193,30 +193,26 @@ def _failed(span: Span, error: str) -> Reason:
     return Reason("{kind} {name} failed: {why}", kind=own(kind), name=named, why=stated_cause(error))
 
 
-completed = Metric(
+completed = pass_or_fail(
     id="completed",
     title="Completed",
     meaning="Whether the run ended without an error at its root and its topmost agent; 1 or 0.",
     formula="0 if the root or the topmost agent ended in an error or timed out, else 1",
     source=SOURCE,
     measure=_completed,
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined="not applicable where no model, agent or tool took part",
 )
-answered = Metric(
+answered = pass_or_fail(
     id="answered",
     title="Answered",
     meaning="Whether the run gave an answer; 1 or 0.",
     formula="1 if the output of the trace, its root, its topmost agent or its last model call holds anything, else 0",
     source=SOURCE,
     measure=_answered,
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined="contents were not captured or not understood, the answer is JSON without contents or stands beside a "
     "last call of a tool alone, or the trace is incomplete; not applicable where nothing gives answers",
 )
-answer_intact = Metric(
+answer_intact = pass_or_fail(
     id="answer_intact",
     title="Answer intact",
     meaning="Whether the answer is whole and an answer: not cut off, not filtered, not an error message; 1 or 0.",
@@ -224,19 +220,15 @@ answer_intact = Metric(
     "service's message",
     source=SOURCE,
     measure=_answer_intact,
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined="not applicable without an answer in words",
 )
-not_refused = Metric(
+not_refused = pass_or_fail(
     id="not_refused",
     title="Not refused",
     meaning="Whether the answer is something else than a refusal; 1 or 0. An estimate by words, in ten languages.",
     formula="0 if a short answer opens with a refusal, else 1",
     source=SOURCE,
     measure=_not_refused,
-    bands=must_be_one(),
-    unit="pass or fail",
     methods=(Method.LEXICAL,),
     undefined="not applicable without an answer in words",
 )

@@ -17,11 +17,11 @@ from sidejudge.scoring.case.case import Case, ParsedOutput
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
-from sidejudge.scoring.result.result import Result, Scored, Unavailable, must_be_one
+from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
-from .metric import Metric
+from .metric import Metric, pass_or_fail
 
 T = TypeVar("T")
 
@@ -299,7 +299,7 @@ def _measure(case: Case) -> Result:
 
 _UNDEFINED = "there is no expected outcome, or none that can be used; or the comparison would take too many steps"
 
-response_structure_compliance = Metric(
+response_structure_compliance = pass_or_fail(
     id="response_structure_compliance",
     short="structure_compliance",
     title="Response Structure Compliance",
@@ -307,7 +307,5 @@ response_structure_compliance = Metric(
     formula="1 if structure matches expected_outcome exactly; 0 if any key is missing, renamed, or extra",
     source="seed 000, Prerequisite of every task; rubrics §2",
     measure=_measure,
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined=_UNDEFINED,
 )

@@ -12,10 +12,10 @@ from sidejudge.scoring.metrics.context_use import contextual_precision, contextu
 from sidejudge.scoring.metrics.correctness import answer_correctness, answer_relevancy, exact_match
 from sidejudge.scoring.metrics.grounding import faithfulness, hallucination_rate
 from sidejudge.scoring.metrics.judged_benchmarks import argument_correctness, instruction_following
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import Metric, pass_or_fail
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.reason import Reason, own
-from sidejudge.scoring.result.result import Bands, Failed, Method, Scored, Unavailable, must_be_one
+from sidejudge.scoring.result.result import Bands, Failed, Method, Scored, Unavailable
 from sidejudge.scoring.verdict.consistency import consistency
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
@@ -94,15 +94,13 @@ def _metric(
     undefined: str,
 ) -> Metric:
     sign = ">=" if threshold.higher_is_better else "<="
-    return Metric(
+    return pass_or_fail(
         id=name,
         title=title,
         meaning=meaning,
         formula=f"1 if raw {sign} {threshold.acceptable:g}, else 0; raw = {formula}",
         source=f"{SOURCE}, {title}; rubrics §7",
         measure=binary(raw, threshold),
-        bands=must_be_one(),
-        unit="pass or fail",
         methods=methods,
         undefined=undefined,
     )

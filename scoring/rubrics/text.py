@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.grounding import fabrication_free
-from sidejudge.scoring.metrics.metric import Metric, weighted
+from sidejudge.scoring.metrics.metric import Metric, pass_or_fail, weighted
 from sidejudge.scoring.metrics.sentiment import (
     accuracy,
     dominant_emotion,
@@ -21,7 +21,7 @@ from sidejudge.scoring.metrics.summary import (
     required_fields,
     summaries,
 )
-from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, Unavailable, at_least, count, must_be_one
+from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, Unavailable, at_least, count
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 3"
@@ -170,15 +170,13 @@ summary_score = _sub_score(
 
 # -- Part 3: Emotion
 
-dominant_emotion_correctness = Metric(
+dominant_emotion_correctness = pass_or_fail(
     id="dominant_emotion_correctness",
     title="Dominant Emotion Correctness",
     meaning="Whether the model's strongest emotion is the reference's (all of them, where several tie); 1 or 0.",
     formula="1 if model's top emotion matches expected_outcome's top emotion, else 0",
     source=f"{SOURCE}, Metric 8; rubrics §5",
     measure=dominant_emotion,
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined="there is no expected outcome with emotions",
 )
 emotion_score = _sub_score("emotion", "Part 3", (dominant_emotion_correctness, 1.0))

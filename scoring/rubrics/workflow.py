@@ -11,7 +11,7 @@ from itertools import islice
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import called_tools, incomplete, stated_scenario
 from sidejudge.scoring.lexical.shown_text import label, labels
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import Metric, pass_or_fail
 from sidejudge.scoring.metrics.result_use import unfounded_values, unused_results
 from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
 from sidejudge.scoring.metrics.run_steps import run_steps, signs
@@ -24,7 +24,6 @@ from sidejudge.scoring.result.result import (
     Scored,
     Unavailable,
     at_least,
-    must_be_one,
 )
 from sidejudge.scoring.scenario.scenario import ALL_CALLS, DEFAULT_ALWAYS_EXPECTED, MAX_WORK, Scenario, Side
 from sidejudge.scoring.trace.jsontext import decoded
@@ -368,73 +367,61 @@ def _measured(measure: Callable[[Case, Scenario], Result]) -> Callable[[Case], R
 
 _UNDEFINED = "there is no scenario, the trace is incomplete, or "
 
-agents = Metric(
+agents = pass_or_fail(
     id="agents",
     title="Agents",
     meaning="Whether the expected agents were called and no other; 1 or 0.",
     formula="1 if missing and unexpected are empty, else 0",
     source=f"{SOURCE}; rubrics §10",
     measure=_measured(_agents),
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined=_UNDEFINED + "agents_called is absent while the scenario expects something of agents",
     details_name_parts=True,
 )
-tools = Metric(
+tools = pass_or_fail(
     id="tools",
     title="Tools",
     meaning="Whether the expected tools were called and no other; 1 or 0.",
     formula="1 if missing and unexpected are empty, else 0",
     source=f"{SOURCE}; rubrics §10",
     measure=_measured(_tools),
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined=_UNDEFINED + "tools_used is absent while the scenario expects something of tools",
     details_name_parts=True,
 )
-order = Metric(
+order = pass_or_fail(
     id="order",
     title="Tool order",
     meaning="Whether tools_in_order were called in that order, others between them allowed; 1 or 0.",
     formula="1 if tools_in_order is a subsequence of the calls, else 0",
     source="rubrics §10",
     measure=_measured(_order),
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
     details_name_parts=True,
 )
-call_budget = Metric(
+call_budget = pass_or_fail(
     id="call_budget",
     title="Call budget",
     meaning="Whether no tool, and not all together, was called more often than max_calls allows; 1 or 0.",
     formula="1 if calls <= max_calls for every tool listed and for '*' (all), else 0",
     source="rubrics §10",
     measure=_measured(_call_budget),
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
 )
-arguments = Metric(
+arguments = pass_or_fail(
     id="arguments",
     title="Tool arguments",
     meaning="Whether every call of a listed tool had arguments as the scenario expects them; 1 or 0.",
     formula="1 if every expected argument of every such call is present and as expected, else 0",
     source="rubrics §10",
     measure=_measured(_arguments),
-    bands=must_be_one(),
-    unit="pass or fail",
     undefined=_UNDEFINED + "arguments were not captured; not applicable unless the scenario asks",
 )
-result_use = Metric(
+result_use = pass_or_fail(
     id="result_use",
     title="Result use",
     meaning="Whether the output bears out something of what each listed tool returned; 1 or 0.",
     formula="1 if the output has, for every such call, a number, a name or a word that only its result brought in",
     source="rubrics §10",
     measure=_measured(_result_use),
-    bands=must_be_one(),
-    unit="pass or fail",
     methods=(Method.LEXICAL,),
     undefined=_UNDEFINED
     + "results were not captured or hold nothing distinctive; not applicable unless the scenario asks",
