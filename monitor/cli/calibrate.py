@@ -35,9 +35,7 @@ _READINGS = 2
     help="Two configurations (YAML), or files of verdicts: which judge or wording do people agree with more?",
 )
 @click.option(
-    "--cases",
-    type=click.Path(path_type=Path),
-    help="With two configurations: the labelled cases, which both judge.",
+    "--cases", type=click.Path(path_type=Path), help="With two configurations: the labelled cases, which both judge."
 )
 @click.option(
     "--rubric", "named", multiple=True, metavar="NAME",

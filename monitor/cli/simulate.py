@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 @engine_options
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON, times in ns since the epoch.")
 def simulate(
-    *,
-    config: Path | None,
-    since: str,
-    store: Path | None,
-    verdicts: str | None,
-    as_json: bool,
-    engine: EngineChoice,
+    *, config: Path | None, since: str, store: Path | None, verdicts: str | None, as_json: bool, engine: EngineChoice
 ) -> int:
     """Show which alerts the past would have raised under CONFIG, and what the judge cost.
 

@@ -157,14 +157,7 @@ def progress(total: int | None, unit: _Unit) -> Iterator[ProgressDisplay]:
         yield ProgressDisplay(lambda done, _counts: lines.step(done), lambda text: click.echo(visible(text), err=True))
         return
     from rich.console import Console  # only where there is someone to see it
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     done_column = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
     columns = (BarColumn(bar_width=None), done_column, TextColumn("{task.description}"), TimeRemainingColumn())

@@ -174,10 +174,7 @@ def helm_values(config: str, secrets: list[str]) -> str:
         secrets: Environment variables that it names; each comes from a Secret.
     """
     indented = "\n".join(f"    {line}".rstrip() for line in config.splitlines())
-    lines = [
-        "# Values of your chart; the library chart puts the monitor beside the application.",
-        "sidejudge-sidecar:",
-    ]
+    lines = ["# Values of your chart; the library chart puts the monitor beside the application.", "sidejudge-sidecar:"]
     if secrets:
         lines += [
             "  # kubectl create secret generic sidejudge --from-literal=" + " --from-literal=".join(

@@ -79,8 +79,7 @@ class CaseSources:
                         yield NumberedLine(numbered + last.number, last.text, read + last.read)
             except OSError as error:
                 raise TableError(
-                    f"{each.name}: {(error.strerror or str(error))[:300]}",
-                    "check the file and who may read it",
+                    f"{each.name}: {(error.strerror or str(error))[:300]}", "check the file and who may read it"
                 ) from None
             numbered, read = numbered + last.number, read + last.read
 

@@ -173,11 +173,7 @@ class VerdictShards(NewVerdicts):
     """
 
     def __init__(
-        self,
-        place: Place,
-        form: ShardForm,
-        run: Mapping[str, object],
-        clock_s: Callable[[], float] = time.monotonic,
+        self, place: Place, form: ShardForm, run: Mapping[str, object], clock_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._place, self._form, self._run, self._clock_s = place, form, dict(run), clock_s
         self._shards: list[JsonRecord] = []

@@ -56,11 +56,7 @@ class FiledPast:
     """
 
     def __init__(
-        self,
-        path: Path,
-        complain: Callable[[str], None],
-        progress: Callable[[int], None],
-        engine: Engine | None = None,
+        self, path: Path, complain: Callable[[str], None], progress: Callable[[int], None], engine: Engine | None = None
     ) -> None:
         self._path = path
         self.bad_lines = 0

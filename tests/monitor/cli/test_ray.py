@@ -292,9 +292,7 @@ def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "v.jsonl").exists()
 
 
-def test_a_cluster_that_is_lost_ends_the_run_with_a_code_of_its_own_and_what_was_judged_stands(
-    tmp_path: Path,
-) -> None:
+def test_a_cluster_that_is_lost_ends_the_run_with_a_code_of_its_own_and_what_was_judged_stands(tmp_path: Path) -> None:
     path = json_lines(tmp_path / "cases.jsonl", [qa_case(n, right=n % 3 != 0) for n in range(3000)])
     whole, out, report = tmp_path / "whole.jsonl", tmp_path / "v.jsonl", tmp_path / "report"
     score(path, "--out", whole)

@@ -98,9 +98,7 @@ def test_workers_write_what_one_process_writes_and_go_on_after_any_kill(many, tm
     [
         ("judge: {model: openai/m}", "a judge's budget and rate limits are held by one process"),
         pytest.param(
-            "embedding: {model: openai/e}",
-            "embeddings are computed by one process",
-            marks=SENTENCE_TRANSFORMERS.mark,
+            "embedding: {model: openai/e}", "embeddings are computed by one process", marks=SENTENCE_TRANSFORMERS.mark
         ),
     ],
 )
