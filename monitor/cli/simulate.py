@@ -17,8 +17,7 @@ from .terminal import progress, share, table, visible
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
     from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast, Past
-    from sidejudge.monitor.offline.simulate.replay import Judging, Replayed
+    from sidejudge.monitor.offline.simulate.replay import FiledPast, HistoryPast, Judging, Past, Replayed
     from sidejudge.scoring.alerts.event import Incident
 
 
@@ -46,7 +45,7 @@ def simulate(
     """
     from sidejudge.integrations.history.reading import HistoryError
     from sidejudge.integrations.store.errors import StoreError
-    from sidejudge.monitor.offline.simulate.past import StoredPast
+    from sidejudge.monitor.offline.simulate.replay import StoredPast
 
     if store is not None and verdicts is not None:
         raise CommandError("--store and --verdicts: one past at a time", "name one of them")
@@ -78,7 +77,7 @@ def simulate(
 
 def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
     from sidejudge.integrations.history.reading import is_history
-    from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast
+    from sidejudge.monitor.offline.simulate.replay import FiledPast, HistoryPast
 
     if is_history(verdicts):
         return HistoryPast(verdicts, lambda text: click.echo(f"{verdicts}, {text}", err=True))
