@@ -1,17 +1,31 @@
-"""Failures: the failing verdicts of a time, put into groups, for pages, the daily report and metrics."""
+"""Failures: the failing verdicts of a time, put into groups, for pages, the daily report and metrics.
+
+Examples: the failing traces that show best what an alert is about, what most have in common, and where they are.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
+from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
 from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT, Vector
+from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.result.reason import Rights, outline, shown_name
 from sidejudge.scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
+from sidejudge.scoring.verdict.documents import VerdictDocument
+
+from .observation import Key
 
 log = logging.getLogger("sidejudge.failures")
 
@@ -76,3 +90,156 @@ class FailureGroups:
             self.latest = await self.over(DAY_NS)
         except StoreError as error:
             log.warning("could not group failures", extra={"cause": str(error)})
+
+
+MOST_EXAMPLES = 3
+_LOOKED_AT = 200
+"""How many of the latest failures the worst are chosen from."""
+_REASON = 300
+_WORDS = 120
+_CAUSES_IN = 1_000
+"""Failing verdicts whose causes are counted, the latest: some 30 ms of reading."""
+_EXPLAINED_BY = 10_000
+"""Verdicts by which an alert on a pass ratio is explained, the latest: half a second, at most once for each notice."""
+_LATE_NS = 60 * 10**9
+"""A verdict is committed a little after the look that it is part of was due."""
+
+
+def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
+    """The event with the worst of the latest failures that its labels speak of, the worst first, and the main failure.
+
+    Without a rubric in the labels there are none. A verdict without a composite (invalid, disqualified) is worse than
+    any with one.
+    """
+    about = dict(event.labels)
+    if "rubric" not in about:
+        return event
+    found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
+    mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    if "slice" in about:
+        traces = _of_slice(store, event, about, since_ns)
+        mine = [verdict for verdict in mine if verdict["trace_id"] in traces]
+    began_ns = event.since_ns if event.changed_ns is None else event.changed_ns
+    failure = _main(mine, began_ns)
+    explained = _explained(store, event, about, began_ns) if event.condition in PASS_RATES else None
+    mine.sort(key=lambda stated: -1.0 if stated["composite_norm"] is None else float(stated["composite_norm"]))
+    return replace(
+        event, examples=tuple(_example(stated) for stated in mine[:MOST_EXAMPLES]), failure=failure, explained=explained
+    )
+
+
+def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, window_ns: int) -> AlertEvent:
+    """The event as ``illustrated`` has it, where it says that an alert fires whose condition has examples."""
+    if not condition.examples or event.transition is not AlertTransition.FIRING:
+        return event
+    return illustrated(store, event, min(event.since_ns, event.at_ns) - window_ns)
+
+
+def _of_slice(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
+    """The traces of the part of the traffic that the event is about; none where that cannot be read."""
+    wanted = ComparedFilter(
+        since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
+    )
+    try:
+        found = store.compared(wanted)
+    except StoreError:
+        return set()
+    return {each.trace_id for each in found if each.slices.get(about["slice"]) == about["value"]}
+
+
+def _explained(store: Store, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:
+    """How many failed before, and of which version, tenant or name those are that fail now; None where unknown."""
+    wanted = ComparedFilter(
+        since_ns=began_ns - DAY_NS, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
+    )
+    try:
+        found = store.compared(wanted)
+    except StoreError:  # the alert is worth more than what explains it
+        return None
+    mine = (
+        each for each in found
+        if each.passed is not None and all(
+            about.get(name, value) == value for name, value in place_of(each.service, each.environment, each.rubric)
+        )
+    )  # fmt: skip
+    known = explain(map(_sliced, mine), began_ns)
+    return None if known is None else _caused(store, known, about)
+
+
+def _caused(store: Store, known: Explanation, about: Mapping[str, str]) -> Explanation:
+    """The explanation with the tools and the failure groups that have a good part in the failures."""
+    began_ns = known.since_ns
+    found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=began_ns - DAY_NS, limit=_CAUSES_IN)
+    mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    tools: dict[str, list[int]] = {}
+    for verdict in mine:
+        for tool in _failed_tools(verdict):
+            tools.setdefault(tool, [0, 0])[verdict["closed_ns"] < began_ns] += 1
+    causes = [(Cause(by=TOOL, value=tool, count=now, share=0.0), before) for tool, (now, before) in tools.items()]
+    for group in failure_groups(mine, began_ns):
+        words, nameless = (
+            f"{group.metric}: {label(text, _WORDS)}" if text else group.metric
+            for text in (group.outline.shown(), group.outline.shown(Rights.OWN))
+        )
+        cause = Cause(by=GROUP, value=group.group, count=group.count, share=0.0, words=words, nameless=nameless)
+        causes.append((cause, group.before))
+    failed = sum(verdict["closed_ns"] >= began_ns for verdict in mine)
+    return with_causes(known, causes, failed, len(mine) - failed)
+
+
+def _failed_tools(verdict: VerdictDocument) -> set[str]:
+    counted = [(score.get("details") or {}).get("failed_by_tool") for score in verdict.get("scores", ())]
+    return {shown_name(tool) for each in counted if isinstance(each, Mapping) for tool in each}
+
+
+def _sliced(verdict: ComparedVerdict) -> SlicedVerdict:
+    versions = {
+        "version": verdict.release, "prompt": verdict.prompt, "model": verdict.model, "rubric": verdict.rubric_version,
+    }  # fmt: skip
+    return SlicedVerdict(
+        at_ns=verdict.closed_ns, passed=bool(verdict.passed), weight=verdict.weight, cluster=verdict.session,
+        slices=verdict.slices, versions={by: value for by, value in versions.items() if value},
+    )  # fmt: skip
+
+
+def _main(failing: Sequence[VerdictDocument], began_ns: int) -> MainFailure | None:
+    """The largest group of like failures since it began, or of all where too few are so young; None where none is."""
+    young = [verdict for verdict in failing if verdict["closed_ns"] >= began_ns]
+    looked_at = young if len(young) >= MOST_EXAMPLES else failing
+    largest = next(iter(failure_groups(looked_at, 0)), None)
+    if largest is None or largest.count < MOST_EXAMPLES:
+        return None
+    shown, quoted, nameless = (
+        f"{largest.metric}: {label(text, _REASON)}" if text else largest.metric
+        for text in (largest.outline.shown(), largest.words, largest.outline.shown(Rights.OWN))
+    )
+    return MainFailure(
+        reason=shown, count=largest.count, of=len(looked_at), quoted=_other(quoted, shown),
+        nameless=_other(nameless, shown),
+    )  # fmt: skip
+
+
+def _example(verdict: VerdictDocument) -> Example:
+    kept = outline(verdict)
+    whole, shown, nameless = (
+        label(text, _REASON) for text in (str(verdict["reason"]), kept.shown(), kept.shown(Rights.OWN))
+    )
+    return Example(
+        trace_id=str(verdict["trace_id"] or verdict["case_id"]),
+        reason=shown,
+        composite=verdict["composite"],
+        closed_ns=int(verdict["closed_ns"]),
+        quoted=_other(whole, shown),
+        nameless=_other(nameless, shown),
+    )
+
+
+def _other(text: str, shown: str) -> str | None:
+    return None if text == shown else text
+
+
+def _speaks_of(verdict: VerdictDocument, about: Mapping[str, str]) -> bool:
+    where = place_of(*Key.of(verdict["service"], verdict["environment"], verdict["rubric"]))
+    if any(about.get(name, value) != value for name, value in where):
+        return False
+    return "metric" not in about or about["metric"] in verdict["blockers"]

@@ -24,7 +24,7 @@ from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.snapshots import JudgeSnapshot
 
 from .details import WatchedWindow, details
-from .examples import illustrated_firing
+from .failures import illustrated_firing
 from .watch import Watch
 from .windows import Windows
 

@@ -10,7 +10,7 @@ from typing import cast
 from sidejudge.dashboards.pages.trace_page import Absence, TracePage
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.otlp.wire.kept import PackedSpansError
-from sidejudge.integrations.store.late_references import PendingRevisions
+from sidejudge.integrations.store.pulled import PendingRevisions
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.kept_contents import Holding, held_spans

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sidejudge.monitor.fleet.fleet import database_of
+
 from .errors import CALL, CommandError
 from .settings import config_option, runnable
 
@@ -63,16 +65,14 @@ def monitors(config: Path | None) -> None:
 
 
 def _with(config: Path | None, work: Callable[[Database], Awaitable[str]]) -> str:
-    from sidejudge.integrations.postgres.database import Database, DatabaseError
+    from sidejudge.integrations.postgres.database import DatabaseError
 
     section = runnable(config).config.fleet
     if section is None:
         raise CommandError("no fleet is configured", "name the configuration with --config", CALL)
 
     async def run() -> str:
-        database = Database(
-            section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
-        )
+        database = database_of(section)
         try:
             return await work(database)
         finally:

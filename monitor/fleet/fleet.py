@@ -69,6 +69,12 @@ _ANSWERS_S: Final = 7 * 86_400.0
 _MOST_ANSWERS: Final = 200_000
 
 
+def database_of(section: FleetSection) -> Database:
+    """The database that a configuration names."""
+    url = section.database.get_secret_value()
+    return Database(url, schema=section.schema_name, timeout_s=section.timeout.seconds)
+
+
 class Fleet:
     """One monitor's part in the fleet."""
 
@@ -84,9 +90,7 @@ class Fleet:
         self.section, self.every_s = section, section.every.seconds
         self._room, self._clock_s, self._jitter, self._time_s = room, clock_s, jitter, time_s
         self._skew_s: float | None = None
-        self.database = Database(
-            section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
-        )
+        self.database = database_of(section)
         self.name = section.name or self._kept_name()
         # Another process of the same name, such as one that hangs, is another holder.
         self.leases = Leases(f"{self.name}/{secrets.token_hex(4)}", ttl_s=section.lease.seconds)

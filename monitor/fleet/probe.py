@@ -7,10 +7,10 @@ import time
 from typing import Final
 
 from sidejudge.integrations.postgres import schema
-from sidejudge.integrations.postgres.database import Database, DatabaseError
+from sidejudge.integrations.postgres.database import DatabaseError
 from sidejudge.monitor.config.fleet import FleetSection
 
-from .fleet import SKEW_S, check_identity
+from .fleet import SKEW_S, check_identity, database_of
 
 _ABOUT: Final = """
 SELECT current_setting('server_version'), current_setting('max_connections')::int, pg_is_in_recovery(),
@@ -30,9 +30,7 @@ def try_database(section: FleetSection) -> tuple[str, str]:
 
 
 async def _try(section: FleetSection) -> tuple[str, str]:
-    database = Database(
-        section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
-    )
+    database = database_of(section)
     begun_s = time.monotonic()
     try:
         async with database.transaction() as transaction:

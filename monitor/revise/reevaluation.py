@@ -22,7 +22,7 @@ from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.integrations.store.late_references import DueRevision
+from sidejudge.integrations.store.pulled import DueRevision
 from sidejudge.monitor.deliver.commit import Commit
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one

@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
+from sidejudge.integrations.store.pulled import DueRevision, LateReferenceQueue, LateReferenceTable
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.commit import Commit

@@ -93,7 +93,7 @@ def fleet_of(config: Config, store: Store) -> Fleet | None:
 
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.fleet.judge_answers import SharedAnswers
+    from sidejudge.monitor.fleet.judge_budget import SharedAnswers
 
 
 def share_judging(fleet: Fleet | None, backends: EvaluationBackends, clock_ns: Callable[[], int]) -> None:
@@ -147,6 +147,6 @@ def shared_answers(
     """Where judged answers are kept: in the monitor's own store, and shared where there is a fleet and a judge."""
     if fleet is None or config.evaluators.judge is None:
         return own
-    from sidejudge.monitor.fleet.judge_answers import SharedAnswers  # noqa: PLC0415  # only where both are configured
+    from sidejudge.monitor.fleet.judge_budget import SharedAnswers  # noqa: PLC0415  # only where both are configured
 
     return SharedAnswers(own, fleet, clock_ns, most=config.evaluators.judge.cache_entries)

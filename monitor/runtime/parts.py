@@ -18,22 +18,18 @@ from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.build import declaration, windows_of
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.monitor.alerting.examples import illustrated
-from sidejudge.monitor.alerting.failures import FailureGroups
+from sidejudge.monitor.alerting.failures import FailureGroups, illustrated
 from sidejudge.monitor.alerting.fleet.build import FleetBoard, FleetParts, fleet_parts
-from sidejudge.monitor.alerting.last_received import LastReceived
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
-from sidejudge.monitor.alerting.verdicts import VerdictObserver
+from sidejudge.monitor.alerting.verdicts import LastReceived, VerdictObserver
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.deliver.commit import Commit
-from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents, kept_redaction, redacting
-from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.deliver.otel_events.sink import observing
 from sidejudge.monitor.deliver.sink import SinkParts
 from sidejudge.monitor.deliver.sinks import Sinks
@@ -47,7 +43,6 @@ from sidejudge.monitor.evaluate.pipeline import InterruptedTraces, Pipeline
 from sidejudge.monitor.evaluate.references.lookup import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
-from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
@@ -158,9 +153,7 @@ class MonitorParts:
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
-        self.annotating = _annotating(
-            config, self.sinks.langfuse, self.store, self.exporter, clock_ns, fleet=self.fleet
-        )
+        self.annotating = self._build_annotating()
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
         self.fleet_status = self._build_fleet_status()
@@ -294,6 +287,19 @@ class MonitorParts:
             give_way=YieldToRequests(self._active),
         )
 
+    def _build_annotating(self) -> LangfuseFeedback | None:
+        sink, judge, scores_out = self.config.sinks.langfuse, self.config.evaluators.judge, self.sinks.langfuse
+        if sink is None or scores_out is None:
+            return None
+        if not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
+            return None
+        kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
+        return LangfuseFeedback(
+            sink, scores_out=scores_out, store=self.store, rubrics=reached(self.config), counters=self.exporter,
+            redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=self.clock_ns,
+            fleet=self.fleet,
+        )  # fmt: skip
+
     def _build_notifications(self) -> Notifications:
         return Notifications(
             self.config,
@@ -395,25 +401,3 @@ def _drift_watch(config: Config, store: Store, clock_ns: Callable[[], int]) -> D
     from sidejudge.monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
 
     return DriftWatch(store.kept.room(DRIFT), section=section, clock_ns=clock_ns)
-
-
-def _annotating(
-    config: Config,
-    scores_out: LangfuseScores | None,
-    store: Store,
-    counters: DeliveryCounters,
-    clock_ns: Callable[[], int],
-    *,
-    fleet: Fleet | None,
-) -> LangfuseFeedback | None:
-    sink, judge = config.sinks.langfuse, config.evaluators.judge
-    if sink is None or scores_out is None:
-        return None
-    if not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
-        return None
-    kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
-    return LangfuseFeedback(
-        sink, scores_out=scores_out, store=store, rubrics=reached(config), counters=counters,
-        redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=clock_ns,
-        fleet=fleet,
-    )  # fmt: skip

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.runtime.trace_log import TraceLog
 from sidejudge.scoring.case.extract import extract

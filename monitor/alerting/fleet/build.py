@@ -19,7 +19,7 @@ from sidejudge.integrations.postgres.shared import MonitorRow
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.monitor.alerting.examples import illustrated_firing
+from sidejudge.monitor.alerting.failures import illustrated_firing
 from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.schedule import AlertListener
 from sidejudge.monitor.alerting.watch import Watch

@@ -15,8 +15,9 @@ from typing import Final
 import msgspec
 
 from sidejudge.integrations.postgres import schema, shared
-from sidejudge.integrations.postgres.database import Database, DatabaseError
+from sidejudge.integrations.postgres.database import DatabaseError
 from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.fleet.fleet import database_of
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
@@ -75,9 +76,7 @@ def leader_of_other_settings(section: FleetSection, digest: str) -> str | None:
 
 
 async def _leader(section: FleetSection, digest: str) -> str | None:
-    database = Database(
-        section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
-    )
+    database = database_of(section)
     try:
         async with database.transaction() as transaction:
             if not (await schema.version_of(transaction)).version:

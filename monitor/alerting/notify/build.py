@@ -15,8 +15,7 @@ from sidejudge.integrations.delivery_errors import DestinationUnreachableError, 
 from sidejudge.integrations.notify.alertmanager import Alertmanager
 from sidejudge.integrations.notify.chats import Chat, google_chat_body, slack_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
-from sidejudge.integrations.notify.opsgenie import Opsgenie
-from sidejudge.integrations.notify.pagerduty import PagerDuty
+from sidejudge.integrations.notify.pagers import Opsgenie, PagerDuty
 from sidejudge.integrations.notify.webhook import Webhook
 from sidejudge.integrations.post import Poster
 from sidejudge.integrations.store.sqlite import Store, StoreError
@@ -158,7 +157,13 @@ class Notifications:
             wake=self._wake,
             is_quiet=is_quiet,
         )
-        self.daily = _daily(config, store, watch, self.notifier, agreements, failures=failures)
+        section = config.alerts.report
+        self.daily = None if section is None else DailyReport(
+            daily=Daily(section.time, section.zone), notifier=self.notifier, store=store.path, outbox=outbox,
+            watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
+            statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
+            judged=store.judged if config.evaluators.judge is not None else None,
+        )  # fmt: skip
 
     async def start(self) -> None:
         """Take up what the last run left."""
@@ -203,32 +208,6 @@ class Notifications:
     def _wake(self) -> None:
         for dispatcher in self.dispatchers:
             dispatcher.wake()
-
-
-def _daily(
-    config: Config,
-    store: Store,
-    watch: StatusSource,
-    notifier: Notifier,
-    agreements: Callable[[], Sequence[Agreement]],
-    *,
-    failures: FailuresOver | None,
-) -> DailyReport | None:
-    section = config.alerts.report
-    if section is None:
-        return None
-    return DailyReport(
-        daily=Daily(section.time, section.zone),
-        notifier=notifier,
-        store=store.path,
-        outbox=store.notifications,
-        watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
-        statuses=watch.service_statuses,
-        posted=watch.posted,
-        judged=store.judged if config.evaluators.judge is not None else None,
-        agreements=agreements,
-        failures=failures,
-    )
 
 
 def try_receivers(config: Config) -> list[tuple[str, str | None]]:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.late_references import LateReferenceTable
+from sidejudge.integrations.store.pulled import LateReferenceTable
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import reached, reported_names

@@ -20,9 +20,10 @@ from contextlib import suppress
 from typing import Final
 
 from sidejudge.integrations.postgres import schema, shared
-from sidejudge.integrations.postgres.database import Database, DatabaseError, DatabaseRefuses, LeaseLost, Transaction
+from sidejudge.integrations.postgres.database import DatabaseError, DatabaseRefuses, LeaseLost, Transaction
 from sidejudge.integrations.postgres.leases import Leases
 from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.fleet.fleet import database_of
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 
 log = logging.getLogger("sidejudge.backfill")
@@ -56,9 +57,7 @@ class Shards:
         """Traces that other processes judged."""
         self._section, self._kind = section, f"backfill/{job}"
         self._is_delivered, self._note = is_delivered, note
-        self._database = Database(
-            section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
-        )
+        self._database = database_of(section)
         self._leases = Leases(
             f"backfill/{socket.gethostname()[:90]}/{secrets.token_hex(4)}", ttl_s=section.lease.seconds
         )

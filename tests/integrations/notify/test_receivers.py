@@ -12,8 +12,7 @@ from sidejudge.integrations.delivery_errors import DestinationUnreachableError, 
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.chats import Chat, google_chat_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
-from sidejudge.integrations.notify.opsgenie import Opsgenie
-from sidejudge.integrations.notify.pagerduty import PagerDuty
+from sidejudge.integrations.notify.pagers import Opsgenie, PagerDuty
 from sidejudge.integrations.notify.webhook import Webhook, body_template, notice_record, standard_signature
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.condition import Severity

@@ -12,8 +12,7 @@ import pytest
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.chats import slack_body
 from sidejudge.integrations.notify.email import email_message
-from sidejudge.integrations.notify.opsgenie import opsgenie_requests
-from sidejudge.integrations.notify.pagerduty import pagerduty_events
+from sidejudge.integrations.notify.pagers import opsgenie_requests, pagerduty_events
 from sidejudge.integrations.notify.webhook import Webhook, signature, webhook_body
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.event import Example, MainFailure

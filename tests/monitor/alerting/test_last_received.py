@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.monitor.alerting.last_received import LastReceived
+from sidejudge.monitor.alerting.verdicts import LastReceived
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.status.service_status import PAGES, Silence, SilenceCause
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVerdict
-from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.scoring.alerts.event import event_of_json
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording

@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
 from sidejudge.monitor.alerting.watch import Watch

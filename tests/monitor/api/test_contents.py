@@ -11,7 +11,7 @@ import pytest
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.chats import slack_body
 from sidejudge.integrations.notify.webhook import webhook_body
-from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.rubrics import RUBRICS

@@ -8,7 +8,7 @@ from pathlib import Path
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.fleet import FleetSection
 from sidejudge.monitor.fleet.fleet import Fleet
-from sidejudge.monitor.fleet.judge_answers import MOST_WAITING, SharedAnswers
+from sidejudge.monitor.fleet.judge_budget import MOST_WAITING, SharedAnswers
 from tests.postgres_server import PostgresServer
 
 
