@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -143,11 +143,11 @@ class Monitor(MonitorParts):
         if self.annotating:
             self.annotating.start()
         for work, seconds in (
-            (self.retention.purge, 60.0), (self._remember_baselines, 60.0), (self.traffic.log_news, 30.0),
+            (self.retention.purge, 60.0), (self._remember_baselines, 60.0), (self.retention.relieve, 2.0),
             (self._watch_alerts, self.config.alerts.look.seconds), (self.notifications.tick, NOTIFY_TICK_S),
-            (self.retention.relieve, 2.0),
         ):  # fmt: skip
-            self._scheduler.add_job(work, "interval", seconds=seconds)
+            self._repeat(work, seconds, begin=datetime.now(UTC) + timedelta(seconds=seconds))
+        self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30)
         await self.notifications.start()
         await self._watch_alerts()
         await self.notifications.tick()
@@ -189,11 +189,12 @@ class Monitor(MonitorParts):
         if self.revisions is not None:
             self._repeat(self.revisions.round, ROUND_S)
 
-    def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
-        """At once, and then regularly; a round that takes longer has the next ones left out."""
+    def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float, *, begin: datetime | None = None) -> None:
+        """From ``begin`` (now) on, regularly; a round that takes longer has the next ones left out."""
         self._repeated.append(Periodic(work))
         self._scheduler.add_job(
-            self._repeated[-1].run, "interval", seconds=every_s, max_instances=2, next_run_time=datetime.now(UTC)
+            self._repeated[-1].run, "interval", seconds=every_s, max_instances=2,
+            next_run_time=begin or datetime.now(UTC),
         )  # fmt: skip
 
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:

@@ -14,7 +14,7 @@ import yaml
 from sidejudge.monitor.api.contents_token import HEADER
 from sidejudge.monitor.config import Config, load
 from sidejudge.monitor.runtime.app import Monitor
-from tests.waiting import until
+from tests.waiting import answered, until
 
 CALM: dict[str, Any] = {
     "sampling": {"rate": 1.0},
@@ -48,9 +48,16 @@ class InProcess:
         )
 
     async def settled(self, traces: int) -> dict[str, Any]:
-        """The outcomes once this many traces were seen and none is open."""
+        """The outcomes once this many traces were seen and none is open, and a new status says so.
+
+        A status is kept for ten times as long as it took to make: on a busy machine an answer may be of before.
+        """
         await until(lambda: self.monitor.outcomes.balance().seen >= traces and self.monitor.outcomes.open == 0)
-        return (await self.get("/v1/status"))["outcomes"]
+
+        async def shown() -> dict[str, Any]:
+            return (await self.get("/v1/status"))["outcomes"]
+
+        return await answered(shown, lambda outcomes: outcomes["seen"] >= traces and not outcomes["open"])
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from sidejudge.integrations.store.sqlite import StoreError, StoreUnavailable
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.server import AddressError, bind
-from sidejudge.monitor.runtime.app import Monitor
+from sidejudge.monitor.runtime.app import Monitor, Periodic
 from tests.needs import PROMTOOL
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
@@ -201,6 +202,13 @@ async def test_late_spans_after_a_restart_are_a_revision(started):
     assert (outcomes["seen"], sum(outcomes["ended"].values())) == (0, 0), "the first monitor has counted it"
     story = await second.get(f"/v1/traces/{trace(1, LOW).hex()}")
     assert (story["revision"], story["spans"]) == (2, 2)
+
+
+async def test_whatever_is_repeated_ends_with_a_stop_and_logs_no_error_of_a_cancelled_job(started):
+    app = await started()
+    jobs = [job.func for job in app.monitor._scheduler.get_jobs() if inspect.iscoroutinefunction(job.func)]
+    assert len(jobs) > 4
+    assert {each.__func__ for each in jobs} == {Periodic.run}
 
 
 async def test_the_same_monitor_can_be_stopped_twice_and_takes_nothing_any_more(started):
