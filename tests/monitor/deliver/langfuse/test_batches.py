@@ -56,6 +56,7 @@ async def test_of_a_batch_only_the_score_that_is_refused_is_given_up(batching):
     assert dead.trace_id == trace(4)
     assert "expected number" in dead.reason
     assert len(batching.batches()) == 1, "the others were taken with it"
+    assert (batching.handed, batching.failed) == (10, {"refused": 1})
 
 
 @pytest.mark.parametrize("status", [404, 405, 410])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
 from sidejudge.integrations.store.archive import read_dead, replay_dead
-from sidejudge.monitor.deliver.langfuse.delivery import MOST_ATTEMPTS
+from sidejudge.integrations.store.outbox import PendingScore
+from sidejudge.monitor.deliver.langfuse.delivery import MOST_ATTEMPTS, _time_in_array
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
 from tests.langfuse_bench import START_NS, score, trace
 
 POST = ("POST", "/scores")
+SECOND_NS = 10**9
+MIDNIGHT_NS = (START_NS // (86_400 * SECOND_NS) + 1) * 86_400 * SECOND_NS
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -107,7 +111,7 @@ async def test_an_array_with_one_that_is_refused_is_sent_one_by_one_and_only_tha
     (dead,) = read_dead(bench.store.path)
     assert (dead.trace_id, dead.attempts) == (trace(4), 0)
     assert "expected number, received string" in dead.reason
-    assert bench.failed == {"refused": 1}
+    assert (bench.handed, bench.failed) == (10, {"refused": 1})
 
 
 async def test_that_scores_were_given_up_is_logged_once_a_minute_at_most_and_not_again_for_the_same(bench, caplog):
@@ -278,6 +282,58 @@ async def test_while_nothing_at_all_is_stored_nothing_is_given_up(bench):
         bench.now_ns += 120 * 10**9
     assert bench.store.outbox.counts().dead == 0
     bench.fake.standing_fault = None
+
+
+async def test_what_is_not_there_is_looked_for_soon_later_and_late_before_it_is_sent_again(bench):
+    bench.fake.standing_fault = only(*POST, faults.forgets(bench.fake))
+    await bench.end(1, score(1))
+    await bench.delivery.step()
+    for seconds in (20, 25, 300, 900):
+        bench.now_ns += seconds * SECOND_NS
+        assert bench.store.outbox.unseen(bench.now_ns - 1, 1) == []
+        assert bench.store.outbox.counts().unseen == 1
+        assert len(bench.posts()) == 1
+        await bench.delivery.step()
+    assert bench.store.outbox.counts().waiting == 1
+    await bench.delivery.step()
+    assert len(bench.posts()) == 2
+
+
+async def test_a_trace_that_upstream_has_not_taken_is_asked_for_less_and_less_and_its_scores_end_after_a_day(bench):
+    spans = Chunk(trace_id=bytes.fromhex(trace(1)), payload=b"", headers=(), origin=ChunkOrigin("svc", None, 0))
+    await bench.store.append([spans], bench.now_ns, untaken=True)
+    await bench.end(1, score(1))
+    bench.delivery._untaken, began_ns = bench.store.untaken, bench.now_ns
+    for seconds in (60, 60, 300, 1800, 7200, 7200):
+        bench.now_ns += seconds * SECOND_NS
+        assert bench.store.untaken.to_ask_for(bench.now_ns - 1, 1) == []
+        assert len(bench.store.untaken.to_ask_for(bench.now_ns, 1)) == 1
+        await bench.delivery.step()
+    bench.now_ns = began_ns + 24 * 3600 * SECOND_NS
+    await bench.delivery.step()
+    assert bench.store.outbox.counts().waiting == 1
+    bench.now_ns += 1
+    await bench.delivery.step()
+    assert (bench.store.outbox.counts().waiting, bench.failed["no_trace"], bench.posts()) == (0, 1, [])
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "missed", "moved_ms"),
+    [(START_NS, 1, 0), (START_NS, 2, 2), (START_NS, 5, 5), (MIDNIGHT_NS - 3_000_000, 2, 2), (MIDNIGHT_NS - 1, 2, 0)],
+)
+def test_what_did_not_replace_the_writing_before_goes_a_little_later_on_the_same_day(at_ns, missed, moved_ms):
+    row = PendingScore(
+        id="a", version=1, at_ns=at_ns, queued_ns=at_ns, attempts=0, missed=missed, body="{}", written_ms=0
+    )
+    assert _time_in_array(row) == at_ns + moved_ms * 1_000_000
+
+
+async def test_how_long_the_oldest_waits_is_shown_in_seconds(bench):
+    bench.fake.standing_fault = only(*POST, faults.store_away())
+    await bench.end(1, score(1))
+    bench.now_ns += 90 * SECOND_NS
+    await bench.delivery.step()
+    assert bench.delivery.snapshot().oldest_s == START_NS / 1e9
 
 
 async def test_a_slow_worker_is_waited_for(bench):
