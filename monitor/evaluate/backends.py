@@ -87,6 +87,8 @@ OVER_BUDGET: Final = "over budget"
 """Prefix of the reason of a failed ``NoAnswer``: the judge's budget is spent (the hard stop)."""
 OUTAGE: Final = "judge unavailable"
 """Prefix of the reason of a failed ``NoAnswer`` that does not depend on the case: a later attempt may succeed."""
+ATTEMPTS: Final = 3
+"""Attempts per trace while the judge fails and no breaker is open."""
 
 Admit: TypeAlias = Callable[[], NoAnswer | None]
 """Called before each round of questions to a judge.

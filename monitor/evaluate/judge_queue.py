@@ -20,7 +20,7 @@ from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.scoring.questions.question import NoAnswer
 from sidejudge.scoring.result.reason import Reason, own
 
-from .backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
+from .backends import ATTEMPTS, OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from .evaluation import JudgementsByMetric
 from .job import EvaluationJob, fail
 from .result import TraceResult
@@ -30,8 +30,6 @@ log = logging.getLogger("sidejudge.pipeline")
 
 DECODED_BYTES: Final = 64 << 20
 """Memory that the traces of several running jobs may take together, by an upper estimate; one alone may take more."""
-_ATTEMPTS: Final = 3
-"""Attempts per trace while the judge fails and no breaker is open."""
 _NOT_DRAWN: Final = NoAnswer(Reason("the judge's budget did not reach for it"))
 
 
@@ -204,7 +202,7 @@ class JudgeQueue:
             # A provider that failed the health probe received nothing of the trace, so the attempt does not count.
             attempts = running.place.attempts + (evaluation.requested_in_vain or not self._careful)
             running.place = replace(running.place, attempts=attempts, judgements=evaluation.judgements)
-            return not self._careful and running.place.attempts >= _ATTEMPTS
+            return not self._careful and running.place.attempts >= ATTEMPTS
         if running.requested:
             self._careful = False
             if evaluation is not None and any(why.startswith(OVER_BUDGET) for why in evaluation.failures):

@@ -101,7 +101,7 @@ def contradiction(case: Case, question: Question, value: object) -> str | None:
 
     ``value`` is as ``JudgeRequest.read`` gives it.
 
-    >>> contradiction(Case(case_id="c", model_output=""), SameHighlight("Refund of $49", "Refund of $99"), True)
+    >>> contradiction(Case(case_id="c", model_output=""), kinds.SameHighlight("Refund of $49", "Refund of $99"), True)
     'held to be the same, with other figures'
     """
     match question:

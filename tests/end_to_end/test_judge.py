@@ -118,6 +118,16 @@ def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving
     assert KEY not in everything_stated(monitor)
 
 
+@pytest.mark.parametrize("retries", [0, 1])
+def test_an_outage_parks_a_trace_that_nobody_comes_after(serving, provider, retries):
+    provider.standing = error(503, "overloaded")
+    monitor = serving(**judged_by(provider, retries=retries))
+    monitor.post(requested(1))
+    monitor.until(lambda: judge_of(monitor)["waiting"] == 1 and judge_of(monitor)["outage"], "it does not wait")
+    outcomes = monitor.get("/v1/status")["outcomes"]
+    assert (outcomes["open"], sum(outcomes["ended"].values())) == (1, 0)
+
+
 def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(serving, provider):
     provider.standing = error(503, "overloaded")
     routes = [{"match": {"name": "plain"}, "rubrics": ["workflow"], "scenario": "any"}, {"rubrics": ["quality"]}]

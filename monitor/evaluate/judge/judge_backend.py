@@ -23,7 +23,7 @@ from sidejudge.integrations.store.contents import JudgeCallTable
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
-from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount, plain
+from sidejudge.monitor.evaluate.backends import ATTEMPTS, Addressed, JudgeAccount, plain
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.check import contradiction
@@ -128,8 +128,7 @@ class JudgeBackend:
                 retries=section.retries,
                 clock=self._clock,
                 jitter=self._jitter,
-                # More failures than one request can have: one request alone is no outage.
-                breaker=Breaker(self._clock(), model=model.name, consecutive=max(CONSECUTIVE, section.retries + 2)),
+                breaker=Breaker(self._clock(), model=model.name, consecutive=_in_a_row(section.retries)),
             )
         return self._members[model]
 
@@ -457,6 +456,14 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
+
+
+def _in_a_row(retries: int) -> int:
+    """Failures in a row that are an outage: more than one request can have, and no more than one trace can.
+
+    So a trace that nobody comes after is not given up before it is known that the judge is away.
+    """
+    return max(min(CONSECUTIVE, ATTEMPTS * (retries + 1)), retries + 2)
 
 
 def _noted(answer: CachedAnswer | NoAnswer, notes: tuple[str, ...], outline: Outline | None) -> CachedAnswer | NoAnswer:
