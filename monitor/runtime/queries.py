@@ -1,4 +1,4 @@
-"""View: what the API may ask of a running monitor. It reads, and never waits for anything but the store."""
+"""Queries: what the API and the pages ask of a running monitor. Nothing but the store may make them wait."""
 
 from __future__ import annotations
 

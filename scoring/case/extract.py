@@ -129,15 +129,13 @@ def _given(
 
 
 def written_beside_a_call(trace: Trace, answer: Json) -> bool:
-    """Whether an answer is only what a model wrote on the way to a call of a tool, after which no model was asked.
+    """Whether an answer is no more than a model's text beside a call of a tool, after which no model was asked.
 
     Nothing that speaks for the run (the trace, its root, a topmost agent) states an output. Such a text is a thought,
     or the answer of an agent that called a tool last: a trace does not show which.
     """
     last = max(trace.models, key=lambda span: span.start_ns, default=None)
-    if last is None or not _asks_for_tools(last) or not shows(answer):
-        return False
-    if all(span.output != answer for span in trace.models):
+    if last is None or not _asks_for_tools(last) or all(span.output != answer for span in trace.models):
         return False
     tops = _topmost_agents(trace, agent_runs(trace, [span for span in trace.spans if span.agent]))
     speaks = [span for span in (trace.root, *tops) if span is not None and span.kind is not SpanKind.LLM]

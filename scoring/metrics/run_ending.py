@@ -99,10 +99,10 @@ def _ends(trace: Trace) -> Sequence[Span]:
 def _answered(case: Case) -> Result:
     if headless(case):
         return incomplete(case)
-    if case.trace is not None and written_beside_a_call(case.trace, case.model_output):
-        return _GOES_ON if _goes_on_elsewhere(case) else _BESIDE_A_CALL
     if shows(case.model_output):
-        return _OK
+        if case.trace is None or not written_beside_a_call(case.trace, case.model_output):
+            return _OK
+        return _GOES_ON if _goes_on_elsewhere(case) else _BESIDE_A_CALL
     if case.unread_answer:
         first = case.unread_answer[0]
         why = "the answer may stand in {source} ({shape}), which was not understood"
