@@ -2,9 +2,12 @@
 
 The mean of each hour of the week (UTC) is learned over some weeks. An hour that was never seen is taken for the same
 hour of other days, and before there are any for the quietest hour so far. The pace of the last verdicts bounds it: a
-service that has become quiet is not missed as the busy one that it was. What is learned of gaps between verdicts says
-how far they come in bursts (Λ of a gap: its length in verdicts that are usual then; of a Poisson process E Λ² = 2). A
-silence in which more than ``PLAUSIBLE`` bursts usually come has a chance of about e^-12.
+service that has become quiet is not missed as the busy one that it was.
+
+How many verdicts make a burst is learned from the gaps between moments at which some came. Λ of a gap is its length in
+verdicts that are usual then. Where n verdicts come at each moment of a Poisson process, E Λ²/2 = n², so a burst is
+E Λ²/2 divided by the mean n, and never less than that mean: verdicts of one moment are one burst, as those of a
+fleet's minute are. A silence in which more than ``PLAUSIBLE`` bursts usually come has a chance of about e^-12.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ _WEEKS: Final = 4.0
 LEARNED_NS: Final = 72 * HOUR_NS
 """Silence up to so long is learned as usual, such as that of a weekend; a longer one is an outage."""
 _LATEST: Final = 20
-"""Verdicts whose pace bounds what is expected."""
+"""Moments whose pace bounds what is expected."""
 _GAPS: Final = 200.0
+"""Gaps after which one counts for 1/e."""
+_SINGLE: Final = 20.0
+"""Gaps before the first that are taken for those of single verdicts."""
 _LEAST_HOUR: Final = 0.25
 """Part of the first hour that must be known for it to count."""
 
@@ -31,25 +37,34 @@ _LEAST_HOUR: Final = 0.25
 class Arrivals:
     """The verdicts of one service under one rubric over the hours of the week."""
 
-    __slots__ = ("_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "last_ns")
+    __slots__ = ("_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "_size", "last_ns")
 
     def __init__(self) -> None:
         self._hours: dict[int, tuple[float, float]] = {}
         self._hour, self._count, self._began_ns = -1, 0.0, 0
-        self._gaps, self._bursts = 0.0, 1.0
-        self._latest: deque[int] = deque(maxlen=_LATEST)
+        self._gaps, self._size, self._bursts = 0.0, 1.0, 1.0
+        self._latest: deque[tuple[int, int]] = deque(maxlen=_LATEST)
         self.last_ns: int | None = None
 
     def add(self, at_ns: int, n: int = 1) -> None:
-        """Take in ``n`` verdicts at this time, in ns since the epoch; times may run back a little."""
+        """Take in ``n`` verdicts at this time, in ns since the epoch; times may run back a little.
+
+        What comes at the latest time or before it is of the same moment.
+        """
         if self.last_ns is None:
             self._hour, self._began_ns = at_ns // HOUR_NS, at_ns
         elif at_ns > self.last_ns:
             self._learn_gap(min(self.usual(self.last_ns, at_ns), 3 * PLAUSIBLE * self._bursts))
             self._close(at_ns)
+        if self.last_ns is None or at_ns > self.last_ns:
+            self._latest.append((at_ns, n))
+            self._learn_size(n - 1)
+            self.last_ns = at_ns
+        else:
+            latest_ns, before = self._latest.pop()
+            self._latest.append((latest_ns, before + n))
+            self._learn_size(n)
         self._count += n
-        self._latest.extend([at_ns] * min(n, _LATEST))
-        self.last_ns = at_ns if self.last_ns is None else max(self.last_ns, at_ns)
 
     def usual(self, since_ns: int, until_ns: int) -> float:
         """Verdicts that usually come from one time to another, a few days at most."""
@@ -70,8 +85,8 @@ class Arrivals:
 
     def _pace(self) -> float:
         """Verdicts a nanosecond by the latest, infinite while they came at one moment."""
-        span_ns = self._latest[-1] - self._latest[0]
-        return len(self._latest) / span_ns if span_ns > 0 else float("inf")
+        span_ns = self._latest[-1][0] - self._latest[0][0]
+        return sum(n for _, n in self._latest) / span_ns if span_ns > 0 else float("inf")
 
     def _of_hour(self, hour: int) -> float:
         known = self._hours.get(hour % _WEEK)
@@ -104,21 +119,34 @@ class Arrivals:
         self._hours[hour % _WEEK] = round(mean + (count - mean) / weeks, 2), weeks
 
     def _learn_gap(self, gap: float) -> None:
+        """A gap, and after it a moment at which one verdict came."""
         self._gaps = min(self._gaps + 1, _GAPS)
-        self._bursts = max(1.0, self._bursts + (gap * gap / 2 - self._bursts) / (self._gaps + 20))
+        squares = self._bursts * self._size
+        squares += (gap * gap / 2 - squares) / (self._gaps + _SINGLE)
+        self._size += (1 - self._size) / (self._gaps + _SINGLE)
+        self._bursts = max(self._size, squares / self._size)
+
+    def _learn_size(self, more: int) -> None:
+        """Further verdicts of the latest moment."""
+        squares = self._bursts * self._size
+        self._size += more / (self._gaps + _SINGLE)
+        self._bursts = max(self._size, squares / self._size)
 
     def to_json(self) -> dict[str, object]:
         """What a restart needs."""
         return {
             "hours": [[place, mean, weeks] for place, (mean, weeks) in self._hours.items()], "hour": self._hour,
-            "count": self._count, "began_ns": self._began_ns, "gaps": self._gaps, "bursts": self._bursts,
-            "latest": list(self._latest), "last_ns": self.last_ns,
+            "count": self._count, "began_ns": self._began_ns, "gaps": self._gaps, "size": self._size,
+            "bursts": self._bursts, "latest": [at_ns for at_ns, _ in self._latest],
+            "numbers": [n for _, n in self._latest], "last_ns": self.last_ns,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Go on from what ``to_json`` wrote, in this version or an earlier one, for which each came alone."""
         self._hours = {int(place): (float(mean), float(weeks)) for place, mean, weeks in record["hours"]}
         self._hour, self._count, self._began_ns = int(record["hour"]), float(record["count"]), int(record["began_ns"])
         self._gaps, self._bursts = float(record["gaps"]), float(record["bursts"])
-        self._latest = deque((int(each) for each in record["latest"]), maxlen=_LATEST)
+        self._size = float(record.get("size", 1.0))
+        latest = record["latest"]
+        self._latest = deque(zip(latest, record.get("numbers", [1] * len(latest)), strict=True), maxlen=_LATEST)
         self.last_ns = record["last_ns"]

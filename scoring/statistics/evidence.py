@@ -53,7 +53,7 @@ def against_rate(hits: int, n: int, rate: float) -> float:
         raise ValueError(f"needs 0 <= hits <= n and a rate in [0, 1], got {hits!r} of {n!r} at {rate!r}")
     hypothesis = _times_log(hits, rate) + _times_log(n - hits, 1.0 - rate)
     alternative = math.lgamma(hits + 0.5) + math.lgamma(n - hits + 0.5) - math.lgamma(n + 1) - math.log(math.pi)
-    return math.inf if hypothesis == -math.inf else alternative - hypothesis
+    return alternative - hypothesis
 
 
 def _times_log(count: int, chance: float) -> float:

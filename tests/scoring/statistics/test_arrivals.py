@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 
+import numpy as np
 import pytest
 
-from sidejudge.scoring.statistics.arrivals import HOUR_NS, Arrivals
+from sidejudge.scoring.statistics.arrivals import HOUR_NS, LEARNED_NS, Arrivals
+
+MINUTE_NS = 60 * 10**9
+WEEK_H = 168
 
 
 def fed(per_hour, hours: int, *, begin_h: int = 0, size: int = 1, found: Arrivals | None = None) -> Arrivals:
@@ -21,6 +27,25 @@ def fed(per_hour, hours: int, *, begin_h: int = 0, size: int = 1, found: Arrival
             for _ in range(size):
                 found.add(int((hour + at) * HOUR_NS))
     return found
+
+
+def at_no_pace(found: Arrivals, at_h: float) -> Arrivals:
+    """So that the pace of the latest bounds nothing."""
+    for n in range(20):
+        found.add(round(at_h * HOUR_NS) + n)
+    return found
+
+
+def counted(*hours: tuple[float, int], now_h: float) -> Arrivals:
+    """So many verdicts at each of these times, in hours."""
+    found = Arrivals()
+    for at_h, n in hours:
+        found.add(round(at_h * HOUR_NS), n)
+    return at_no_pace(found, now_h)
+
+
+def usual(found: Arrivals, since_h: float, until_h: float) -> float:
+    return found.usual(round(since_h * HOUR_NS), round(until_h * HOUR_NS))
 
 
 def silent_after_h(found: Arrivals, least_h: float = 1.0) -> float:
@@ -83,12 +108,152 @@ def test_an_outage_of_days_is_not_learned_as_usual():
     assert silent_after_h(found) <= 1.5
 
 
-def test_a_restart_goes_on_and_verdicts_that_come_together_count_as_many():
-    found = fed(lambda _: 30, 30)
+@pytest.mark.parametrize(
+    ("weeks", "expected"),
+    [
+        ([8], 8.0),
+        ([8, 4], 6.0),
+        ([8, 4, 3], 5.0),
+        ([8, 4, 3, 9], 6.0),
+        ([8, 4, 3, 9, 2], 6 * 3 / 4 + 2 / 4),  # from the fifth week on one counts for a fourth
+        ([8, 4, 3, 9, 2, 5], 5 * 3 / 4 + 5 / 4),
+    ],
+)
+def test_an_hour_of_the_week_has_the_mean_of_its_weeks_and_older_ones_fade(weeks, expected):
+    hours = [(week * WEEK_H + 30, n) for week, n in enumerate(weeks)]
+    found = counted(*hours, now_h=len(weeks) * WEEK_H + 31)
+    # The week that is not over begins with nothing in that hour: it was a silence of days, of which nothing is learned.
+    assert usual(found, len(weeks) * WEEK_H + 30, len(weeks) * WEEK_H + 31) == expected
+    assert usual(found, 30, 30.25) == expected / 4
+
+
+@pytest.mark.parametrize(
+    ("hour", "expected"),
+    [
+        (24, 6),  # seen
+        (25, 2),
+        (26, 0),  # seen, and nothing came
+        (48, (8 + 6) / 2),  # the same hour of other days
+        (24 - WEEK_H + 24, (8 + 6) / 2),
+        (49, 2),
+        (30, 0),  # the quietest
+    ],
+)
+def test_an_hour_that_was_never_seen_is_like_that_of_other_days_or_the_quietest(hour, expected):
+    found = counted((0, 8), (24, 6), (25, 2), (27, 3), now_h=28)
+    found._hours = {hour: known for hour, known in found._hours.items() if hour in (0, 24, 25, 26)}
+    assert usual(found, hour, hour + 1) == expected
+
+
+@pytest.mark.parametrize(
+    ("minutes", "seen", "expected"),
+    [
+        (30, [3, 3], 12.0),
+        (10, [4, 2], 36.0),
+        (0, [2], 120.0),  # all at one moment: a minute at least
+    ],
+)
+def test_within_the_first_hour_it_goes_on_as_it_began(minutes, seen, expected):
+    found = Arrivals()
+    for at, n in zip((5, 5 + minutes), seen, strict=False):
+        found.add(at * MINUTE_NS, n)
+    assert usual(found, 7, 8) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("minute", "expected"),
+    [(0, 12.0), (15, 16.0), (30, 24.0), (45, 48.0), (46, 5.0)],  # the last: too little of it was seen
+)
+def test_of_a_first_hour_that_began_before_the_service_did_a_part_is_known(minute, expected):
+    found = counted((3 + minute / 60, 12), (4, 5), (5, 7), now_h=6)
+    assert usual(found, 3 + WEEK_H, 4 + WEEK_H) == pytest.approx(expected)
+    assert [usual(found, hour, hour + 1) for hour in (4, 5)] == [5.0, 7.0]
+
+
+@pytest.mark.parametrize(("gap_h", "usually"), [(72, 0.0), (72.01, 9.0)])
+def test_a_silence_of_three_days_is_usual_and_a_longer_one_an_outage(gap_h, usually):
+    found = counted((0, 9), (1, 9), (1 + gap_h, 9), now_h=2 + gap_h)
+    assert usual(found, 40, 41) == usually
+
+
+def test_what_is_usual_is_the_sum_of_its_hours_and_of_three_days_at_most():
+    rates = [1 + (hour * 7) % 11 for hour in range(WEEK_H)]
+    found = counted(*enumerate(rates), now_h=WEEK_H)
+    assert usual(found, 10.25, 13.5) == pytest.approx(0.75 * rates[10] + rates[11] + rates[12] + 0.5 * rates[13])
+    assert usual(found, 10.25, 10.5) == pytest.approx(0.25 * rates[10])
+    assert usual(found, 10, 82) == usual(found, 3, 82) == sum(rates[10:82])
+    assert usual(found, 10, 10) == usual(found, 11, 10) == Arrivals().usual(0, HOUR_NS) == 0.0
+
+
+def test_no_more_is_usual_than_at_the_pace_of_the_latest_twenty():
+    found = counted((0, 600), now_h=1)
+    assert usual(found, 24, 25) == 600
+    for minute in range(1, 21):
+        found.add(HOUR_NS + minute * MINUTE_NS)
+    assert usual(found, 24, 25) == pytest.approx(60 * 20 / 19)
+    assert usual(found, 24, 24.5) == pytest.approx(30 * 20 / 19)
+
+
+def bursts(found: Arrivals) -> float:
+    return found.to_json()["bursts"]
+
+
+@pytest.mark.parametrize("size", [1, 4, 60])
+@pytest.mark.parametrize("together", [True, False])
+def test_verdicts_of_one_moment_are_one_burst_however_they_are_taken_in(size, together):
+    """At a Poisson process of moments; of many of them, the mean of what is learned."""
+    found, chance, seen = Arrivals(), random.Random(size), []
+    at_ns = 0
+    for moment in range(3_000):
+        at_ns += int(chance.expovariate(10) * HOUR_NS)
+        for n in [size] if together else [1] * size:
+            found.add(at_ns, n)
+        if moment > 1_000:
+            seen.append(bursts(found))
+    assert 0.99 * size <= min(seen)
+    assert np.mean(seen) == pytest.approx(1.05 * size, rel=0.05)
+    assert found.is_silent(at_ns + 3 * HOUR_NS, HOUR_NS)
+
+
+@pytest.mark.parametrize("per_hour", [60, 600, 6_000])
+def test_a_fleet_that_counts_by_the_minute_misses_a_service_as_soon_as_one_monitor_does(per_hour):
+    found, chance = Arrivals(), random.Random(per_hour)
+    minutes: Counter[int] = Counter()
+    at_s = 0.0
+    while at_s < 50 * 3_600:
+        at_s += chance.expovariate(per_hour / 3_600)
+        minutes[int(at_s // 60)] += 1
+    for minute, n in minutes.items():
+        found.add(minute * MINUTE_NS, n)
+    assert not found.is_silent(found.last_ns + 10 * MINUTE_NS, MINUTE_NS)
+    assert found.is_silent(found.last_ns + 25 * MINUTE_NS, MINUTE_NS)
+
+
+def test_an_outage_is_one_gap_of_thrice_what_is_plausible_at_most():
+    """Else one would be missed later, for the memory of the one before."""
+    found = fed(lambda _: 60, 168)
+    before = bursts(found)
+    found.add(found.last_ns + LEARNED_NS)
+    assert bursts(found) - before == pytest.approx(((36 * before) ** 2 / 2 - before) / 220)
+
+
+def test_times_that_run_back_a_little_count_in_the_hour_that_is_open():
+    found = Arrivals()
+    for at_h in (0.5, 1.2, 0.9, 1.3):
+        found.add(round(at_h * HOUR_NS))
+    assert found.last_ns == round(1.3 * HOUR_NS)
+    at_no_pace(found, 2)
+    assert [usual(found, hour, hour + 1) for hour in (0, 1)] == [2.0, 3.0]
+
+
+def test_a_restart_goes_on():
+    found = fed(lambda _: 30, 30, size=3)
     again = Arrivals()
-    again.restore(found.to_json())
+    again.restore(json.loads(json.dumps(found.to_json())))
+    for each in (found, again):
+        each.add(40 * HOUR_NS, 5)
     assert again.to_json() == found.to_json()
-    together = Arrivals()
-    for minute in range(180):
-        together.add(minute * HOUR_NS // 60, 2)
-    assert together.usual(3 * HOUR_NS, 4 * HOUR_NS) == pytest.approx(120, rel=0.1)
+    before = found.to_json()
+    del before["size"], before["numbers"]
+    again.restore(before)  # as a version wrote it that counted no verdicts of a moment
+    assert again.to_json() == before | {"size": 1.0, "numbers": [1] * 20}

@@ -2,36 +2,112 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sidejudge.scoring.statistics.drop_level import DropLevel
 from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
+LEVEL, ERROR = 0.7, 0.08
 
-def convinced(rng: np.random.Generator, ratio: float, *, n: int = 1_500) -> int | None:
-    """After how many verdicts since it was noticed, if ever."""
-    found = DropLevel(0.7, 0.08)
+
+def noticed(weight: float = 1.0) -> DropLevel:
+    """A drop that was noticed where weights so large were seen before."""
+    found = DropLevel(LEVEL, ERROR)
+    found.add(passed=True, weight=weight)
     found.noticed(alarmed=True)
-    for number in range(n):
-        found.add(passed=bool(rng.random() < ratio), weight=1.0)
-        if found.below:
-            return number + 1
-    return None
+    return found
+
+
+def after(passed: int, failed: int) -> DropLevel:
+    found = noticed()
+    found.add_together([Together(side, 1.0, n, n) for side, n in ((True, passed), (False, failed)) if n])
+    return found
+
+
+def chance_of_ever(ratio: float, within: int) -> np.ndarray:
+    """The chance that so many verdicts or fewer convince, for each number of them, by enumeration of all histories."""
+    undecided, failures, ever = np.array([1.0]), 0, [0.0]  # undecided: the chance of each number of failures
+    for n in range(1, within + 1):
+        undecided = np.append(undecided * ratio, 0.0) + np.append(0.0, undecided * (1 - ratio))
+        while failures <= n and not after(n - failures, failures).below:
+            failures += 1
+        ever.append(ever[-1] + undecided[failures:].sum())
+        undecided[failures:] = 0.0
+    return np.array(ever)
 
 
 def test_at_the_level_itself_it_is_wrong_as_rarely_as_promised_however_often_one_looks():
-    rng = np.random.default_rng(1)
-    wrong = sum(convinced(rng, 0.70) is not None for _ in range(100))
-    assert 0 < wrong <= 100 * 0.08 + 4 * (100 * 0.08 * 0.92) ** 0.5
+    assert ERROR / 2 < chance_of_ever(LEVEL, 1_000)[-1] <= ERROR
 
 
-def test_an_outage_needs_six_verdicts_and_ten_points_some_hundred():
-    rng = np.random.default_rng(2)
-    assert convinced(rng, 0.0) == 6
-    ten_points = [convinced(rng, 0.60) or 9_999 for _ in range(60)]
-    assert 60 <= np.median(ten_points) <= 250
+def test_an_outage_needs_five_verdicts_and_ten_points_some_hundred():
+    assert np.argmax(chance_of_ever(0.0, 20) > 0) == 5
+    assert 100 <= np.argmax(chance_of_ever(0.60, 300) >= 0.5) <= 130
+
+
+@given(passed=st.integers(0, 60), failed=st.integers(0, 40))
+def test_it_convinces_once_the_mean_of_three_bets_has_grown_by_one_over_the_error(passed, failed):
+    odds = Fraction(7, 3)
+    wealth = [(1 - bet) ** passed * (1 + bet * odds) ** failed for bet in (Fraction(1, n) for n in (7, 3, 2))]
+    found = after(passed, failed)
+    assert found.below is (sum(wealth) / 3 >= 1 / Fraction("0.08"))
+    assert found.to_json()["wealth"] == pytest.approx([min(float(each), 1_250) for each in wealth])
+
+
+@pytest.mark.parametrize("largest", [2.0, 4.0])
+def test_whatever_the_weights_no_bet_pays_on_average_at_the_level(largest):
+    """Half of all traffic is kept and passes at 0.6, a fourth of the rest, which passes at 0.8: the level is 0.7."""
+    expected = np.zeros(3)
+    for kept, ratio in ((1 / 2, 0.6), (1 / 4, 0.8)):
+        for passed in (True, False):
+            found = noticed(largest)
+            found.add(passed=passed, weight=1 / kept)
+            chance = 0.5 * kept * (ratio if passed else 1 - ratio)
+            expected += chance * np.array(found.to_json()["wealth"])
+    unseen = 1 - 0.5 * (1 / 2 + 1 / 4)
+    assert expected + unseen == pytest.approx([1.0] * 3)
+
+
+@pytest.mark.parametrize(
+    ("group", "spent", "ratio"),
+    [
+        ([(True, 1.0, 3), (False, 1.0, 1)], 0.0, 3 / 4),
+        ([(True, 1.0, 3), (False, 1.0, 2)], 0.5, 3 / 4),  # half of the failures made the detector alarm
+        ([(True, 2.0, 3), (False, 1.0, 2)], 0.0, 6 / 8),  # weights count
+        ([(False, 1.0, 2)], 1.0, None),
+        ([(True, 5.0, 3), (False, 1.0, 1)], 0.0, None),  # a larger weight than any bet was made for: anew
+    ],
+)
+def test_the_pass_ratio_is_that_of_the_traffic_since(group, spent, ratio):
+    found = noticed()
+    found.add_together([Together(passed, weight, n, 0.5 * n) for passed, weight, n in group], spent=spent)
+    assert found.pass_ratio == (None if ratio is None else pytest.approx(ratio))
+
+
+def test_a_weight_beyond_all_bets_begins_anew_and_goes_on_watching():
+    found = after(0, 40)
+    assert found.below
+    found.add(passed=False, weight=3.0)
+    assert (found.below, found.watches, found.pass_ratio) == (False, True, None)
+    assert found.to_json()["wealth"] == [1.0] * 3
+
+
+def test_an_alarm_that_goes_on_begins_nothing_anew():
+    found = after(1, 3)
+    before = found.to_json()
+    found.noticed(alarmed=True)
+    found.add_together([])
+    assert found.to_json() == before
+
+
+def test_a_million_failures_are_as_good_as_a_hundred():
+    assert after(0, 10**6).to_json()["wealth"] == after(0, 100).to_json()["wealth"] == [1_250.0] * 3
 
 
 def test_what_came_before_it_was_noticed_does_not_count():
@@ -54,7 +130,8 @@ def test_it_lasts_until_the_evidence_is_gone_or_the_drop_is_over():
     while found.below:
         found.add(passed=True, weight=1.0)
         count += 1
-    assert 15 <= count <= 60
+    left = [sum(1_250 * (1 - 1 / n) ** passes for n in (7, 3, 2)) / 3 for passes in range(60)]
+    assert count == sum(each > 1 for each in left)
     for _ in range(10):
         found.add(passed=False, weight=1.0)
     assert found.below

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom, dirichlet_multinomial, multinomial
 
-from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
+from sidejudge.scoring.statistics.evidence import Scale, against_rate, against_uniform
 
 COUNTS = st.lists(st.integers(0, 200), min_size=2, max_size=8)
 
@@ -75,3 +75,67 @@ def test_counts_that_are_none_are_refused(wrong):
 def test_trials_that_cannot_be_are_refused(hits, n, rate):
     with pytest.raises(ValueError, match="hits"):
         against_rate(hits, n, rate)
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ([5.0, 5.0, 5.0], [None, 1.0, 1.0]),
+        ([5.0, 10.0, 10.0], [None, 2.0, 1.0]),  # twice the largest is still a share
+        ([5.0, 10.1, 10.1], [None, None, 1.0]),  # more than that begins anew
+        ([4.0, 1.0, 2.0, 4.0], [None, 0.25, 0.5, 1.0]),  # a smaller one changes no share of those to come
+    ],
+)
+def test_a_weight_is_stated_as_a_share_of_the_largest_before_it(weights, expected):
+    alone, groups = Scale(), Scale()
+    assert [alone.share(weight) for weight in weights] == expected
+    assert [groups.shares({weight}) for weight in weights] == [
+        None if share is None else {weight: share} for weight, share in zip(weights, expected, strict=True)
+    ]
+    assert groups.largest == alone.largest == max(weights)
+
+
+@pytest.mark.parametrize(
+    ("groups", "even"),
+    [
+        ([[3.0], [3.0], [3.0, 3.0]], True),
+        ([[3.0], [3.0 * (1 + 1e-12)]], True),  # the same rate, computed in another way
+        ([[3.0], [2.0]], False),
+        ([[3.0], [4.0]], False),
+        ([[3.0], [2.0], [3.0]], False),
+        ([[3.0], [2.0], [7.0]], True),  # begun anew
+        ([[3.0, 2.0]], False),
+        ([[3.0, 2.0], [3.0]], False),
+        ([[3.0], [3.0, 2.0]], False),
+        ([[3.0], [3.0, 7.0]], False),
+        ([[3.0], [3.0, 7.0], [15.0]], True),
+    ],
+)
+def test_weights_are_even_while_all_since_the_last_beginning_were_the_same(groups, even):
+    scale = Scale()
+    for weights in groups:
+        scale.shares(weights)
+    assert scale.even is even
+
+
+@given(groups=st.lists(st.lists(st.floats(0.1, 100.0), min_size=1, max_size=4), min_size=1, max_size=6))
+def test_weights_that_come_together_are_all_shares_of_the_largest_before_them(groups):
+    scale, largest = Scale(), 0.0
+    for weights in groups:
+        shares = scale.shares(weights)
+        if max(weights) > 2 * largest:
+            assert shares is None
+            largest = max(weights)
+        else:
+            assert shares == {weight: weight / largest for weight in weights}
+            largest = max(largest, *weights)
+        assert scale.largest == largest
+
+
+@pytest.mark.parametrize("weights", [[0.0], [-1.0], [math.inf], [3.0, 0.0], [3.0, math.inf]])
+def test_a_weight_that_cannot_be_is_refused_and_changes_nothing(weights):
+    scale = Scale()
+    scale.share(3.0)
+    with pytest.raises(ValueError, match="a weight must be positive"):
+        scale.shares(weights)
+    assert (scale.largest, scale.even) == (3.0, True)
