@@ -138,6 +138,8 @@ class ScoreSender:
             elif error.kind is LangfuseErrorKind.TOO_LARGE and len(group) > 1:
                 for index in group:
                     await self._events(writings, [index], outcome)
+                    if outcome.error is not None:
+                        break
             elif error.kind is LangfuseErrorKind.TOO_LARGE:
                 outcome.refused[group[0]] = str(error)
             else:

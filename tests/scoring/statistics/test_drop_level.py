@@ -137,6 +137,9 @@ def test_it_lasts_until_the_evidence_is_gone_or_the_drop_is_over():
     assert found.below
     found.noticed(alarmed=False)
     assert not found.below
+    found.noticed(alarmed=True)
+    found.add(passed=True, weight=1.0)
+    assert (found.pass_ratio, found.to_json()["wealth"]) == (1.0, pytest.approx([6 / 7, 2 / 3, 1 / 2])), "anew"
 
 
 def test_a_group_is_the_product_of_its_verdicts_and_a_restart_goes_on():
