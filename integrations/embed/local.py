@@ -82,12 +82,7 @@ class LocalModel:
     """
 
     def __init__(
-        self,
-        name: str,
-        *,
-        device: str | None = None,
-        batch_size: int = 32,
-        clock: Callable[[], float] = time.monotonic,
+        self, name: str, *, device: str | None = None, batch_size: int = 32, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.name: Final = name
         self._device = device

@@ -70,13 +70,7 @@ class BatchJudgeClient:
     """
 
     def __init__(
-        self,
-        client: JudgeClient,
-        library: LiteLLM,
-        notes: BatchNotes,
-        *,
-        gather_s: float = 10.0,
-        poll_s: float = 30.0,
+        self, client: JudgeClient, library: LiteLLM, notes: BatchNotes, *, gather_s: float = 10.0, poll_s: float = 30.0
     ) -> None:
         self._client, self._library, self._notes = client, library, notes
         self._gather_s, self._poll_s = gather_s, poll_s

@@ -135,10 +135,7 @@ def _cell(value: object) -> object:
 
 def _one_of(name: str, text: str, known: Sequence[T]) -> T | None:
     if text and text not in known:
-        raise ProblemError(
-            f"{name}: there is no such {name}",
-            f"choose from {', '.join(map(str, known))}",
-        )
+        raise ProblemError(f"{name}: there is no such {name}", f"choose from {', '.join(map(str, known))}")
     return next((each for each in known if each == text), None)
 
 

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
     from sidejudge.scoring.status.trend import Trend
     from sidejudge.scoring.verdict.rubric import Rubric
 
-    from .report import (
-        ComparedReport,
-        ReloadResult,
-        TraceList,
-        TraceQuery,
-        VerdictPage,
-        VerdictQuery,
-        VerdictSearch,
-    )
+    from .report import ComparedReport, ReloadResult, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
     from .reported_route import ReportedAgreement
     from .service_page import ServiceChoice
 

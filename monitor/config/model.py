@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import (
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sidejudge.integrations.langfuse.client import Access
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names

@@ -75,10 +75,7 @@ def old_mode(alerts: AlertsSection) -> Iterator[tuple[str, str]]:
             f"set alerts.mode: adaptive and {rate}, and take alerts.sequence out; the next version reads neither",
         )
     elif "sequence" in alerts.model_fields_set:
-        yield (
-            f"alerts.sequence does nothing in mode {alerts.mode}",
-            "take it out; the next version does not read it",
-        )
+        yield (f"alerts.sequence does nothing in mode {alerts.mode}", "take it out; the next version does not read it")
 
 
 def _renamed(at: Location, old: str, new: str) -> Location:

@@ -256,8 +256,7 @@ def redacted(part: PackedPart, redact: Callable[[str], str]) -> PackedPart:
         for span in part.spans
     ]  # fmt: skip
     return PackedPart(
-        spans,
-        [replace(each, body=value(each.body), attributes=named(each.attributes)) for each in part.records],
+        spans, [replace(each, body=value(each.body), attributes=named(each.attributes)) for each in part.records]
     )
 
 

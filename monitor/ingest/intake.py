@@ -61,10 +61,7 @@ _ENTRY_BYTES: Final = 200
 
 _Found = TypeVar("_Found", Split, LogSplit)
 _Splitter: TypeAlias = Callable[[bytes, Admit, WorkBudget | None], _Found]
-_LOGS: Final[dict[Encoding, _Splitter[LogSplit]]] = {
-    "protobuf": split_logs,
-    "json": split_logs_json,
-}
+_LOGS: Final[dict[Encoding, _Splitter[LogSplit]]] = {"protobuf": split_logs, "json": split_logs_json}
 
 
 @dataclass(slots=True)

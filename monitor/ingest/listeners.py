@@ -66,11 +66,7 @@ class Listeners:
             read_certificates(config.api.tls, "api.tls")
         cors = Cors(otlp.cors_origins) if otlp.cors_origins else None
         self.receiver = OtlpReceiver(
-            intake.consume,
-            otlp.max_request_bytes,
-            logs=intake.consume_logs,
-            gate=_gate(otlp),
-            cors=cors,
+            intake.consume, otlp.max_request_bytes, logs=intake.consume_logs, gate=_gate(otlp), cors=cors
         )
         self._sent_on = OtlpReceiver(intake.sent_on, otlp.max_request_bytes)
         self.buffer: ForwardBuffer | None = None

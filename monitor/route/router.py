@@ -138,12 +138,7 @@ class Router:
         return self._scenarios.get(named) if named is not None else None
 
     def to(
-        self,
-        rubrics: tuple[str, ...],
-        name: str,
-        case: Case,
-        default: str | None = None,
-        priority: Priority = "normal",
+        self, rubrics: tuple[str, ...], name: str, case: Case, default: str | None = None, priority: Priority = "normal"
     ) -> Route:
         """A route to these rubrics, with the case's scenario, else with the one named ``default``."""
         scenario = self.scenario(case, default)

@@ -142,10 +142,7 @@ def _first(pairs: OrderedDict[tuple[str, str], tuple[Said, Said | None]]) -> Sai
 
 
 def _calibrated(
-    rubric: str,
-    metric: str,
-    stated: Mapping[tuple[str, str], tuple[Said, Said | None]],
-    weights: Mapping[str, float],
+    rubric: str, metric: str, stated: Mapping[tuple[str, str], tuple[Said, Said | None]], weights: Mapping[str, float]
 ) -> Calibrated:
     pairs: Counter[tuple[Said, Said]] = Counter()
     latest: dict[str, tuple[bool, bool, float]] = {}

@@ -29,11 +29,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
     """The conditions on quality under this declaration, the most severe first."""
     limits, policy = declared.limits, declared.policy
     bounds = policy.thresholds
-    number = {
-        "adaptive": "pass ratio since it fell",
-        "point": "pass ratio",
-        "bound": "upper bound of the pass ratio",
-    }
+    number = {"adaptive": "pass ratio since it fell", "point": "pass ratio", "bound": "upper bound of the pass ratio"}
     guards = f"; at least {policy.min_samples:g} effective samples"
     if policy.mode == "bound":
         guards += f" and {policy.min_failures} failures"

@@ -34,7 +34,7 @@ _LIGHT = word_list(
 """Words that do not change the meaning; prepositions of direction (*from*, *to*) do, and are not among them."""
 
 _DENIALS = word_list(
-    "not no never t didn doesn don wasn weren isn aren hasn haven hadn nicht nie kein keine keinen nunca नहीं न",
+    "not no never t didn doesn don wasn weren isn aren hasn haven hadn nicht nie kein keine keinen nunca नहीं न"
 )
 """Words that only deny."""
 

@@ -41,9 +41,7 @@ def _telemetry(case: Case, trace: Trace) -> Result:
     if (skewed := _skewed(trace)) is not None:
         found.append((skewed, Reason("clocks: a step begins before the step that started it")))
     return Scored(
-        value=1.0 - len(found) / len(CHECKS),
-        reason=together(sign for _, sign in found),
-        details=signs(found),
+        value=1.0 - len(found) / len(CHECKS), reason=together(sign for _, sign in found), details=signs(found)
     )
 
 

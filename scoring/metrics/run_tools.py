@@ -17,17 +17,7 @@ from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, sole_text
 from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, of_run, of_trace, top
-from .run_steps import (
-    CallStep,
-    RunSteps,
-    cause,
-    failure_part,
-    run_steps,
-    share_without,
-    signs,
-    some,
-    with_message,
-)
+from .run_steps import CallStep, RunSteps, cause, failure_part, run_steps, share_without, signs, some, with_message
 
 _NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
 _HOLDS_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})

@@ -43,11 +43,7 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
     """One event in words; ``again``: it was sent before and still fires."""
     return NoticeText(
         title=headline(event, again=again),
-        paragraphs=paragraphs(
-            _facts(event, wording),
-            _examples(event, wording),
-            _links(event, wording),
-        ),
+        paragraphs=paragraphs(_facts(event, wording), _examples(event, wording), _links(event, wording)),
     )
 
 

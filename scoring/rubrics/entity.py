@@ -46,10 +46,7 @@ class Detection:
         # Three metrics show the same reason and details, so they are made here, once.
         self._found, self._expected, self._matching = len(found), len(expected), len(found & expected)
         self.reason = Reason(
-            "{n} of {found} found match, of {all} expected",
-            n=self._matching,
-            found=self._found,
-            all=self._expected,
+            "{n} of {found} found match, of {all} expected", n=self._matching, found=self._found, all=self._expected
         )
         self.details: Mapping[str, object] = {
             "missed": labels(sorted(expected - found)),

@@ -225,10 +225,7 @@ def _evidence(case: Case) -> Steps:
             blank.append(item.question_id)  # given, and evidence of nothing
     if not reasons:
         return Scored(value=card.ratio(0) if not card.items else 0.0, reason=Reason("the model gave no reasons"))
-    replies = yield (
-        *(CitesTranscript(reason) for _, reason in reasons),
-        *(BorneOut(reason) for _, reason in reasons),
-    )
+    replies = yield (*(CitesTranscript(reason) for _, reason in reasons), *(BorneOut(reason) for _, reason in reasons))
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled

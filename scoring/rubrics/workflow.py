@@ -16,15 +16,7 @@ from sidejudge.scoring.metrics.result_use import unfounded_values, unused_result
 from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
 from sidejudge.scoring.metrics.run_steps import run_steps, signs
 from sidejudge.scoring.result.reason import Reason, own, part, together
-from sidejudge.scoring.result.result import (
-    Failed,
-    Method,
-    NotApplicable,
-    Result,
-    Scored,
-    Unavailable,
-    at_least,
-)
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.scenario.scenario import ALL_CALLS, DEFAULT_ALWAYS_EXPECTED, MAX_WORK, Scenario, Side
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall

@@ -52,9 +52,7 @@ OPTION_A = Option(
     weights={"qa": 0.25, "entity": 0.20, "text": 0.15, "translation": 0.10, "benchmarks": 0.30},
 )
 OPTION_B = Option(
-    id="B",
-    title="Without Standard Benchmarks",
-    weights={"qa": 0.35, "entity": 0.30, "text": 0.20, "translation": 0.15},
+    id="B", title="Without Standard Benchmarks", weights={"qa": 0.35, "entity": 0.30, "text": 0.20, "translation": 0.15}
 )
 BENCHMARKS = "benchmarks"
 TASKS = tuple(OPTION_B.weights)
@@ -151,8 +149,7 @@ def rank_by_cost(finals: Mapping[str, float | None], costs: Mapping[str, float |
     }
     return {
         model: Ranked(
-            efficiency=efficiencies[model],
-            rank=1 + sum(other > efficiencies[model] for other in efficiencies.values()),
+            efficiency=efficiencies[model], rank=1 + sum(other > efficiencies[model] for other in efficiencies.values())
         )
         if model in efficiencies
         else Ranked(reason=_why_not(finals[model], costs.get(model)))

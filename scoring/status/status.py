@@ -137,18 +137,12 @@ def appraise(
     if policy.mode == "adaptive" and (worse := _worse(estimate, policy, sequence, drops or Drops())):
         return worse
     if estimate.effective_n < policy.min_samples:
-        return Appraisal(
-            Status.INSUFFICIENT_DATA,
-            f"{_known(estimate)}, {_number(policy.min_samples)} are needed",
-        )
+        return Appraisal(Status.INSUFFICIENT_DATA, f"{_known(estimate)}, {_number(policy.min_samples)} are needed")
     if policy.mode == "adaptive":
         return _not_worse(estimate, policy.thresholds.warning)
     # 9 decimals, as everywhere a value meets a bound (rubrics §1.3): 17 of 20 is 0.85, however it was weighted.
     compared = round(estimate.pass_ratio if policy.mode == "point" else estimate.upper, 9)
-    levels = (
-        (Status.CRITICAL, policy.thresholds.critical),
-        (Status.WARNING, policy.thresholds.warning),
-    )
+    levels = ((Status.CRITICAL, policy.thresholds.critical), (Status.WARNING, policy.thresholds.warning))
     for level, threshold in levels:
         if compared < threshold:
             if policy.mode == "bound" and estimate.failures < policy.min_failures:
@@ -176,8 +170,7 @@ def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
         )
     if lowest < warning:
         return Appraisal(
-            Status.HEALTHY,
-            f"{ratio}, may be as low as {lowest:.2f}; it is not shown to be below {warning:g}",
+            Status.HEALTHY, f"{ratio}, may be as low as {lowest:.2f}; it is not shown to be below {warning:g}"
         )
     return Appraisal(Status.HEALTHY, f"{ratio}, at least {lowest:.2f}; the warning threshold is {warning:g}")
 

@@ -154,10 +154,7 @@ class _Sums:
         if span.kind in _DOERS:
             near = self._beside.get(self._doer(span))
             return near is not None and near.between(span.start_ns, span.end_ns, 1) == figures
-        return figures in (
-            self._begun.between(span.start_ns, span.end_ns, 1),
-            self._ended.between(0, span.start_ns, 2),
-        )
+        return figures in (self._begun.between(span.start_ns, span.end_ns, 1), self._ended.between(0, span.start_ns, 2))
 
     def _doer(self, span: Span) -> str | None:
         """The id of the tool or agent nearest above."""

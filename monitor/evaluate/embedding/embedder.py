@@ -98,13 +98,7 @@ class EmbeddingModel(Protocol):
 class Embedder:
     """One model and its cache, used from one event loop."""
 
-    def __init__(
-        self,
-        model: EmbeddingModel,
-        cache: VectorCache,
-        *,
-        observer: EmbeddingMetrics | None = None,
-    ) -> None:
+    def __init__(self, model: EmbeddingModel, cache: VectorCache, *, observer: EmbeddingMetrics | None = None) -> None:
         self._model: Final = model
         self._cache = cache
         self._observer = observer

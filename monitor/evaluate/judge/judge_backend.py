@@ -433,10 +433,7 @@ class JudgeBackend:
             prompt_version,
             cost_usd=bill.usd,
             call=call,
-            flags=(
-                *(() if bill.complete else (COST_UNKNOWN,)),
-                *((COST_ESTIMATED,) if bill.estimated else ()),
-            ),
+            flags=(*(() if bill.complete else (COST_UNKNOWN,)), *((COST_ESTIMATED,) if bill.estimated else ())),
             requests=bill.requests,
             input_tokens=bill.input_tokens,
             output_tokens=bill.output_tokens,

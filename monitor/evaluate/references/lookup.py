@@ -29,16 +29,7 @@ from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Json
 
-from .places import (
-    InCorrections,
-    InDataset,
-    InFile,
-    InScores,
-    ReferencePlace,
-    Unreadable,
-    digest,
-    key_of_case,
-)
+from .places import InCorrections, InDataset, InFile, InScores, ReferencePlace, Unreadable, digest, key_of_case
 
 log = logging.getLogger("sidejudge.references")
 
