@@ -1,10 +1,13 @@
 """Counters of the application itself: its traces by version, their latency, and tokens and cost by model.
 
-Run health: counters of runs, what was found in them and the calls of their tools; gauges of groups of failures.
+Versions: those seen last have a label, so that each new deployment gets one. Run health: counters of runs, what was
+found in them and the calls of their tools; gauges of groups of failures.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -14,8 +17,101 @@ from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues, Series
-from .labels import Combinations, LabelCap
-from .version_metrics import VersionMetrics
+from .labels import PER_CAP, Combinations, LabelCap, Recent, clean
+
+log = logging.getLogger("sidejudge.metrics")
+
+IDLE_S: Final = 6 * 3600.0
+"""Seconds without a trace after which a version may lose its label and series, once another one needs the room.
+
+Longer than what marks of deployments look back, so that a rollback finds its version; and a sender of ever new
+versions makes at most ``label_cap`` of them new series in this time.
+"""
+MOST_JUDGED: Final = 5
+"""Versions of a service and environment whose verdicts are counted apart: three series for each rubric."""
+JUDGED_IDLE_S: Final = 3600.0
+"""Seconds without a verdict after which a version of these may give way to another."""
+_JUDGED: Final = (f.VERSION_WEIGHT, f.VERSION_FAILED_WEIGHT, f.VERSION_WEIGHT_SQUARED)
+
+
+class VersionMetrics:
+    """Counts by version. Versions come from traces, so they are cleaned, and only those seen last are kept apart."""
+
+    def __init__(self, counted: MetricValues, *, label_cap: int, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._counted, self._cap, self._warned, self._clock_s = counted, label_cap, False, clock_s
+        self._versions = Recent[str](label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_version)
+        self._places = Recent[tuple[str, str, str]](
+            PER_CAP * label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_place
+        )
+        self._judged: dict[tuple[str, str], Recent[str]] = {}
+        self._rubrics: dict[tuple[str, str, str], set[str]] = {}
+
+    def trace(self, where: tuple[str, str], version: str | None, weight: float) -> None:
+        """Count a trace.
+
+        Args:
+            where: Label values of its service and environment.
+            version: The application's; None where it names none.
+            weight: How many traces it stands for, 1/probability.
+        """
+        self._counted.counter(f.APPLICATION_TRACES, *where, self._label(where, version)).inc(weight)
+
+    def verdict(self, where: tuple[str, str], rubric: str, version: str | None, *, weight: float, passed: bool) -> None:
+        """Count a verdict that passed or failed.
+
+        Args:
+            where: Label values of its service and environment.
+            rubric: Label value of its rubric.
+            version: The application's; None where it names none.
+            weight: How many traces it stands for, 1/probability.
+            passed: Whether it passed.
+        """
+        label = self._label(where, version)
+        if label != OTHER and not self._judged_of(where).admits(label):
+            label = OTHER
+        if label != OTHER:
+            self._rubrics.setdefault((*where, label), set()).add(rubric)
+        who = (*where, rubric, label)
+        # All series of a version begin together: what is scraped first is of all, and their ratio is right.
+        for family, amount in zip(_JUDGED, (weight, 0.0 if passed else weight, weight * weight), strict=True):
+            self._counted.counter(family, *who).inc(amount)
+
+    def _judged_of(self, where: tuple[str, str]) -> Recent[str]:
+        if where not in self._judged:
+            self._judged[where] = Recent(
+                MOST_JUDGED, idle_s=JUDGED_IDLE_S, clock_s=self._clock_s,
+                forgotten=lambda version: self._forget_verdicts((*where, version)),
+            )  # fmt: skip
+        return self._judged[where]
+
+    def _label(self, where: tuple[str, str], version: str | None) -> str:
+        text = clean(version or _UNKNOWN) or _UNKNOWN
+        if text != OTHER and self._versions.admits(text) and self._places.admits((*where, text)):
+            return text
+        if text != OTHER and not self._warned:
+            self._warned = True
+            log.warning(
+                "label version has no room for %r, so it is counted as %s: more than %d versions, or %d of all "
+                "services, were seen within %d hours. Raise metrics.label_cap, or give fewer names",
+                text, OTHER, self._cap, PER_CAP * self._cap, IDLE_S // 3600,
+            )  # fmt: skip
+        return OTHER
+
+    def _forget_verdicts(self, place: tuple[str, str, str]) -> None:
+        service, environment, version = place
+        for rubric in self._rubrics.pop(place, ()):
+            for family in _JUDGED:
+                self._counted.remove(family, service, environment, rubric, version)
+
+    def _forget_version(self, version: str) -> None:
+        for place in self._places:
+            if place[2] == version:
+                self._places.forget(place)
+
+    def _forget_place(self, place: tuple[str, str, str]) -> None:
+        self._counted.remove(f.APPLICATION_TRACES, *place)
+        self._judged_of(place[:2]).forget(place[2])
+
 
 _UNKNOWN: Final = "unknown"
 

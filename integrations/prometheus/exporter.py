@@ -22,12 +22,11 @@ from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from . import families as f
 from . import labels
-from .application_metrics import ApplicationMetrics, RunMetrics, failure_gauges
+from .application_metrics import ApplicationMetrics, RunMetrics, VersionMetrics, failure_gauges
 from .collect import CONNECTION_STATES, Families, MetricValues, Sampled, Series, Snapshot, known
 from .exposition import COARSE, LEFT_OUT, Detail, added_up, expose
 from .judge_metrics import EmbeddingMetrics, JudgeMetrics, gauges
 from .labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels, LabelCap
-from .version_metrics import VersionMetrics
 from .window_metrics import LimitMetrics, agreement_gauges, alert_gauges, limit_gauges, window_gauges
 
 _ASKED = {Method.EMBEDDING, Method.JUDGE}

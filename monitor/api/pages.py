@@ -34,11 +34,10 @@ from .access import AccessRules
 from .compare_page import add_compare_page
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
-from .report import TraceQuery, VerdictQuery
 from .service_page import add_rubric_page, add_service_page
 from .shared_result import SharedResults, compressed
 from .verdict_pages import add_verdict_pages, html, refused
-from .view import MonitorView
+from .view import MonitorView, TraceQuery, VerdictQuery
 
 _LATEST_FAILURES = 8
 _GROUPS = 5

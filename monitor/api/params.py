@@ -15,7 +15,7 @@ from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .errors import ProblemError
-from .report import Position, TracePosition
+from .view import Position, TracePosition
 
 P = TypeVar("P", bound=TracePosition)
 _HEX = frozenset("0123456789abcdef")

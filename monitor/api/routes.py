@@ -38,13 +38,12 @@ from .params import (
     unknown_trace,
 )
 from .readers import Readers
-from .report import Passed, Position, TracePosition, TraceQuery, VerdictQuery
 from .reported_route import add_reported
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult, accepts_gzip, compressed
 from .status_schemas import AlertBody, BoardBody, ConditionBody
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
-from .view import MonitorView
+from .view import MonitorView, Passed, Position, TracePosition, TraceQuery, VerdictQuery
 
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""

@@ -22,8 +22,7 @@ from sidejudge.scoring.verdict.verdict import State
 from .access import AccessRules
 from .errors import ProblemError
 from .params import position_of, rubric_of
-from .report import Passed, VerdictSearch
-from .view import MonitorView
+from .view import MonitorView, Passed, VerdictSearch
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

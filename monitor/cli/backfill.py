@@ -94,7 +94,7 @@ def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool
         if dry_run or not choice.elsewhere:
             yield None
             return
-        from sidejudge.integrations.embed.local import EmbeddingError
+        from sidejudge.integrations.embed import EmbeddingError
         from sidejudge.monitor.offline.backfill.lent_embedding import is_lent, lent_embedding
         from sidejudge.monitor.offline.score.request import OtherConfigError
 

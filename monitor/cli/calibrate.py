@@ -1,22 +1,33 @@
-"""``sidejudge calibrate``: how far verdicts agree with people, and what pass rate people would have found."""
+"""``sidejudge calibrate``: how far verdicts agree with people, and what pass rate people would have found.
+
+With ``--prompts A B`` two wordings or judges on the same labelled cases, and what each costs; with ``--embedding`` the
+thresholds of a model of embeddings.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from .engine import EngineChoice, engine_of, engine_options, read_verdicts
-from .errors import DATA, CommandError
-from .settings import config_option, format_option, show_json
-from .terminal import progress, table, visible
+from .errors import DATA, CommandError, ending
+from .settings import config_option, format_option, runnable, show_json
+from .terminal import number, progress, table, visible
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.monitor.offline.engine import Engine
     from sidejudge.scoring.calibration.calibrated import Calibrated, Figure
     from sidejudge.scoring.calibration.calibration import Calibration
-    from sidejudge.scoring.runs.label_line import Said
+    from sidejudge.scoring.calibration.embedding_calibration import FittedThreshold, Separation
+    from sidejudge.scoring.calibration.paired_judges import JudgedCases, PairedJudges
+    from sidejudge.scoring.result.result import Unavailable
+    from sidejudge.scoring.runs.label_line import LabelLine, Said
 
 _READINGS = 2
 
@@ -79,13 +90,9 @@ def calibrate(
     from sidejudge.scoring.calibration.calibration import Calibration
 
     if pairs is not None:
-        from .calibrate_embedding import calibrate_embedding
-
         return calibrate_embedding(pairs, config, form, write=write)
     _fit(prompts, cases, named, labelled=labels is not None)
     if named and prompts is not None:
-        from .calibrate_prompts import calibrate_examples
-
         return calibrate_examples(prompts, named, form)
     if labels is None:
         raise CommandError("no LABELS are given, and no --embedding", "'sidejudge calibrate --help' shows both")
@@ -96,8 +103,6 @@ def calibrate(
             cause = "is no regular file" if file.exists() else "does not exist"
             raise CommandError(f"{name}: {file} {cause}", "name a file of JSON Lines; 'sidejudge calibrate --help'")
     if prompts is not None:
-        from .calibrate_prompts import calibrate_prompts
-
         with engine_of(engine) as working:
             return calibrate_prompts(labels, prompts, form, working, cases=cases, choice=engine)
     calibration = Calibration()
@@ -184,3 +189,176 @@ def _cells(figure: Figure) -> tuple[str, str, str, str]:
         return f"{figure:.4f}", "-", "-", ""
     value = figure.rate if isinstance(figure, Corrected) else figure.value
     return f"{value:.4f}", f"{figure.lower:.4f}", f"{figure.upper:.4f}", ""
+
+
+_CONFIGURATIONS: Final = (".yaml", ".yml")
+
+
+def calibrate_prompts(
+    labels: Path, files: tuple[Path, Path], form: str, engine: Engine, *, cases: Path | None, choice: EngineChoice
+) -> int:
+    """Read labels and both files of verdicts, and show which judge people agree with more.
+
+    Of a configuration in place of verdicts the verdicts are made, of ``cases`` by the rubrics of the labels.
+    """
+    from sidejudge.monitor.offline.score.verdict_source import read_labels
+    from sidejudge.scoring.calibration.paired_judges import JudgedCases, compare, grouped
+
+    taken: list[LabelLine] = []
+    with progress(2 * sum(file.stat().st_size for file in files), "bytes") as shown:
+        bad = read_labels(labels, taken.append, lambda text: shown.report(f"{labels}, {text}"), with_verdicts=False)
+        if not taken:
+            raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
+        by_subject = grouped(taken)
+    rubrics = tuple(dict.fromkeys(given.rubric for given in taken))
+    files = _verdicts_of(files[0], cases, rubrics, choice), _verdicts_of(files[1], cases, rubrics, choice)
+    with progress(2 * sum(file.stat().st_size for file in files), "bytes") as shown:
+        a, b = (JudgedCases(by_subject) for _ in files)
+        for judged, file in zip((a, b), files, strict=True):
+            bad += read_verdicts(file, judged, shown, engine).bad_lines
+    for judged, file in zip((a, b), files, strict=True):
+        if not judged.cases:
+            raise CommandError(
+                f"--prompts: {file} holds no verdict on a case that was labelled",
+                "judge the labelled cases by both: 'sidejudge score CASES --config … --output …'",
+            )
+    found = list(compare(a, b))
+    if form == "json":
+        costs = [{"usd": judged.usd, "verdicts": judged.cases, "unpriced": judged.unpriced} for judged in (a, b)]
+        show_json({"metrics": [each.to_json() for each in found], "a": costs[0], "b": costs[1]})
+        return DATA if bad else 0
+    for name, judged, file in zip("AB", (a, b), files, strict=True):
+        click.echo(f"{name}: {file} · {judged.cases} labelled verdicts · {_cost_text(judged)}")
+    _show_pairs(found)
+    return DATA if bad else 0
+
+
+def _verdicts_of(file: Path, cases: Path | None, rubrics: tuple[str, ...], engine: EngineChoice) -> Path:
+    """The verdicts of a configuration on the labelled cases; a file of verdicts is itself."""
+    if file.suffix not in _CONFIGURATIONS:
+        return file
+    if cases is None:
+        raise CommandError(
+            f"--prompts: {file} is a configuration, and no --cases are given for it to judge",
+            "name the labelled cases: --cases FILE",
+        )
+    from .score import score
+
+    verdicts = file.with_suffix(".verdicts.jsonl")
+    judge: Callable[..., int] = score.callback  # type: ignore[assignment]  # click's type of it is that of any command
+    judge(
+        cases=str(cases), out=str(verdicts), shards=None, chosen=rubrics, form=None, overwrite=False, repeat=None,
+        keep_outputs=False, config=file, **engine._asdict(),
+    )  # fmt: skip
+    return verdicts
+
+
+def calibrate_examples(configs: tuple[Path, Path], named: tuple[str, ...], form: str) -> int:
+    """Ask the default judges of two configurations about the labelled examples of ready rubrics, and compare them."""
+    from sidejudge.scoring.calibration.paired_judges import compare_answers
+
+    from .try_judge import report_on_examples
+
+    a, b = (report_on_examples(config, named) for config in configs)
+    found = list(compare_answers(a.answers, b.answers))
+    if form == "json":
+        show_json(
+            {"metrics": [each.to_json() for each in found],
+             **{name: {"judge": of.judge, "usd": of.usd, "cases": of.cases} for name, of in (("a", a), ("b", b))}}
+        )  # fmt: skip
+        return 0
+    for name, of, config in (("A", a, configs[0]), ("B", b, configs[1])):
+        cost = "what it costs is not known" if of.usd is None else f"${of.usd:.4f}"
+        click.echo(f"{name}: {config} · {of.judge} · {of.questions} questions in {of.cases} cases · {cost}")
+    _show_pairs(found)
+    return 0
+
+
+def _show_pairs(found: Sequence[PairedJudges]) -> None:
+    heads = ("rubric", "metric", "figure", "n", "A", "B", "B - A", "95 % interval", "p", "people agree more with")
+    click.echo(table(heads, list(map(_pair_row, found))))
+
+
+def _pair_row(each: PairedJudges) -> tuple[str, ...]:
+    between = "-" if each.lower is None else f"{number(each.lower)} to {number(each.upper)}"
+    chance = "< 0.001" if each.p is not None and each.p < 0.001 else number(each.p)
+    figures = map(number, (each.a, each.b, each.difference))
+    return each.rubric, each.metric, each.unit, str(each.n), *figures, between, chance, each.better
+
+
+def _cost_text(judged: JudgedCases) -> str:
+    known = judged.cases - judged.unpriced
+    if not known:
+        return "what they cost is not known"
+    rest = f", {judged.unpriced} without a cost" if judged.unpriced else ""
+    return f"${judged.usd:.4f}, ${judged.usd / known:.6f} each{rest}"
+
+
+def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
+    """Fit the thresholds of the configured model to pairs, show them, and write them where that is wanted."""
+    from sidejudge.integrations.embed import EmbeddingError
+    from sidejudge.monitor.offline.calibrate_embedding.run import PairFileError, fit_thresholds, read_pairs
+    from sidejudge.scoring.calibration.embedding_calibration import Separation
+
+    section = runnable(config).config.evaluators.embedding
+    if section is None:
+        raise CommandError("no embeddings are configured", "name the model: evaluators.embedding, in --config")
+    remedy = "'sidejudge calibrate --help' shows a line; 'shipped' stands for our pairs"
+    with (
+        ending(PairFileError, naming=f"--embedding: {pairs}: ", remedy=remedy),
+        ending(EmbeddingError, naming="evaluators.embedding: ", remedy="try it again"),
+    ):
+        found = asyncio.run(fit_thresholds(section, read_pairs(pairs)))
+    fitted: dict[str, float] = {
+        each.kind: each.fitted.threshold for each in found if isinstance(each.fitted, Separation)
+    }
+    if form == "json":
+        show_json([asdict(each) for each in found])
+    else:
+        _show_thresholds(section.model, found, fitted)
+    if write and fitted:
+        _write_thresholds(config, fitted)
+    return 0 if len(fitted) == len(found) else DATA
+
+
+def _show_thresholds(model: str, found: Sequence[FittedThreshold], fitted: dict[str, float]) -> None:
+    rows = []
+    for each in found:
+        for name, separation in (("fitted", each.fitted), ("seeds'", each.seed)):
+            expected = number(each.expected) if name == "fitted" else "-"
+            rows.append(
+                (each.kind, name, f"{each.n_same} / {each.n_different}", *_threshold_cells(separation), expected)
+            )
+    head = ("kind", "threshold", "same / different", "cosine", "same found", "different found", "balanced")
+    click.echo(click.style(model, bold=True, fg="cyan"))
+    click.echo(table((*head, "95 % interval", "on pairs left out"), rows))
+    for each in found:
+        if each.excluded:
+            click.echo(f"{each.kind}: {each.excluded} pairs are left out: figures or denials decide them, or a judge")
+        if each.kind not in fitted:
+            click.echo(f"{each.kind}: {getattr(each.fitted, 'reason', '')}")
+    if fitted:
+        stated = ", ".join(f"{name}: {value:g}" for name, value in fitted.items())
+        click.echo(f"evaluators.embedding:\n  thresholds: {{{stated}}}")
+
+
+def _threshold_cells(found: Separation | Unavailable) -> tuple[str, ...]:
+    from sidejudge.scoring.calibration.embedding_calibration import Separation
+
+    if not isinstance(found, Separation):
+        return ("-",) * 5
+    return (
+        number(found.threshold), number(found.same), number(found.different), number(found.balanced),
+        f"{found.lower:.2f}–{found.upper:.2f}",
+    )  # fmt: skip
+
+
+def _write_thresholds(config: Path | None, fitted: dict[str, float]) -> None:
+    from sidejudge.monitor.config import ConfigError, resolve
+    from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, write_thresholds
+
+    if config is None:
+        raise CommandError("--write: there is no configuration file", "name it with --config")
+    with ending(NotWrittenError, ConfigError, naming="--write: ", remedy="copy the lines above into the configuration"):
+        write_thresholds(config, fitted, lambda path: resolve(path, os.environ))
+    click.echo(f"{config}: written; rubrics that embeddings answer have another version now", err=True)

@@ -343,8 +343,8 @@ def _judges(config: Config) -> Iterator[CheckResult]:
 
 def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
-    from sidejudge.integrations.embed.local import EmbeddingError
-    from sidejudge.monitor.evaluate.embedding.embedding_backend import try_embedding
+    from sidejudge.integrations.embed import EmbeddingError
+    from sidejudge.monitor.evaluate.embedding import try_embedding
 
     if not installed(extra_of(section)):
         return

@@ -18,7 +18,7 @@ from .errors import DATA, LOST, CommandError, ending
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.monitor.offline.engine import Engine
     from sidejudge.monitor.offline.score.verdict_source import VerdictSource, VerdictTally
 
     from .terminal import ProgressDisplay
@@ -116,8 +116,7 @@ def read_verdicts(
 @contextlib.contextmanager
 def engine_of(choice: EngineChoice) -> Iterator[Engine]:
     """The engine that the options name, this process without any; its errors become ``CommandError``."""
-    from sidejudge.monitor.offline.engine.engine import ElsewhereError, Here, Processes, WorkersLostError
-    from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
+    from sidejudge.monitor.offline.engine import ElsewhereError, Here, Processes, RayCluster, WorkersLostError
 
     if choice.engine is None and choice.address is not None:
         raise CommandError("--address: is of a Ray cluster", "add --engine ray")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sidejudge.monitor.config.match import MatchSection
-    from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.monitor.offline.learn.runs import Good, RunSource
+    from sidejudge.monitor.offline.engine import Engine
+    from sidejudge.monitor.offline.learn import Good, RunSource
     from sidejudge.scoring.case.case import Case
     from sidejudge.scoring.learning.contract import Contract
     from sidejudge.scoring.learning.observed_run import ObservedRun
@@ -124,7 +124,7 @@ def _existing(files: tuple[str, ...]) -> list[Path]:
 
 
 def _source(*, where: tuple[str, ...], group_by: str, good: Good, labels: Path | None, reward: str | None) -> RunSource:
-    from sidejudge.monitor.offline.learn.runs import RunSource
+    from sidejudge.monitor.offline.learn import RunSource
 
     if good == "labels" and labels is None and reward is None:
         raise CommandError("--good labels: it is unknown which runs are good", "add --labels FILE or --reward KEY")
@@ -152,7 +152,7 @@ def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: M
     import asyncio
 
     from sidejudge.integrations.langfuse.errors import LangfuseError
-    from sidejudge.monitor.offline.learn.runs import langfuse_cases
+    from sidejudge.monitor.offline.learn import langfuse_cases
 
     if path is None or since is None:
         raise CommandError("langfuse: --config and --from are missing", "name the configuration and the first time")
@@ -266,7 +266,7 @@ def _write(scenarios: Mapping[str, object], out: Path | None, routes: Sequence[M
 def _compare(against: Path, scenarios: Mapping[str, Mapping[str, Json]]) -> int:
     import yaml
 
-    from sidejudge.monitor.offline.learn.differences import differences
+    from sidejudge.monitor.offline.learn import differences
 
     remedy = "name a file that 'sidejudge learn --out' wrote"
     with ending(OSError, ValueError, yaml.YAMLError, naming=f"{against}: ", remedy=remedy):

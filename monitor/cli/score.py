@@ -142,7 +142,7 @@ class CausesShown(logging.Formatter):
 @contextlib.contextmanager
 def _refusals(engine: EngineChoice) -> Iterator[None]:
     """What ends a run becomes ``CommandError``."""
-    from sidejudge.integrations.embed.local import EmbeddingError
+    from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.integrations.store.errors import StoreError
     from sidejudge.monitor.offline.score.case_lines import TableError
     from sidejudge.monitor.offline.score.chunks import JudgeOutError

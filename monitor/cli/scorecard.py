@@ -16,7 +16,7 @@ from .settings import config_option, loaded
 from .terminal import ProgressDisplay, progress, visible
 
 if TYPE_CHECKING:
-    from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.monitor.offline.engine import Engine
     from sidejudge.scoring.runs.final import Option
     from sidejudge.scoring.runs.tally import ModelTally
     from sidejudge.scoring.scorecards.scorecard import Scorecard

@@ -16,8 +16,8 @@ from .terminal import progress, share, table, visible
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
-    from sidejudge.monitor.offline.engine.engine import Engine
-    from sidejudge.monitor.offline.simulate.replay import FiledPast, HistoryPast, Judging, Past, Replayed
+    from sidejudge.monitor.offline.engine import Engine
+    from sidejudge.monitor.offline.simulate import FiledPast, HistoryPast, Judging, Past, Replayed
     from sidejudge.scoring.alerts.event import Incident
 
 
@@ -45,7 +45,7 @@ def simulate(
     """
     from sidejudge.integrations.history.reading import HistoryError
     from sidejudge.integrations.store.errors import StoreError
-    from sidejudge.monitor.offline.simulate.replay import StoredPast
+    from sidejudge.monitor.offline.simulate import StoredPast
 
     if store is not None and verdicts is not None:
         raise CommandError("--store and --verdicts: one past at a time", "name one of them")
@@ -77,7 +77,7 @@ def simulate(
 
 def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
     from sidejudge.integrations.history.reading import is_history
-    from sidejudge.monitor.offline.simulate.replay import FiledPast, HistoryPast
+    from sidejudge.monitor.offline.simulate import FiledPast, HistoryPast
 
     if is_history(verdicts):
         return HistoryPast(verdicts, lambda text: click.echo(f"{verdicts}, {text}", err=True))
@@ -95,7 +95,7 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
     from sidejudge.monitor.alerting.build import declaration
     from sidejudge.monitor.alerting.details import WatchedWindow
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.simulate.replay import Costs, Replay
+    from sidejudge.monitor.offline.simulate import Costs, Replay
 
     declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(

@@ -82,7 +82,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     """
     import asyncio  # not for --help
 
-    from sidejudge.integrations.embed.local import EmbeddingError
+    from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
     from sidejudge.monitor.offline.score.request import judge_wait_s, run_backends

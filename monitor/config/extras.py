@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from sidejudge.integrations.embed.local import MUSE as MUSE_MODEL
-from sidejudge.integrations.embed.local import EmbeddingError, look
+from sidejudge.integrations.embed import MUSE as MUSE_MODEL
+from sidejudge.integrations.embed import EmbeddingError, look
 
 from . import Config
 from .evaluators import EmbeddingSection

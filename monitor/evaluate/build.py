@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from sidejudge.integrations.provider.attempt import JudgeObserver
     from sidejudge.integrations.provider.library import LiteLLM
     from sidejudge.integrations.store.contents import JudgeCallTable
-    from sidejudge.monitor.evaluate.embedding.embedder import VectorCacheStorage
-    from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
+    from sidejudge.monitor.evaluate.embedding import EmbeddingBackend, VectorCacheStorage
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
     from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
     from sidejudge.monitor.evaluate.judge.panel_member import Client
@@ -135,7 +134,7 @@ def build_backends(
         )  # fmt: skip
         outages.watch(judge)
     if section.embedding is not None:
-        from sidejudge.monitor.evaluate.embedding.embedding_backend import embedding_backend  # noqa: PLC0415  # imported only where it is configured
+        from sidejudge.monitor.evaluate.embedding import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
         embedding = embedding_backend(
             section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer

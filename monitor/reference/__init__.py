@@ -15,9 +15,8 @@ from sidejudge.monitor.api.verdict_schemas import SCHEMAS, schema_text
 from .api_page import api_page, openapi_text
 from .cli_page import cli_page
 from .config_page import config_page
-from .metrics_page import metrics_page
 from .promises import KINDS, pins
-from .rubrics_page import rubrics_page, which_rubric_page
+from .rubrics_page import metrics_page, rubrics_page, which_rubric_page
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PROMISES = REFERENCE / "promises"

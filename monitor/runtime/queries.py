@@ -22,17 +22,6 @@ from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.trends import ArchivedTrends, Trends
 from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.api.explain import JUDGE_CALLS_OFF
-from sidejudge.monitor.api.report import (
-    ComparedReport,
-    Position,
-    ReloadResult,
-    TraceList,
-    TracePosition,
-    TraceQuery,
-    VerdictPage,
-    VerdictQuery,
-    VerdictSearch,
-)
 from sidejudge.monitor.api.reported_route import ReportedAgreement
 from sidejudge.monitor.api.service_page import ServiceChoice
 from sidejudge.monitor.api.shared_result import SharedMetrics
@@ -46,6 +35,17 @@ from sidejudge.monitor.api.totals import (
     receiving_totals,
 )
 from sidejudge.monitor.api.trace_details import TraceDetails
+from sidejudge.monitor.api.view import (
+    ComparedReport,
+    Position,
+    ReloadResult,
+    TraceList,
+    TracePosition,
+    TraceQuery,
+    VerdictPage,
+    VerdictQuery,
+    VerdictSearch,
+)
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names
 from sidejudge.monitor.config.summary import in_force

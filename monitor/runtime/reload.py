@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.api.report import ReloadResult
+from sidejudge.monitor.api.view import ReloadResult
 from sidejudge.monitor.config import Config, ConfigError, Loaded
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.scoring.status.snapshots import PromptSnapshot

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.evaluate.backends import Backend
-from sidejudge.monitor.offline.engine.engine import ElsewhereError, Engine
-from sidejudge.monitor.offline.engine.ray_cluster import LOOK_S, RayCluster
+from sidejudge.monitor.offline.engine import LOOK_S, ElsewhereError, Engine, RayCluster
 from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.question import Question, Reply

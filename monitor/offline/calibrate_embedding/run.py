@@ -18,7 +18,7 @@ import yaml
 
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import EmbeddingSection
-from sidejudge.monitor.evaluate.embedding.embedding_backend import embedding_model
+from sidejudge.monitor.evaluate.embedding import embedding_model
 from sidejudge.scoring.calibration.embedding_calibration import KINDS, FittedThreshold, MeaningPair, fit
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.evaluators.embedding import cosine, unit

@@ -13,8 +13,7 @@ from dataclasses import replace
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.offline.engine.engine import Engine
-from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
+from sidejudge.monitor.offline.engine import Engine, RayCluster
 from sidejudge.monitor.route.router import Router
 from sidejudge.monitor.runtime.tuning import collect_rarely
 

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from sidejudge.monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer

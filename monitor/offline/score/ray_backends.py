@@ -18,7 +18,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import EmbeddingSection, Priority
 from sidejudge.monitor.evaluate.backends import JudgeAccount, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends
-from sidejudge.monitor.offline.engine.engine import WorkersLostError
+from sidejudge.monitor.offline.engine import WorkersLostError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import can_judge
 from sidejudge.scoring.questions.question import Question, Reply

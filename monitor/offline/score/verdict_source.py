@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 

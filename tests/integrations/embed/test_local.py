@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from sidejudge.integrations.embed.local import REST_S, EmbeddingError, LocalModel
+from sidejudge.integrations.embed import REST_S, EmbeddingError, LocalModel
 from sidejudge.scoring.evaluators.embedding import cosine, unit
 from tests.needs import SENTENCE_TRANSFORMERS
 
@@ -150,7 +150,7 @@ async def test_a_model_that_only_a_hub_has_is_refused_with_the_remedy_where_ther
 
 def test_making_a_model_imports_neither_torch_nor_the_library():
     code = (
-        "import sys; from sidejudge.integrations.embed.local import LocalModel; LocalModel('x');"
+        "import sys; from sidejudge.integrations.embed import LocalModel; LocalModel('x');"
         "print([m for m in ('torch', 'sentence_transformers', 'transformers', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

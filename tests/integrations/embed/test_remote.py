@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sidejudge.integrations.embed.remote import RemoteModel
+from sidejudge.integrations.embed import RemoteModel
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from tests.fakes import openai

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from sidejudge.integrations.prometheus import families as f
+from sidejudge.integrations.prometheus.application_metrics import IDLE_S, JUDGED_IDLE_S, MOST_JUDGED, VersionMetrics
 from sidejudge.integrations.prometheus.collect import MetricValues
-from sidejudge.integrations.prometheus.version_metrics import IDLE_S, JUDGED_IDLE_S, MOST_JUDGED, VersionMetrics
 
 FAMILIES = (f.APPLICATION_TRACES, f.VERSION_WEIGHT, f.VERSION_FAILED_WEIGHT, f.VERSION_WEIGHT_SQUARED)
 SHOP, DESK = ("shop", "live"), ("desk", "live")

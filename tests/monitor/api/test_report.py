@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.api.report import Position
+from sidejudge.monitor.api.view import Position
 
 
 @given(

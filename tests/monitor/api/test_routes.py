@@ -15,10 +15,10 @@ from sidejudge.integrations.store.errors import StoreUnavailable, changed
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.api.access import AccessRules
-from sidejudge.monitor.api.report import Position, VerdictPage
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.api.schemas import AvailableMetricsBody, StatusBody
 from sidejudge.monitor.api.verdict_schemas import TraceBody, VerdictsBody
+from sidejudge.monitor.api.view import Position, VerdictPage
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending

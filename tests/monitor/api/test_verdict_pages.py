@@ -6,8 +6,8 @@ import csv
 
 import pytest
 
-from sidejudge.monitor.api.report import Position
 from sidejudge.monitor.api.verdict_pages import csv_of
+from sidejudge.monitor.api.view import Position
 
 
 def test_a_file_has_a_head_and_no_formulas() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sidejudge.integrations.embed.local import LocalModel
+from sidejudge.integrations.embed import LocalModel
 from sidejudge.monitor.config import load
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.warnings import cautions

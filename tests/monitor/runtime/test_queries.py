@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin
-from sidejudge.monitor.api.report import VerdictQuery, VerdictSearch
+from sidejudge.monitor.api.view import VerdictQuery, VerdictSearch
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace

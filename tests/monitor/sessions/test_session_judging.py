@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.monitor.api.report import VerdictQuery
+from sidejudge.monitor.api.view import VerdictQuery
 from sidejudge.monitor.config import ConfigError
 from sidejudge.monitor.deliver.commit import _turn_head
 from sidejudge.monitor.evaluate.result import SessionIdentity

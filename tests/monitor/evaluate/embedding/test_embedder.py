@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sidejudge.integrations.embed.local import EmbeddingError
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.evaluate.embedding.embedder import Embedder, VectorCache
+from sidejudge.monitor.evaluate.embedding import Embedder, VectorCache
 from tests.waiting import until
 
 

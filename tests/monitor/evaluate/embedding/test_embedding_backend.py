@@ -6,10 +6,9 @@ import logging
 
 import pytest
 
-from sidejudge.integrations.embed.local import EmbeddingError
+from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
-from sidejudge.monitor.evaluate.embedding.embedder import Embedder, VectorCache
-from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
+from sidejudge.monitor.evaluate.embedding import Embedder, EmbeddingBackend, VectorCache
 from sidejudge.monitor.offline.score.request import LruCache
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import MAX_TEXTS

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.integrations.embed.local import EmbeddingError
-from sidejudge.integrations.embed.remote import RemoteModel
+from sidejudge.integrations.embed import EmbeddingError, RemoteModel
 from sidejudge.integrations.provider.library import LiteLLM
-from sidejudge.monitor.evaluate.embedding.embedding_backend import RETRIES, Retrying
+from sidejudge.monitor.evaluate.embedding import RETRIES, Retrying
 from tests.fakes import openai
 from tests.needs import LITELLM
 

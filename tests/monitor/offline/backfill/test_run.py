@@ -14,7 +14,7 @@ from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.evaluate.references.places import InFile
 from sidejudge.monitor.offline.backfill.lent_embedding import LentEmbedding
 from sidejudge.monitor.offline.backfill.run import Progress, StoppedError
-from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.questions.question import NoAnswer
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from sidejudge.monitor.config.match import MatchSection
-from sidejudge.monitor.offline.engine.engine import Engine, Here
-from sidejudge.monitor.offline.learn.runs import RunSource
+from sidejudge.monitor.offline.engine import Engine, Here
+from sidejudge.monitor.offline.learn import RunSource
 from sidejudge.monitor.offline.score import verdict_source
 from sidejudge.monitor.offline.score.verdict_source import VerdictSource, read_labels
-from sidejudge.monitor.offline.simulate.replay import FiledPast
+from sidejudge.monitor.offline.simulate import FiledPast
 from sidejudge.scoring.calibration.calibration import Calibration
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 from sidejudge.scoring.scorecards.scorecard import empty_tally, scorecard

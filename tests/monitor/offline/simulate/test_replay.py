@@ -13,7 +13,7 @@ from sidejudge.monitor.alerting.details import WatchedWindow, details
 from sidejudge.monitor.alerting.observation import observe_stored
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
-from sidejudge.monitor.offline.simulate.replay import Costs, FiledPast, Replay, StoredPast
+from sidejudge.monitor.offline.simulate import Costs, FiledPast, Replay, StoredPast
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.alerts.observed import Observed

@@ -1,27 +1,132 @@
-"""Ray cluster: pieces as tasks of a cluster, or of Ray on this machine.
+"""Engine: where the pieces of a command's input are worked on, here, in processes, or as tasks of a cluster of Ray.
 
-A piece that a worker or a node takes down with it is worked on again elsewhere: its result exists only once it has come
-here. What the driver has written is the record of a run, so that one whose driver was killed goes on.
+Results and their order are the same everywhere. A piece that a worker or a node of Ray takes down with it is worked on
+again elsewhere: its result exists only once it has come here. What the driver has written is the record of a run, so
+that one whose driver was killed goes on.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice, repeat
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, cast
+from threading import Thread
+from typing import Any, Final, Protocol, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
-from .engine import AHEAD, ElsewhereError, WorkersLostError
+from sidejudge.scoring.errors import RemediedError
 
 S = TypeVar("S")
 P = TypeVar("P")
 R = TypeVar("R")
+
+AHEAD: Final = 8
+"""Pieces a processor that are sent ahead of the one that is waited for, so that a slow one keeps no other waiting."""
+
+
+class ElsewhereError(RemediedError):
+    """Other processes cannot work."""
+
+
+class WorkersLostError(ElsewhereError):
+    """Other processes worked, and were lost: what came of them before stands, and the same command goes on."""
+
+
+class Engine(Protocol):
+    """Works on pieces. At most ``AHEAD`` pieces a processor are held, however many there are."""
+
+    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+        """The results of all pieces, in the order of the pieces.
+
+        Args:
+            make: Called once with ``stated`` in each process that works; returns what is called with each piece.
+                A function or a class of a module, for other processes import it.
+            stated: What all pieces need. It is sent to each process once.
+            pieces: They and their results are pickled where other processes work.
+
+        Raises:
+            ElsewhereError: The other processes cannot start.
+            WorkersLostError: They were lost while they worked.
+        """
+        ...
+
+
+class Here:
+    """This process alone."""
+
+    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+        """See ``Engine.map``."""
+        return map(make(stated), pieces)
+
+
+_wanted: tuple[Callable[[Any], Callable[[Any], Any]], Any] | None = None
+"""What a process makes its work of, with the first piece."""
+_work: Callable[[Any], Any] | None = None
+
+
+class Processes:
+    """``count`` processes of this machine, started with the first piece."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+        """See ``Engine.map``."""
+        pool = ProcessPoolExecutor(self._count, get_context("spawn"), _begin, (make, stated))
+        waiting: deque[Future[R]] = deque()
+        try:
+            for piece in pieces:
+                waiting.append(cast("Future[R]", pool.submit(_done, piece)))
+                while len(waiting) > self._count * AHEAD or waiting[0].done():
+                    yield waiting.popleft().result()
+                    if not waiting:
+                        break
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool:
+            raise WorkersLostError(
+                "a worker process has ended before its work was done: it was killed, or memory ran out",
+                "fewer --workers need less memory",
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _begin(make: Callable[[Any], Callable[[Any], Any]], stated: object) -> None:
+    """Prepare a worker: it leaves interrupts to the process that started it, and ends with it."""
+    global _wanted  # noqa: PLW0603  # a pool has no other place for what a worker keeps
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+    _wanted = make, stated
+
+
+def _end_with_parent() -> None:
+    # A pool's worker waits at a pipe of which it holds both ends, so that it would outlive a parent that was killed.
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _done(piece: object) -> object:
+    global _work  # noqa: PLW0603  # as above
+    if _work is None:  # made with the first piece, for what fails while a worker is prepared only breaks the pool
+        if _wanted is None:
+            raise RuntimeError("the worker was not prepared")
+        make, stated = _wanted
+        _work = make(stated)
+    return _work(piece)
+
 
 _KNOCK_S: Final = 5.0
 LOOK_S: Final = 2.0
@@ -59,7 +164,7 @@ class RayCluster:
         ray = self._ray
         try:
             cpus = int(ray.cluster_resources().get("CPU", 1))
-            work = ray.remote(num_cpus=1, max_retries=_RETRIES)(_done)
+            work = ray.remote(num_cpus=1, max_retries=_RETRIES)(_done_on_ray)
             name, held, workers = uuid.uuid4().hex, [ray.put((make, stated))], max(1, self._count or cpus)
             waiting: deque[tuple[int, Any]] = deque()
             for task in _tasks(pieces, workers):
@@ -148,7 +253,7 @@ _made: dict[str, Callable[[Any], Any]] = {}
 """What a process of Ray works with, by the name of the call of ``map``; the last one alone."""
 
 
-def _done(name: str, held: Sequence[Any], *task: object) -> list[object]:
+def _done_on_ray(name: str, held: Sequence[Any], *task: object) -> list[object]:
     """Work on pieces in a process of Ray, which keeps what was made from one task to the next."""
     if name not in _made:
         import ray  # noqa: PLC0415  # an extra

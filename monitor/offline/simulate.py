@@ -24,7 +24,7 @@ from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.observation import Key, Observation, observe_stored
 from sidejudge.monitor.alerting.watch import Watch
-from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import NumberedLine, json_of, lines
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.alerts.declaration import Declaration

@@ -1,8 +1,9 @@
-"""A sentence-transformers model in this process, in one thread of its own.
+"""Embedding models: texts come in, unit vectors go out, from a model in this process or from an endpoint.
 
-The library's import takes seconds and some 400 MB, and a model as much again or more: both happen in that thread, when
-first used. A model in the cache on disk, or in a folder, is loaded without a look at the network; another one is
-downloaded from the hub.
+One in this process (sentence-transformers) has a thread of its own. The library's import takes seconds and some 400 MB,
+and a model as much again or more: both happen in that thread, when first used. A model in the cache on disk, or in a
+folder, is loaded without a look at the network; another one is downloaded from the hub. An endpoint is asked through
+litellm, once for each batch; what fails has a name.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Final, Protocol, Self, TypeVar
 
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
+from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.evaluators.embedding import Vector
 from sidejudge.scoring.lexical.shown_text import label, struck
@@ -213,3 +218,71 @@ def _loaded_muse() -> _Muse:
     except Exception as error:  # noqa: BLE001  # any: whatever a damaged file raises
         raise EmbeddingError(f"the model muse cannot be loaded: {type(error).__name__}", _INSTALL_MUSE) from None
     return _Muse(encoder)
+
+
+class _Response(Protocol):
+    data: Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model at an endpoint; ``name`` is ``provider/model`` as litellm writes it. ``timeout_s`` is that of a batch."""
+
+    name: str
+    library: LiteLLM
+    _: KW_ONLY
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    batch_size: int = 32
+    timeout_s: float = 60.0
+
+    async def start(self) -> None:
+        """Load litellm; the endpoint is not called. Raises ``ProviderError``."""
+        await self.library.start()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, as the endpoint gives it. Raises ``ProviderError``."""
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), self.batch_size):
+            vectors += await self._batch(list(texts[start : start + self.batch_size]))
+        return vectors
+
+    async def close(self) -> None:
+        """Nothing of its own: litellm belongs to whoever made it."""
+
+    async def _batch(self, texts: list[str]) -> list[Vector]:
+        async def work(litellm: ModuleType) -> _Response:
+            response: _Response = await litellm.aembedding(
+                model=self.name,
+                input=texts,
+                api_base=self.api_base,
+                api_key=self.api_key,
+                timeout=self.timeout_s,
+                encoding_format="float",
+                num_retries=0,
+                max_retries=0,
+                drop_params=True,
+            )
+            return response
+
+        try:
+            return _read(await self.library.run(work), len(texts))
+        except ProviderError:
+            raise
+        except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
+            raise read_error(error, secret=self.api_key) from None  # its chain may hold the texts
+
+
+def _read(response: _Response, count: int) -> list[Vector]:
+    by_place: dict[int, Vector] = {}
+    for place, item in enumerate(response.data):
+        vector = item["embedding"]
+        if not isinstance(vector, list) or not all(type(value) in (int, float) for value in vector):
+            raise ProviderError(ProviderErrorKind.BAD_ANSWER, "an embedding is not a list of numbers")
+        reported = item.get("index")
+        by_place[reported if isinstance(reported, int) else place] = vector
+    if set(by_place) != set(range(count)):
+        raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"{len(by_place)} embeddings for {count} texts")
+    if len({len(vector) for vector in by_place.values()}) > 1:
+        raise ProviderError(ProviderErrorKind.BAD_ANSWER, "embeddings of different lengths")
+    return [by_place[place] for place in range(count)]

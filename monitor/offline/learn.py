@@ -1,14 +1,14 @@
-"""Runs that scenarios are learned from: of files, of a monitor's store, of a history, or of Langfuse.
+"""Learning: the runs of files, stores, histories and Langfuse come in; scenarios that good runs keep to go out.
 
-Each has its group, and how good it was as far as that is known. A store lets go of spans once late ones can no longer
-come, and keeps what became of each trace as long as ``store.retention``: the names of its tools in order, its agents,
-tokens and verdicts. So order and number of calls are learned from all of it, arguments from what is held. A history of
-Parquet files holds names of calls alone.
+Each run has its group, and how good it was as far as that is known. A store lets go of spans once late ones can no
+longer come, and keeps what became of each trace as long as ``store.retention``: the names of its tools in order, its
+agents, tokens and verdicts. So order and number of calls are learned from all of it, arguments from what is held. A
+history of Parquet files holds names of calls alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.backfill.job import evenly
 from sidejudge.monitor.offline.backfill.listing import AROUND_NS, MOST_ATTEMPTS, Reader, case_of_spans, list_traces
 from sidejudge.monitor.offline.backfill.run import case_of, sampler_of
-from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import NumberedLine, case_lines
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.case.case import Case
@@ -38,6 +38,59 @@ from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
 from sidejudge.scoring.rubrics import RUBRICS, run_health
 from sidejudge.scoring.trace.span import Json, ToolCall
 from sidejudge.scoring.verdict.documents import TraceDocument
+
+_LISTS = (
+    "agents_should_include", "tools_should_include", "tools_may_include", "tools_should_exclude", "before", "after",
+    "not_after", "not_both", "any_of",
+)  # fmt: skip
+_MAPS = ("max_calls", "min_calls", "arguments_schema", "values_from")
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Lines that are new, that are gone, and that are others now; each ``key: what``."""
+
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.gone or self.changed)
+
+
+def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differences:
+    """Two scenarios of one group beside each other."""
+    new: list[str] = []
+    gone: list[str] = []
+    changed: list[str] = []
+    for key in _LISTS:
+        old, learned = _listed(before.get(key)), _listed(now.get(key))
+        new += [f"{key}: {_words(one)}" for one in learned if one not in old]
+        gone += [f"{key}: {_words(one)}" for one in old if one not in learned]
+    for key in _MAPS:
+        held, learned_map = _mapped(before.get(key)), _mapped(now.get(key))
+        new += [f"{key}: {name}" for name in learned_map if name not in held]
+        gone += [f"{key}: {name}" for name in held if name not in learned_map]
+        changed += [f"{key}: {name}" for name in held if name in learned_map and held[name] != learned_map[name]]
+    if isinstance(now.get("signs"), dict) or isinstance(before.get("signs"), dict):
+        signs = differences(_mapped(before.get("signs")), _mapped(now.get("signs")))
+        new += [f"signs: {line}" for line in signs.new]
+        gone += [f"signs: {line}" for line in signs.gone]
+        changed += [f"signs: {line}" for line in signs.changed]
+    return Differences(tuple(new), tuple(gone), tuple(changed))
+
+
+def _listed(value: Json) -> Sequence[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _mapped(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _words(one: Json) -> str:
+    return " → ".join(map(str, one)) if isinstance(one, list) else str(one)
+
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
 _RECORDED = (".pb", ".json", ".gz")

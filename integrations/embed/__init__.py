@@ -1,1 +1,0 @@
-"""Embedding models: texts come in, unit vectors go out, from a model in this process or from an endpoint."""
