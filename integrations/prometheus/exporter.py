@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Metric
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
-from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
@@ -336,11 +336,14 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
     def _placed(self, services: Iterable[ServiceStatus]) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
-        """The windows that are shown, each with its label values."""
+        """The windows that are shown, each with its label values; of names that no label distinguishes, the worst."""
         shown: set[tuple[str, ...]] = set()
-        for service_status in services:
-            service, environment = self._place(service_status.service, service_status.environment)
-            who = (service, environment, self._label("rubric", service_status.rubric))
+        placed = [
+            ((*self._place(each.service, each.environment), self._label("rubric", each.rubric)), each)
+            for each in services
+        ]  # in their order, for the first names have the places of the cap
+        for who, service_status in sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status)):
+            service, environment, _ = who
             real = (service_status.service, service_status.environment)
             folded = (service == OTHER != real[0]) or (environment == OTHER != real[1])
             # Of several windows that share the label values of the rest, no one's ratio is that of the rest.

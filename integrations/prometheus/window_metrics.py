@@ -18,7 +18,7 @@ from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, SliceStatus
-from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from . import families as f
 from .collect import MetricValues, Series, known
@@ -67,8 +67,8 @@ def limit_gauges(
             yield f.LIMITED_LIMIT, (limit.rubric, limit.name, level), bound
             yield f.LIMITED_THRESHOLD, (limit.rubric, limit.name, level), limit.threshold(bound)
     shown: set[tuple[str, ...]] = set()
-    for each in statuses:
-        where = bounded(each.service, each.environment)
+    placed = [(bounded(each.service, each.environment), each) for each in statuses]
+    for where, each in sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status)):
         who = (*where, each.limit.rubric, each.limit.name)
         if who in shown or (OTHER in where and OTHER not in (each.service, each.environment)):
             continue  # of several that share the label values of the rest, no one's value is that of the rest

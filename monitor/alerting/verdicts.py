@@ -141,12 +141,17 @@ _SERVICES: Final = 1_000
 
 
 class LastReceived:
-    """Takes the ends of traces, by service, and what waits to be judged."""
+    """Takes the ends of traces, by service, what is still open, and what waits to be judged."""
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
         self._clock_ns, self._started_ns = clock_ns, clock_ns()
         self._sampled_out: dict[str, int] = {}
         self._kept: dict[str, int] = {}
+        self._open: dict[str, int] = {}
+
+    def came(self, service: str) -> None:
+        """Spans of a service have come that are in the sample as far as they show; their trace may be open for long."""
+        self._came(self._open, service)
 
     def ended(self, service: str, reason: EndReason, count: int) -> None:
         """Traces of a service have ended for this reason."""
@@ -169,5 +174,7 @@ class LastReceived:
             return SilenceCause.NONE_JUDGED
         if self._sampled_out.get(service, 0) > after_ns:
             return SilenceCause.NONE_SAMPLED
+        if self._open.get(service, 0) > after_ns:
+            return SilenceCause.NONE_JUDGED
         listened = since_ns >= self._started_ns or self._clock_ns() - self._started_ns >= _LISTENED_NS
         return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN

@@ -408,6 +408,7 @@ class Intake:
         counts.kept += found.kept
         counts.rejected += found.rejected
         counts.own += found.own
+        self._outcomes.kept({chunk.origin.service for chunk in found.chunks})
         counts.sampled_out += found.spans - found.kept - found.rejected - found.own
         for origin, trace_ids in found.own_traces.items():
             self._outcomes.excluded(origin.service, trace_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,15 +73,22 @@ class TraceOutcomes:
     """
 
     def __init__(
-        self, *, remembered: int = 50_000, on_ended: Callable[[str, EndReason, int], None] | None = None
-    ) -> None:
+        self, *, remembered: int = 50_000, on_ended: Callable[[str, EndReason, int], None] | None = None,
+        on_kept: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
         self._seen = self._closed = 0
         self._ended: Counter[tuple[str, EndReason]] = Counter()
         self._services: set[str] = set()
         self._revisions = 0
         self._sampled_out = RecentIds(remembered)
         self._excluded = RecentIds(remembered)
-        self._on_ended = on_ended
+        self._on_ended, self._on_kept = on_ended, on_kept
+
+    def kept(self, services: Iterable[str | None]) -> None:
+        """Spans of these services have come and are kept, whatever becomes of their traces."""
+        if self._on_kept is not None:
+            for service in services:
+                self._on_kept(self._known(service or UNKNOWN_SERVICE))
 
     def seen(self, count: int = 1) -> None:
         """``count`` traces that were not known before have begun; each is open until ``ended`` is called for it."""

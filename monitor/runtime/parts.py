@@ -122,7 +122,7 @@ class MonitorParts:
         self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
         self.assembler = Assembler(limits(config), shedding=self.shedding)
-        self.outcomes = TraceOutcomes(on_ended=self._listening(clock_ns))
+        self.outcomes = TraceOutcomes(on_ended=self._listening(clock_ns), on_kept=self.received.came)
         self.intake = self._build_intake()
         self.traffic = TrafficAnomalies(
             skew=self.intake.skew, trust=self.sampler.trust, others=[self.silent_routes.anomalies]

@@ -46,6 +46,10 @@ class Relations:
         >>> list(Relations(before=(("verify", "refund"),)).broken(["refund", "verify"]))
         ['refund was called without verify before it']
         """
+        return (why for why, _ in self.breaches(called))
+
+    def breaches(self, called: Sequence[str]) -> Iterator[tuple[Reason, tuple[str, ...]]]:
+        """The same, each with the tools one more call of which may mend it; none where the calls alone break it."""
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for index, name in enumerate(called):
@@ -53,11 +57,13 @@ class Relations:
             last[name] = index
         for group in self.any_of:
             if first.keys().isdisjoint(group):
-                yield Reason("none of {tools} was called", tools=together((part(label(each)) for each in group), ", "))
+                tools = together((part(label(each)) for each in group), ", ")
+                yield Reason("none of {tools} was called", tools=tools), group
         for key in PAIRED:
             for a, b in getattr(self, key):
                 if _BREAKS[key](first, last, a, b):
-                    yield _BROKEN[key](part(label(a)), part(label(b)))
+                    lacking = {"before": (a,), "after": (b,)}.get(key, ())
+                    yield _BROKEN[key](part(label(a)), part(label(b))), lacking
 
 
 _Places: TypeAlias = Mapping[str, int]

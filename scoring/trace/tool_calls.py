@@ -101,7 +101,7 @@ _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transf
 def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tuple[tuple[ToolCall, str], ...] | None:
     """Every tool call in order of time, each with the id of the span that shows it, hand-offs flagged.
 
-    None where models answered without contents being captured.
+    None where models answered, or agents ran, without contents being captured.
 
     Calls that one answer requests side by side stand in the order of the answer, whichever began first.
     A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
@@ -138,9 +138,15 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 
 
 def _contents_unknown(trace: Trace) -> bool:
+    """Whether a call of a tool would not show: models, or agents without a span of any, and no contents of theirs."""
     if any(span.output_messages or span.output is not None for span in trace.models):
         return False
-    return any(span.error is None for span in trace.models)  # a model call that failed called nothing
+    if trace.models:
+        return any(span.error is None for span in trace.models)  # a model call that failed called nothing
+    agents = [span for span in trace.spans if span.kind is SpanKind.AGENT]
+    if any(span.input_messages or span.output_messages or span.input or span.output for span in trace.spans):
+        return False
+    return any(span.error is None for span in agents)
 
 
 def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:

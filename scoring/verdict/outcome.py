@@ -112,16 +112,19 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
     known = weighed is not None and coverage >= rubric.min_coverage - 1e-9 and not unknown
     composite = round(weighed * rubric.scale, _DIGITS) if weighed is not None and known and not invalid else None
     passed = False if invalid or hits else _passed(rubric, composite, results)
+    breached: tuple[str, ...] = ()
+    if passed is None and not unknown and rubric.breached is not None:
+        breached = rubric.breached(results)
     if invalid:
         state = State.INVALID
-    elif hits:
-        state = State.DISQUALIFIED  # proven, whatever is missing
+    elif hits or breached:
+        state, passed = State.DISQUALIFIED, False  # proven, whatever is missing
     elif composite is None or passed is None:
         state, composite, passed = State.INCOMPLETE, None, None
     else:
         # A blocker that could not be checked leaves a mark, though it may have no weight.
         state = State.VALID if coverage >= 1.0 - 1e-9 and not unchecked else State.PARTIAL
-    blockers = (*unmet, *(metric for metric, _ in hits))
+    blockers = (*unmet, *(metric for metric, _ in hits), *breached)
     return Outcome(
         composite=composite,
         composite_norm=None if composite is None else composite / rubric.scale,

@@ -41,6 +41,8 @@ class Rubric:
 
     ``passes`` gets the composite and the results and returns whether the case passes, beyond the pass mark; ``None``
     when what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
+    ``breached`` names the metrics any of which fails the case alone, so that what is unknown of the others changes
+    nothing: without a composite they block, as blockers do.
     ``detail`` makes top-level fields of the verdict from the case, the composite and the results (the workflow result
     in its seed's shape).
     ``violations`` names the ways in which results depart from the case's scenario; None: it looks at no scenario.
@@ -57,6 +59,7 @@ class Rubric:
     scale: float = 1.0
     min_coverage: float = 0.90
     passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
+    breached: Callable[[Mapping[str, Result]], tuple[str, ...]] | None = None
     detail: Callable[[Case, float | None, Mapping[str, Result]], Mapping[str, object]] | None = None
     violations: Callable[[Mapping[str, Result]], tuple[str, ...]] | None = None
     good_mark: float | None = None

@@ -17,6 +17,7 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
+from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.trace.span import Json
 
@@ -26,11 +27,15 @@ MAX_LINE = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """Line ``number`` (from 1), its bytes (``None`` when it is too long), and the bytes read so far with it."""
+    """Line ``number`` (from 1), its bytes (``None`` when it is too long), and the bytes read so far with it.
+
+    ``case`` is that of a recorded trace, with its spans, which the case format does not hold; the bytes are its id.
+    """
 
     number: int
     text: bytes | None
     read: int
+    case: Case | None = None
 
 
 def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:

@@ -157,6 +157,6 @@ def _recorded(files: Sequence[CaseFile]) -> Iterator[NumberedLine]:
     try:
         for number, spans in enumerate(recorded_traces(RecordedFile(each.name, each.open) for each in files), 1):
             for found in inspect_spans(spans):
-                yield NumberedLine(number, orjson.dumps(found.to_json()), total)
+                yield NumberedLine(number, orjson.dumps(found.to_json()), total, found.case)
     except RecordingError as error:
         raise TableError(str(error)[:500], "give files that each hold one OTLP export request") from None

@@ -151,6 +151,7 @@ class Batch:
         except CaseError as error:
             self._bad(str(error))
             return []
+        case = case if line.case is None else line.case
         for name in remarks:
             self.remarks.ignored(name, line.number)
         if self.keep_outputs and not _can_be_kept(case.model_output):

@@ -377,6 +377,25 @@ def test_windows_whose_names_were_folded_show_no_ratio_that_would_be_nobodys():
     assert [name for name in seen if name[0] == "sidejudge_pass_ratio"] == [("sidejudge_pass_ratio", "a", "prod", "qa")]
 
 
+def test_of_services_that_one_label_stands_for_the_worst_is_shown():
+    well, ill = {"passes": 30, "failures": 0}, {"passes": 0, "failures": 30}
+    for names in (("shop", "shop "), ("shop ", "shop"), ("\u202eshop", "shop")):
+        exporter = new()
+        services = [standing(names[0], **well), standing(names[1], **ill), standing("bank", **well)]
+        exporter.watch(lambda services=services: Snapshot(services=services))
+        seen = samples(exporter)
+        assert seen["sidejudge_pass_ratio", "prod", "qa", "shop"] == 0
+        assert seen["sidejudge_status", "critical", "prod", "qa", "shop"] == 1
+        assert seen["sidejudge_status", "healthy", "prod", "qa", "shop"] == 0
+        assert seen["sidejudge_status", "bank", "healthy", "prod", "qa"] == 1
+
+
+def test_the_worst_takes_no_place_of_the_cap_from_the_first():
+    exporter = new(label_cap=1)
+    exporter.watch(lambda: Snapshot(services=[standing("a", passes=30, failures=0), standing("b", 0, 30)]))
+    assert [name[1] for name in samples(exporter) if name[0] == "sidejudge_pass_ratio"] == ["a"]
+
+
 def test_hostile_names_stay_on_their_line_and_short():
     exporter = new()
     hostile = 'a"b\\c\nd\x00e\u2028f\ud800g\u202e' + "x" * 10_000_000

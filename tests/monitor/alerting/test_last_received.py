@@ -34,6 +34,18 @@ def test_a_trace_that_waits_for_an_answer_is_sampled_and_not_judged():
     assert found.cause("shop", 0) is SilenceCause.NONE_JUDGED
 
 
+def test_spans_of_traces_that_are_still_open_came():
+    now_ns = [HOUR_NS]
+    found = LastReceived(lambda: now_ns[0])
+    found.came("shop")
+    assert found.cause("shop", 0) is SilenceCause.NONE_JUDGED, "its root may still come"
+    assert found.cause("shop", HOUR_NS) is SilenceCause.NO_SPANS, "that was before"
+    found.ended("shop", EndReason.SAMPLED_OUT, 1)
+    now_ns[0] += HOUR_NS
+    found.came("shop")
+    assert found.cause("shop", 0) is SilenceCause.NONE_SAMPLED, "what has ended says more"
+
+
 def test_of_a_silence_before_the_process_nothing_is_stated_until_it_has_listened_for_an_hour():
     now_ns = [9 * HOUR_NS]
     found = LastReceived(lambda: now_ns[0])

@@ -32,6 +32,14 @@ async def test_a_kept_span_is_in_the_store_when_the_receipt_is_given(monitor):
     assert (counts.spans, counts.kept, counts.sampled_out, counts.rejected) == (4, 1, 2, 1)
 
 
+async def test_services_whose_spans_are_kept_are_reported_while_their_traces_are_open(monitor):
+    m, came = monitor(), []
+    m.outcomes.kept = came.extend
+    await m.intake.consume(MIXED)
+    await m.intake.consume(request([S(trace_id=trace(2, LOW), span_id=span(2))]))
+    assert (len(came), m.assembler.open_traces) == (1, 1)
+
+
 async def test_nothing_kept_touches_neither_store_nor_assembler(monitor):
     m = monitor()
     size = m.store.size

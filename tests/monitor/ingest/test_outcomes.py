@@ -96,3 +96,11 @@ def test_a_trace_that_is_excluded_as_it_comes_in_counts_once_and_is_not_taken_fo
     assert outcomes.has_excluded(bytes([1]) * 16)
     assert not outcomes.has_sampled_out(bytes([1]) * 16)
     assert not outcomes.has_excluded(bytes([9]) * 16)
+
+
+def test_services_of_what_is_kept_are_reported_by_names_that_are_bounded():
+    heard = []
+    outcomes = TraceOutcomes(on_kept=heard.append)
+    outcomes.kept(["shop", None, "x" * 10_000])
+    assert (heard[:2], len(heard[2])) == (["shop", UNKNOWN_SERVICE], 200)
+    TraceOutcomes().kept(["shop"])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.rubrics import RUBRICS, workflow
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.workflow_sides import validate
 from sidejudge.scoring.scenario.scenario import Side
 from sidejudge.scoring.trace.span import SpanKind, ToolCall, Unread
 from sidejudge.scoring.verdict.verdict import State
@@ -74,7 +75,7 @@ def test_the_metrics_details_are_the_sides_of_the_seeds_object():
     ],
 )
 def test_missing_and_unexpected_follow_from_what_is_named(side, called, missing, unexpected):
-    found = workflow.validate(side, called)
+    found = validate(side, called)
     assert (found["missing"], found["unexpected"]) == (missing, unexpected)
     assert found["pass"] is (not missing and not unexpected)
 
@@ -116,7 +117,6 @@ def test_call_budgets_hold_per_tool_and_for_all(limits, good):
         ({"q": {"matches": "a"}}, {"q": "a" * 5000}, 0),
         ({"k": {"schema": {"type": "integer", "maximum": 5}}}, {"k": 5}, 1),
         ({"k": {"schema": {"type": "integer", "maximum": 5}}}, {"k": 6}, 0),
-        ({"k": 1}, "not an object", 0),
     ],
 )
 def test_arguments_are_held_against_value_pattern_or_schema(expected, given, good):
@@ -211,11 +211,25 @@ def test_a_handoff_counts_as_a_tool_where_the_scenario_names_it(scenario, metric
 
 
 @pytest.mark.parametrize(
-    ("given", "good"), [('{"q": "sql"}', 1), ('{"q": "x"}', 0), ('"q"', 0), ("{broken", 0), ('["q"]', 0)]
+    ("given", "found"),
+    [
+        ('{"q": "sql"}', ("scored", 1)),
+        ('{"q": "x"}', ("scored", 0)),
+        ("{}", ("scored", 0)),
+        ('{"q": "sql", "more": "cut at the lim', ("unavailable", None)),
+        ("sql", ("unavailable", None)),
+        ('"sql"', ("unavailable", None)),
+        (["sql"], ("unavailable", None)),
+    ],
 )
-def test_arguments_recorded_as_json_text_are_read(given, good):
-    about = case({"arguments": {"t": {"q": "sql"}}}, tools=[call("t", arguments=given)])
-    assert outcome("arguments", about) == ("scored", good)
+def test_arguments_are_read_by_name_also_as_json_text_and_not_known_where_they_have_none(given, found):
+    for asked in (
+        {"arguments": {"t": {"q": "sql"}}},
+        {"arguments_schema": {"t": {"properties": {"q": {"const": "sql"}}, "required": ["q"]}}},
+    ):
+        assert outcome("arguments", case(asked, tools=[call("t", arguments=given)])) == found
+    broken = case({"arguments": {"t": {"q": "sql"}}}, tools=[call("t", arguments=given), call("t", arguments={})])
+    assert verdict(broken).passed is False, "what another call proves stays so"
 
 
 PARIS = "Paris is the beautiful capital city of France on the Seine"
@@ -295,12 +309,12 @@ NAMES = st.lists(st.sampled_from("abcd"), max_size=5)
 @given(NAMES, NAMES, NAMES, st.booleans())
 def test_included_missing_and_excluded_divide_what_is_named(include, exclude, called, closed):
     side = Side(include=tuple(dict.fromkeys(include)), exclude=tuple(dict.fromkeys(exclude)), closed=closed, always=())
-    found = workflow.validate(side, called)
+    found = validate(side, called)
     assert set(found["included"]) | set(found["missing"]) == set(include)
     assert not set(found["included"]) & set(found["missing"])
     assert set(found["excluded"]) == set(exclude) - set(called)
     assert set(found["unexpected"]) <= set(called)
-    assert found == workflow.validate(side, called * 2)
+    assert found == validate(side, called * 2)
 
 
 # -- traces in which not everything was understood
@@ -378,3 +392,123 @@ def test_an_agent_is_not_missing_where_a_step_of_its_name_was_not_understood():
     root = {**ROOT, "agent": "orchestrator"}
     assert verdict(traced(root, SEARCHED)).passed is False
     assert verdict(traced(root, SEARCHED, {"span_id": "s", "name": "research", "kind": SpanKind.CHAIN})).passed is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "passed"),
+    [
+        ("web_search", SpanKind.OTHER, None),
+        ("tool: web-search", SpanKind.CHAIN, None),
+        ("web_searches", SpanKind.OTHER, True),
+        ("web_search", SpanKind.LLM, True),
+    ],
+)
+def test_an_excluded_tool_is_not_known_to_be_left_out_where_a_step_of_its_name_was_not_understood(name, kind, passed):
+    assert verdict(traced(ROOT, SEARCHED, {"span_id": "s", "name": name, "kind": kind})).passed is passed
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tools_should_exclude": ["web_search"], "closed": False},
+        {"agents_should_exclude": ["sales"], "closed": False},
+        {"max_calls": {"refund": 1}, "closed": False},
+        {"not_both": [["approve", "reject"]], "closed": False},
+        {"arguments": {"refund": {"sum": 1}}, "closed": False},
+    ],
+)
+def test_what_shows_no_run_keeps_to_no_contract(asked):
+    health = traced(
+        {"span_id": "root", "parent_id": None, "name": "GET /health", "kind": SpanKind.OTHER}, scenario=asked
+    )
+    assert (verdict(health).state, verdict(health).passed) == (State.INCOMPLETE, None)
+    assert verdict(traced(ROOT, SEARCHED, scenario=asked)).passed is True
+    timed = {**asked, "max_seconds": 60}
+    assert verdict(replace(health, scenario={"max_seconds": 60, "closed": False})).passed is True, "time shows"
+    assert verdict(replace(health, scenario=timed)).passed is None
+
+
+def test_agents_that_follow_each_other_by_clocks_of_milliseconds_do_not_enclose_each_other():
+    asked = {"agents_should_include": ["writer"], "tools_should_include": []}
+    first = {"span_id": "f", "kind": SpanKind.AGENT, "agent": "intruder", "output": "x", "start_ns": 1, "end_ns": 2}
+    second = {**first, "span_id": "s", "agent": "writer", "start_ns": 2, "end_ns": 3}
+    top = {"span_id": "root", "parent_id": None, "kind": SpanKind.CHAIN, "end_ns": 9}
+    assert verdict(traced(top, first, second, scenario=asked)).passed is False
+    assert verdict(traced(top, first, {**second, "parent_id": "f"}, scenario=asked)).passed is True
+    at_once = {**first, "end_ns": 1}, {**second, "parent_id": "f", "start_ns": 1, "end_ns": 1}
+    assert verdict(traced(top, *at_once, scenario=asked)).passed is True
+
+
+# -- what is proven, whatever else is unknown
+
+
+def test_a_doubt_about_one_relation_leaves_what_calls_alone_break():
+    step = {"span_id": "s", "name": "browse", "kind": SpanKind.OTHER}
+    both = [{**SEARCHED, "span_id": name, "tool": call(name)} for name in ("approve", "reject")]
+    lacking = {"any_of": [["search", "browse"]], "closed": False}
+    for broken in ({"not_both": [["approve", "reject"]]}, {"not_after": [["approve", "reject"]]}):
+        found = verdict(traced(ROOT, *both, step, scenario={**lacking, **broken}))
+        assert (found.passed, "browse" in found.reason) == (False, False)
+    assert verdict(traced(ROOT, *both, step, scenario=lacking)).passed is None
+    assert verdict(traced(ROOT, *both, scenario=lacking)).passed is False
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "passed"),
+    [
+        ({"max_calls": {"t": 1}, "max_tokens": 9}, {}, False),
+        ({"max_calls": {"t": 2}, "max_tokens": 9}, {}, None),
+        ({"max_calls": {"t": 2}, "max_tokens": 9}, {"input_tokens": 10}, False),
+        ({"max_seconds": 1, "max_tokens": 9}, {"latency_e2e_ms": 2_000}, False),
+        ({"max_seconds": 1}, {"latency_e2e_ms": 2_000, "tools": None}, False),
+        ({"max_seconds": 3}, {"latency_e2e_ms": 2_000, "tools": None}, True),
+        ({"max_seconds": 3, "max_calls": {"t": 1}}, {"latency_e2e_ms": 2_000, "tools": None}, None),
+    ],
+)
+def test_a_budget_that_is_exceeded_is_so_whatever_else_is_unknown(asked, more, passed):
+    assert verdict(case({**asked, "closed": False}, **{"tools": ["t", "t"], **more})).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("asked", "metric"),
+    [
+        ({"tools_should_exclude": ["b"]}, "tools"),
+        ({"agents_should_exclude": ["research"]}, "agents"),
+        ({"not_both": [["a", "b"]]}, "order"),
+        ({"not_after": [["a", "b"]]}, "order"),
+        ({"max_calls": {"b": 0}}, "call_budget"),
+        ({"arguments": {"b": {"n": 1}}}, "arguments"),
+    ],
+)
+def test_what_part_of_a_trace_shows_of_a_breach_fails_it(asked, metric):
+    cut = case(asked, tools=["a", call("b", arguments={"n": 2})], complete=False, completion="idle")
+    found = verdict(cut)
+    assert (found.state, found.passed, found.composite, found.blockers) == (State.DISQUALIFIED, False, None, (metric,))
+    assert len(found.violations) == 1
+    assert "workflow" not in found.extra
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tools_should_include": ["c"]},
+        {"tools_should_include": ["a"]},
+        {"agents_should_include": ["sales"]},
+        {"tools_in_order": ["b", "a"]},
+        {"before": [["c", "b"]]},
+        {"after": [["b", "c"]]},
+        {"any_of": [["c", "d"]]},
+        {"min_calls": {"b": 2}},
+        {"max_calls": {"*": 1}},
+        {"values_from": {"b": {"n": ["input"]}}},
+        {"tools_should_exclude": ["c"]},
+    ],
+)
+def test_what_the_rest_of_a_trace_may_mend_is_held_against_no_part_of_it(asked):
+    cut = case(asked, tools=["a", call("b", arguments={"n": 2222})], complete=False, completion="idle")
+    assert (verdict(cut).state, verdict(cut).passed) == (State.INCOMPLETE, None)
+
+
+def test_one_side_that_is_broken_decides_though_nothing_is_known_of_the_other():
+    found = verdict(case({**SEED, "agents_should_exclude": ["research"], "agents_should_include": []}, tools=None))
+    assert (found.state, found.passed, found.blockers) == (State.DISQUALIFIED, False, ("agents",))

@@ -67,6 +67,8 @@ def test_recorded_requests_are_cases_one_a_trace(tmp_path: Path) -> None:
         (tmp_path / f"{number}.pb").write_bytes(request([part]))
     (line,) = CaseSources(f"{tmp_path}/*.pb").lines()
     assert json.loads(line.text)["trace_id"] == trace(7).hex()
+    assert line.case is not None
+    assert [each.span_id for each in line.case.trace.spans] == [span(number).hex() for number in (1, 2)]
 
 
 @PYARROW.mark

@@ -1,7 +1,7 @@
 """Lines judged in groups give what they give one at a time, and a pipe is never waited for."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -9,7 +9,10 @@ from sidejudge.monitor.offline.score.case_lines import NumberedLine
 from sidejudge.monitor.offline.score.run import Batch
 from sidejudge.monitor.offline.score.tally import RecordedRemarks
 from sidejudge.monitor.route.router import Router
+from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import SpanKind
+from tests.spans import span, trace
 
 LABELS = {"detected_keywords": ["loan"], "detected_topics": ["fees"]}
 CASE = {
@@ -64,3 +67,23 @@ def test_a_line_of_a_pipe_is_judged_before_the_next_one_comes():
             yield NumberedLine(number, text, number)
 
     assert len(judged(pipe, in_groups=False)[0]) == 5
+
+
+def test_a_recorded_trace_is_judged_with_its_spans_as_a_monitor_judges_it():
+    """An agent around all others is the orchestrator, which the case format does not show."""
+    top = span(span_id="top", parent_id=None, kind=SpanKind.AGENT, agent="boss", output="x", end_ns=9)
+    inner = span(span_id="in", parent_id="top", kind=SpanKind.AGENT, agent="writer", output="x", start_ns=1, end_ns=2)
+    asked = {"agents_should_include": ["writer"]}
+    case = replace(extract(trace(top, inner)), scenario=asked)
+    text = orjson.dumps({
+        "case_id": case.case_id, "scenario": asked, "agents_called": ["boss", "writer"], "model_output": "x",
+    })  # fmt: skip
+    found = []
+    for line in (NumberedLine(1, text, 1, case), NumberedLine(1, text, 1)):
+        written = Written()
+        Batch(
+            rubrics=RUBRICS, router=Router((), {}), scenarios={}, chosen=("workflow",), remarks=RecordedRemarks(),
+            by_task=True,
+        ).run([line], written, lambda _: None)  # fmt: skip
+        found += [orjson.loads(verdict)["passed"] for verdict in written.lines]
+    assert found == [True, False]

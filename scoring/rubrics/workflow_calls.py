@@ -1,0 +1,250 @@
+"""Whether the calls of a run keep to a scenario: order, number, arguments, and the use of what they return."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import called_tools
+from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.metrics.result_use import unfounded_values, unused_results
+from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.result import (
+    Failed,
+    Method,
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+)
+from sidejudge.scoring.scenario.scenario import ALL_CALLS, MAX_WORK, Scenario
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json, ToolCall
+
+from .workflow_sides import MOST, NAMED, listed, not_understood, shown
+
+_FAULT = 200
+"""Characters of what is wrong with one argument."""
+_UNKNOWN_TOOLS = Unavailable(Reason("tools_used is not known"))
+_NO_ORDER = NotApplicable(Reason("the scenario asks for no order"))
+_NO_BUDGET = NotApplicable(Reason("the scenario sets no call budget"))
+_NO_ARGUMENTS = NotApplicable(Reason("the scenario expects no arguments"))
+_NO_RESULT_USE = NotApplicable(Reason("the scenario asks for no result to be used"))
+
+
+def hold_order(case: Case, scenario: Scenario) -> Result:
+    """Whether tools were called in their order, and as the relations between them ask."""
+    if not scenario.tools_in_order and not scenario.relations:
+        return _NO_ORDER
+    calls = called_tools(case, scenario)
+    if calls is None:
+        return _UNKNOWN_TOOLS
+    called = [call.name for call in calls]
+    remaining = iter(called)
+    # ``in`` consumes the iterator up to the match: each tool is looked for after the one before it.
+    misplaced = next((name for name in scenario.tools_in_order if name not in remaining), None)
+    broken = list(scenario.relations.breaches(called))
+    if misplaced is not None:
+        broken.insert(0, (Reason("{tool} was not called in its place", tool=part(label(misplaced))), (misplaced,)))
+    doubts = [not_understood(case, (name for name in lacking if name not in called)) for _, lacking in broken]
+    proven = [why for (why, _), doubt in zip(broken, doubts, strict=True) if doubt is None]
+    if broken and not proven:
+        return next(doubt for doubt in doubts if doubt is not None)
+    return _ordered(scenario, called, proven)
+
+
+def _ordered(scenario: Scenario, called: Sequence[str], broken: Sequence[Reason]) -> Scored:
+    return Scored(
+        value=float(not broken),
+        reason=together(broken[:NAMED]),
+        details={"expected": shown(scenario.tools_in_order), "called": shown(called)},
+    )
+
+
+def hold_call_budget(case: Case, scenario: Scenario) -> Result:
+    """Whether calls, tokens and time keep to their limits. One that is passed decides, whatever else is unknown."""
+    limited = scenario.max_tokens is not None or scenario.max_seconds is not None
+    if not scenario.max_calls and not scenario.min_calls and not limited:
+        return _NO_BUDGET
+    over, few = dict[str, int](), dict[str, int]()
+    gap, calls = _unknown_spending(case, scenario), called_tools(case, scenario)
+    if calls is not None:
+        over, few = _too_many(scenario, calls), _too_few(scenario, calls)
+    elif scenario.max_calls or scenario.min_calls:
+        gap = _UNKNOWN_TOOLS
+    faults = [*_excesses(scenario, over), *_overspent(case, scenario)]
+    doubt = not_understood(case, few)
+    if not faults and (unknown := doubt or gap) is not None:
+        return unknown
+    if doubt is None:
+        faults += [
+            Reason("{tool}: {n} calls, at least {least}", tool=part(label(tool)), n=n, least=scenario.min_calls[tool])
+            for tool, n in few.items()
+        ]
+    return _counted(over, faults)
+
+
+def _too_many(scenario: Scenario, calls: Sequence[ToolCall]) -> dict[str, int]:
+    made = Counter(call.name for call in calls)
+    made[ALL_CALLS] = len(calls)
+    return {tool: made[tool] for tool, limit in scenario.max_calls.items() if made[tool] > limit}
+
+
+def _too_few(scenario: Scenario, calls: Sequence[ToolCall]) -> dict[str, int]:
+    made = Counter(call.name for call in calls)
+    return {tool: made[tool] for tool, least in scenario.min_calls.items() if made[tool] < least}
+
+
+def _excesses(scenario: Scenario, over: Mapping[str, int]) -> list[Reason]:
+    return [
+        Reason(
+            "{tool}: {n} calls, at most {most}",
+            tool=own("all tools") if tool == ALL_CALLS else part(label(tool)),
+            n=number,
+            most=scenario.max_calls[tool],
+        )
+        for tool, number in islice(over.items(), NAMED)
+    ]
+
+
+def _counted(over: Mapping[str, int], faults: Sequence[Reason]) -> Scored:
+    return Scored(
+        value=float(not faults),
+        reason=together(faults[:NAMED]),
+        details={"over": {label(tool): number for tool, number in islice(over.items(), MOST)}},
+    )
+
+
+def _unknown_spending(case: Case, scenario: Scenario) -> Unavailable | None:
+    if scenario.max_tokens is not None and (case.input_tokens is None or case.output_tokens is None):
+        return Unavailable(Reason("the tokens of the run are not known"))
+    if scenario.max_seconds is not None and case.latency_e2e_ms is None:
+        return Unavailable(Reason("the duration of the run is not known"))
+    return None
+
+
+def _overspent(case: Case, scenario: Scenario) -> Iterator[Reason]:
+    used = (case.input_tokens or 0) + (case.output_tokens or 0)
+    if scenario.max_tokens is not None and used > scenario.max_tokens:
+        yield Reason("{n} tokens, at most {most}", n=used, most=scenario.max_tokens)
+    seconds = (case.latency_e2e_ms or 0.0) / 1000
+    if scenario.max_seconds is not None and seconds > scenario.max_seconds:
+        yield Reason("{n:.1f} s, at most {most}", n=seconds, most=scenario.max_seconds)
+
+
+def hold_arguments(case: Case, scenario: Scenario) -> Result:
+    """Whether every call of a tool has the arguments that are expected of it."""
+    if not scenario.arguments and not scenario.arguments_schema and not scenario.values_from:
+        return _NO_ARGUMENTS
+    calls = called_tools(case, scenario)
+    if calls is None:
+        return _UNKNOWN_TOOLS
+    stated = (scenario.arguments, scenario.arguments_schema, scenario.values_from)
+    concerned = [call for call in calls if any(named.get(call.name) for named in stated)]
+    if not concerned:
+        return NotApplicable(Reason("no tool with expected arguments was called"))
+    work = sum(_work(call, scenario) for call in concerned)
+    if work > MAX_WORK:
+        return Failed(
+            Reason(
+                "checking the arguments may take {n:,} steps, at most {most:,}; write smaller patterns",
+                n=work,
+                most=MAX_WORK,
+            )
+        )
+    broken = [breach for call in concerned for breach in _breaches(call, scenario)]
+    broken += unfounded_values(case, calls, scenario.values_from)
+    for call in () if broken else concerned:
+        if call.arguments is None:
+            return Unavailable(Reason("the arguments of a call are not known"))
+        if _given(call) is None:
+            why = "the arguments of {tool} are not known by name: they are no JSON object, or were cut"
+            return Unavailable(Reason(why, tool=part(label(call.name))))
+    return _argued(broken)
+
+
+def _argued(broken: Sequence[Reason]) -> Scored:
+    return Scored(value=float(not broken), reason=together(broken[:3]), details={"violations": broken[:20]})
+
+
+def _given(call: ToolCall) -> Mapping[str, Json] | None:
+    """A call's arguments by name; some clients record them as the JSON text that the model wrote.
+
+    None for what has no names: a text that was cut, or an only argument that a client sends bare.
+    """
+    arguments = decoded(call.arguments)
+    return arguments if isinstance(arguments, dict) else None
+
+
+def _work(call: ToolCall, scenario: Scenario) -> int:
+    given = _given(call) or {}
+    expected = scenario.arguments.get(call.name, {})
+    whole = scenario.arguments_schema.get(call.name)
+    own = sum(one.work(given[name]) for name, one in expected.items() if name in given)
+    return own + (0 if whole is None else whole.work(dict(given)))
+
+
+def _breaches(call: ToolCall, scenario: Scenario) -> list[Reason]:
+    given = _given(call)
+    if given is None:
+        return []
+    found = []
+    for name, expected in scenario.arguments.get(call.name, {}).items():
+        fault = expected.violation(given[name]) if name in given else Reason("missing")
+        if fault is not None:
+            where = Reason("{tool}.{argument}: ", tool=part(label(call.name)), argument=part(label(name)))
+            found.append(where + fault.cut(_FAULT))
+    whole = scenario.arguments_schema.get(call.name)
+    if whole is not None and (fault := whole.violation(dict(given))) is not None:
+        found.append(Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault.cut(_FAULT)))
+    return found
+
+
+def hold_result_use(case: Case, scenario: Scenario) -> Result:
+    """Whether the output bears out something of what each listed tool returned."""
+    if not scenario.result_use:
+        return _NO_RESULT_USE
+    calls = called_tools(case, scenario)
+    if calls is None:
+        return _UNKNOWN_TOOLS
+    concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
+    if not concerned:
+        return NotApplicable(Reason("no such tool was called with success"))
+    if any(call.result is None for call in concerned):
+        return Unavailable(Reason("the result of a call is not known"))
+    if case.model_output is None:
+        return Unavailable(Reason("the output is not known"))
+    unused, untold = unused_results(case, concerned)
+    if untold and not unused:
+        return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=listed(untold)))
+    return Scored(
+        value=float(not unused),
+        method=Method.LEXICAL,
+        reason=Reason("the output bears out nothing of {tools}", tools=listed(unused)) if unused else "",
+        details={"unused": shown(unused)},
+    )
+
+
+def order_in_part(case: Case, scenario: Scenario) -> Scored | None:
+    """The relations that the calls of part of a trace break, whatever others there were; None for none."""
+    called = [call.name for call in called_tools(case, scenario) or ()]
+    broken = [why for why, lacking in scenario.relations.breaches(called) if not lacking]
+    return _ordered(scenario, called, broken) if broken else None
+
+
+def call_budget_in_part(case: Case, scenario: Scenario) -> Scored | None:
+    """The tools that were called too often already in part of a trace."""
+    over = _too_many(scenario, called_tools(case, scenario) or ())
+    over.pop(ALL_CALLS, None)  # which calls hand the work over, the rest of the trace may show
+    return _counted(over, _excesses(scenario, over)) if over else None
+
+
+def arguments_in_part(case: Case, scenario: Scenario) -> Scored | None:
+    """The arguments of calls in part of a trace that are not as expected."""
+    calls = called_tools(case, scenario) or ()
+    if sum(_work(call, scenario) for call in calls) > MAX_WORK:
+        return None
+    broken = [breach for call in calls for breach in _breaches(call, scenario)]
+    return _argued(broken) if broken else None

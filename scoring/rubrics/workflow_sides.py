@@ -1,0 +1,224 @@
+"""Whether the agents and tools that a scenario names were called, and no others; and whether a trace shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import called_tools, incomplete, stated_scenario
+from sidejudge.scoring.lexical.shown_text import label, labels
+from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
+from sidejudge.scoring.metrics.run_steps import run_steps
+from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.result import (
+    NotApplicable,
+    Result,
+    Scored,
+    Unavailable,
+)
+from sidejudge.scoring.scenario.scenario import DEFAULT_ALWAYS_EXPECTED, Scenario, Side
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
+
+MOST = 100
+"""Names that one list of the result object shows."""
+NAMED = 10
+_NOT_UNDERSTOOD = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
+_NO_WORD = re.compile(r"[\W_]+")
+_DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
+_NO_SCENARIO = Unavailable(Reason("no scenario"))
+
+
+def read_scenario(case: Case) -> Scenario | Unavailable:
+    """The case's scenario; unavailable without one, for a trace that was cut short, and for one that shows no run.
+
+    In part of a trace *was not called* cannot be distinguished from *was not seen*. One in which no agent, model or
+    tool was recognised, or one call of a tool alone, keeps to nothing and departs from nothing.
+    """
+    if not case.complete:
+        return incomplete(case)
+    stated = stated_scenario(case)
+    if stated is None:
+        return _NO_SCENARIO
+    if case.once(run_steps).lone_call:
+        return Unavailable(LONE_CALL.reason)
+    if case.trace is not None and isinstance(stated, Scenario) and _asks_of_calls(stated):
+        return _no_run(case) or stated
+    return stated
+
+
+def _no_run(case: Case) -> Unavailable | None:
+    nothing = no_run(case)
+    return None if nothing is None else Unavailable(Reason("nothing to hold it against: {why}", why=nothing.reason))
+
+
+def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
+    """Why it is not known that these were not called; None where it is.
+
+    No agent, model or tool was recognised at all, or a step that no dialect understood bears one of their names, or a
+    model's answer was not understood, which may call.
+    """
+    names = list(names)
+    if case.trace is None or not names:
+        return None
+    if (nothing := _no_run(case)) is not None:
+        return nothing
+    for unread in (unread for span in case.trace.models for unread in span.unread if unread.field != "input"):
+        why = "{name} may have been called: what a model answered in {source} was not understood"
+        return Unavailable(Reason(why, name=part(label(names[0])), source=part(label(unread.source))))
+    steps = [f" {_words(span.name)} " for span in case.trace.spans if span.kind in _NOT_UNDERSTOOD]
+    for name in names:
+        if (words := _words(name)) and any(f" {words} " in step for step in steps):
+            why = "{name} may have been called: a step of this name is neither known as an agent nor as a tool"
+            return Unavailable(Reason(why, name=part(label(name))))
+    return None
+
+
+def _words(name: str) -> str:
+    return " ".join(_NO_WORD.sub(" ", name).casefold().split())
+
+
+def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
+    """One side's result in the seed's shape. ``called`` may hold names more than once.
+
+    >>> validate(Side(include=("research",), exclude=("web",), closed=True), ["orchestrator", "research"])
+    {'pass': True, 'included': ['research'], 'excluded': ['web'], 'missing': [], 'unexpected': []}
+    """
+    names = dict.fromkeys(called)
+    missing, unexpected = side.missing(names), side.unexpected(names)
+    return {
+        "pass": not missing and not unexpected,
+        "included": shown([name for name in side.include if name in names]),
+        "excluded": shown([name for name in side.exclude if name not in names]),
+        "missing": shown(missing),
+        "unexpected": shown(unexpected),
+    }
+
+
+def shown(names: Sequence[str]) -> list[str]:
+    """Names of a trace may be many and long; a verdict holds the first of them, cut."""
+    return labels(names, MOST) if names else []
+
+
+_NOTHING_ASKED = Scored(value=1.0, details=validate(Side(), ()))
+
+
+_NO_WORKFLOW = NotApplicable(Reason("the scenario asks nothing of agents or tools"))
+
+
+def _asks_nothing(scenario: Scenario) -> bool:
+    """Whether the scenario states criteria of the answer alone."""
+    if not (scenario.agents.asks_nothing and scenario.tools.asks_nothing):
+        return False
+    bare = Scenario(
+        name=scenario.name,
+        agents=scenario.agents,
+        tools=scenario.tools,
+        expected_answer_criteria=scenario.expected_answer_criteria,
+        description=scenario.description,
+        signs=scenario.signs,
+    )
+    return scenario == bare
+
+
+def _asks_of_calls(scenario: Scenario) -> bool:
+    """Whether it states more than criteria of the answer, tokens and time: what agents and tools have to show."""
+    return not _asks_nothing(replace(scenario, max_tokens=None, max_seconds=None))
+
+
+def _root_agent(case: Case) -> str | None:
+    """The agent whose run encloses the runs of all others; None where the trace shows no such agent."""
+    named = [span for span in case.trace.spans if span.agent] if case.trace is not None else []
+    if case.trace is None or not named:
+        return None
+    first = named[0]
+    if any(span.start_ns > first.end_ns for span in named):
+        return None
+    # What begins as it ends is another's, unless it stands below: clocks of milliseconds show both at one time.
+    at_its_end = [span for span in named if span is not first and span.start_ns == first.end_ns]
+    below = _below(case.trace, first) if at_its_end else ()
+    return first.agent if all(span.span_id in below for span in at_its_end) else None
+
+
+def _below(trace: Trace, top: Span) -> set[str]:
+    """The ids of all spans below one."""
+    found, level = set[str](), [top]
+    while level:
+        level = [span for above in level for span in trace.children.get(above.span_id, ()) if span.span_id not in found]
+        found.update(span.span_id for span in level)
+    return found
+
+
+def _with_orchestrator(side: Side, root: str | None) -> Side:
+    """The root agent is the orchestrator, whatever it is called, unless the scenario names it."""
+    if root is None or root in side.always or root in side.exclude or not _DEFAULT_ALWAYS.issubset(side.always):
+        return side
+    return replace(side, always=(*side.always, root))
+
+
+def _validated(case: Case, side: Side, called: Sequence[str] | None, field: str) -> Result:
+    if side.asks_nothing:
+        return _NOTHING_ASKED
+    if called is None:
+        return Unavailable(Reason("{field} is not known", field=own(field)))
+    found = validate(side, called)
+    if found["pass"]:
+        return not_understood(case, side.exclude) or Scored(value=1.0, details=found)
+    if not found["unexpected"] and (doubt := not_understood(case, side.missing(dict.fromkeys(called)))) is not None:
+        return doubt
+    reported = [
+        Reason("{kind}: {names}", kind=own(kind), names=together(map(part, names), ", "))
+        for kind in ("missing", "unexpected")
+        if (names := _names(found, kind))
+    ]
+    return Scored(value=0.0, reason=together(reported), details=found)
+
+
+def _names(found: Mapping[str, object], kind: str) -> list[str]:
+    names = found[kind]
+    return labels(map(str, names), NAMED) if isinstance(names, list) else []
+
+
+def hold_agents(case: Case, scenario: Scenario) -> Result:
+    """Whether the agents that a scenario names ran, and no others."""
+    if _asks_nothing(scenario):
+        return _NO_WORKFLOW
+    side = _with_orchestrator(scenario.agents, _root_agent(case))
+    return _validated(case, side, case.agents_called, "agents_called")
+
+
+def hold_tools(case: Case, scenario: Scenario) -> Result:
+    """Whether the tools that a scenario names were called, and no others."""
+    if _asks_nothing(scenario):
+        return _NO_WORKFLOW
+    if scenario.tools.asks_nothing:
+        return _NOTHING_ASKED
+    calls = called_tools(case, scenario)
+    return _validated(case, scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
+
+
+def listed(tools: Sequence[str]) -> Reason:
+    """The first of many names, each cut."""
+    return together(map(part, labels(tools, NAMED)), ", ")
+
+
+def _called_in_part(side: Side, called: Iterable[str]) -> Scored | None:
+    """That something excluded was called. What else a closed side allows, part of a trace may not show."""
+    names = dict.fromkeys(called)
+    forbidden = [name for name in names if name in side.exclude]
+    if not forbidden:
+        return None
+    found = {**validate(replace(side, include=(), closed=False), forbidden), "excluded": []}
+    return Scored(value=0.0, reason=Reason("unexpected: {names}", names=listed(forbidden)), details=found)
+
+
+def agents_in_part(case: Case, scenario: Scenario) -> Scored | None:
+    """The excluded agents that part of a trace shows; None for none."""
+    return _called_in_part(scenario.agents, case.agents_called or ())
+
+
+def tools_in_part(case: Case, scenario: Scenario) -> Scored | None:
+    """The excluded tools that part of a trace shows; None for none."""
+    return _called_in_part(scenario.tools, [call.name for call in called_tools(case, scenario) or ()])
