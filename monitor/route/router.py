@@ -11,7 +11,7 @@ from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.config.rubric_section import BudgetSection
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.metrics.run_steps import run_steps
+from sidejudge.scoring.metrics.run_steps import acts
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
 from sidejudge.scoring.scenario.scenario import Scenario, parse_scenario
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic
@@ -128,7 +128,7 @@ class Router:
     def _by_default(self, case: Case) -> Route | NotARun | None:
         if not self._default:
             return None
-        return self.to(self._default, "default", case) if case.once(run_steps).acts else NotARun()
+        return self.to(self._default, "default", case) if acts(case) else NotARun()
 
     def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:
         """The case's own scenario, inline or by name, else the one named ``default``; ``None`` when unknown."""

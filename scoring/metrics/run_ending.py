@@ -16,7 +16,7 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, is_refusal, sole_text
-from .run_steps import failure_part, run_steps, signs, stated_cause
+from .run_steps import acts, failure_part, is_lone_call, run_steps, signs, stated_cause
 
 SOURCE: Final = "sidejudge: run health"
 UNKNOWN_RUN: Final = Unavailable(Reason("the case is not a trace, and states neither tools_used nor agents_called"))
@@ -47,10 +47,9 @@ def no_run(case: Case) -> NotApplicable | Unavailable | None:
     """Why there is no run to look at; None where there is one."""
     if case.trace is None:
         return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
-    steps = case.once(run_steps)
-    if steps.lone_call:
+    if case.once(is_lone_call):
         return LONE_CALL
-    return None if steps.acts else NO_RUN
+    return None if acts(case) else NO_RUN
 
 
 def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:

@@ -68,16 +68,12 @@ class RunSteps:
     """The steps of one run, in order of time. ``calls`` is None where it is not known which tools were called.
 
     ``steps`` are the spans that are no tool call and may fail of themselves: agents, model calls, chains, retrievers.
-    ``acts``: whether the trace has any span of a model, an agent or a tool. ``lone_call``: all it has is one call of a
-    tool, as the server of a tool reports it; the run that called it is another trace, so this is none, and has no
-    calls of its own.
+    A lone call has no calls of its own.
     """
 
     calls: tuple[CallStep, ...] | None
     models: tuple[Span, ...]
     steps: tuple[Span, ...]
-    acts: bool
-    lone_call: bool = False
 
 
 def run_steps(case: Case) -> RunSteps:
@@ -85,8 +81,7 @@ def run_steps(case: Case) -> RunSteps:
     trace = case.trace
     spans = () if trace is None else trace.spans
     calls: tuple[CallStep, ...] | None = None
-    lone_call = trace is not None and _is_lone_call(trace)
-    if lone_call:
+    if case.once(is_lone_call):
         calls = ()
     elif case.tools_used is not None:
         ids = case.tool_span_ids or (None,) * len(case.tools_used)
@@ -99,13 +94,23 @@ def run_steps(case: Case) -> RunSteps:
         calls=calls,
         models=() if trace is None else trace.models,
         steps=tuple([span for span in spans if span.kind is not SpanKind.TOOL]),
-        acts=bool(case.tools_used or case.agents_called) or any(span.kind in _ACTING for span in spans),
-        lone_call=lone_call,
     )
 
 
-def _is_lone_call(trace: Trace) -> bool:
-    """Whether one call of a tool is all that the trace has, with nothing above it but what carried the request."""
+def acts(case: Case) -> bool:
+    """Whether the case has a model, an agent or a tool."""
+    spans = () if case.trace is None else case.trace.spans
+    return bool(case.tools_used or case.agents_called) or any(span.kind in _ACTING for span in spans)
+
+
+def is_lone_call(case: Case) -> bool:
+    """Whether one call of a tool is all that the trace has, with nothing above it but what carried the request.
+
+    The server of a tool reports it so; the run that called it is another trace. Ask by ``case.once(is_lone_call)``.
+    """
+    trace = case.trace
+    if trace is None:
+        return False
     acting = [span for span in trace.spans if span.kind in _ACTING or span.agent]
     if not acting or any(span.kind is not SpanKind.TOOL or span.agent for span in acting):
         return False

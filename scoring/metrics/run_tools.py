@@ -17,7 +17,18 @@ from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, sole_text
 from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, of_run, of_trace, top
-from .run_steps import CallStep, RunSteps, cause, failure_part, run_steps, share_without, signs, some, with_message
+from .run_steps import (
+    CallStep,
+    RunSteps,
+    cause,
+    failure_part,
+    is_lone_call,
+    run_steps,
+    share_without,
+    signs,
+    some,
+    with_message,
+)
 
 _NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
 _HOLDS_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
@@ -37,7 +48,7 @@ def _tool_success(case: Case) -> Result:
     if calls is None:
         return UNKNOWN_CALLS
     if not calls:
-        return LONE_CALL if steps.lone_call else _NO_CALLS
+        return LONE_CALL if case.once(is_lone_call) else _NO_CALLS
     failed = [step for step in calls if step.failure is not None]
     found = [(step.span_id, failed_call(step)) for step in failed]
     stated = some([(step.span_id, _stated(step)) for step in failed])

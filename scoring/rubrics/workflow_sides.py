@@ -10,7 +10,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import called_tools, incomplete, stated_scenario
 from sidejudge.scoring.lexical.shown_text import label, labels
 from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
-from sidejudge.scoring.metrics.run_steps import run_steps
+from sidejudge.scoring.metrics.run_steps import is_lone_call
 from sidejudge.scoring.result.reason import Reason, own, part, together
 from sidejudge.scoring.result.result import (
     NotApplicable,
@@ -42,7 +42,7 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     stated = stated_scenario(case)
     if stated is None:
         return _NO_SCENARIO
-    if case.once(run_steps).lone_call:
+    if case.once(is_lone_call):
         return Unavailable(LONE_CALL.reason)
     if case.trace is not None and isinstance(stated, Scenario) and _asks_of_calls(stated):
         return _no_run(case) or stated

@@ -35,12 +35,15 @@ from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.scenario.scenario import parse_scenario
 from sidejudge.scoring.trace.trace import Trace
 from tests.bench.load import KEPT, Load
 from tests.bench.servers import _attributes, _each_span
 
 LAPS = 5
 JUDGED = ("workflow", "entity")
+ANY = parse_scenario("any", {})
+"""Without it ``workflow`` has nothing to look at, and looks at nothing."""
 TERMS = KeepingTerms(keep_ns=1 << 60, passed=1.0, most_bytes=1 << 30, redaction=Redaction(("key",)))
 
 
@@ -76,6 +79,7 @@ def lap(load: Load, spans: int, seed: int) -> tuple[dict[str, float], int, int]:
         spans_of = timed("dialects", lambda: [[normalise(raw) for raw in each.spans] for each in kept])
         traces = timed("tree", lambda: [Trace.of(each[0].trace_id, each, "root_ended") for each in spans_of])
         cases = timed("case", lambda: [extract(trace) for trace in traces])
+        cases = [case.drawn(1.0, ANY) for case in cases]
         verdicts = timed("rubrics", lambda: [list(evaluator.evaluate(case, JUDGED, created_at="")) for case in cases])
         documents = timed("verdicts as documents", lambda: [[one.to_json() for one in each] for each in verdicts])
         ends = [

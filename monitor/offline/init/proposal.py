@@ -14,7 +14,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.contract import MIN_RUNS, learn
 from sidejudge.scoring.learning.observed_run import observe_run
-from sidejudge.scoring.metrics.run_steps import run_steps
+from sidejudge.scoring.metrics.run_steps import acts
 from sidejudge.scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic
@@ -66,7 +66,7 @@ def propose(cases: Sequence[Case], *, judged: bool = False) -> Proposal:
     ``judged``: a judge is configured, so that rubrics which need one are proposed too.
     """
     runs = [case for case in cases if evaluator_traffic(case.service, case.environment, tags=case.tags) is None]
-    runs = [case for case in runs if case.trace is None or case.once(run_steps).acts or case.tools_used]
+    runs = [case for case in runs if case.trace is None or acts(case) or case.tools_used]
     by_service: dict[str | None, list[Case]] = {}
     for case in runs:
         by_service.setdefault(_own_name(case.service), []).append(case)
