@@ -35,7 +35,7 @@ _USER = (
     "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
     "llm.user",
 )  # fmt: skip
-_OF_TRACE: Final[Mapping[TraceLabel, tuple[str, ...]]] = {
+OF_TRACE: Final[Mapping[TraceLabel, tuple[str, ...]]] = {
     "session_id": _SESSION,
     "user_id": _USER,
     "trace_name": ("langfuse.trace.name",),
@@ -49,7 +49,9 @@ OF_PROCESS: Final[Mapping[ProcessLabel, tuple[str, ...]]] = {
 _TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
                    "traceloop.association.properties", "mlflow.traceTag")  # fmt: skip
 _SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
-_CONTAINER = re.compile(f"({'|'.join(map(re.escape, (*_TRACE_METADATA, *_SPAN_METADATA)))})(?:[.]|\\Z)")
+METADATA: Final = (*_TRACE_METADATA, *_SPAN_METADATA)
+"""Attributes that hold metadata as a map, or begin the names of those that hold one entry each."""
+_CONTAINER = re.compile(f"({'|'.join(map(re.escape, METADATA))})(?:[.]|\\Z)")
 _EXPECTED = "langfuse.experiment.item.expected_output"
 _NAMED = {
     _EXPECTED: _EXPECTED,
@@ -111,7 +113,7 @@ class LabelKeys:
 @by_names
 def label_keys(keys: tuple[str, ...]) -> LabelKeys:
     """The labels among these keys of a span."""
-    there = {field: (*_among(keys, names), *_alike(keys, field)) for field, names in _OF_TRACE.items()}
+    there = {field: (*_among(keys, names), *_alike(keys, field)) for field, names in OF_TRACE.items()}
     of_trace = ((field, tuple(dict.fromkeys(named))) for field, named in there.items())
     context = _CONTEXT.union(there["session_id"], there["user_id"])
     places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in context)

@@ -1,10 +1,11 @@
-"""Reference: the page that lists the dialects, written from their declarations."""
+"""Reference: the page that lists the dialects and the attributes of labels, written from their declarations."""
 
 from __future__ import annotations
 
 import sys
 
 from . import DIALECTS
+from .labels import METADATA, OF_PROCESS, OF_TRACE
 from .reading import Dialect
 
 _HEAD = """\
@@ -21,10 +22,23 @@ from.
 |---|---|---|
 """
 
+_LABELS = """
+## Labels of a trace
+
+Every dialect reads them from the same attributes. Of several, the first that a span has counts. An attribute of the
+resource holds for all of its spans; the service is read there alone. After these counts an attribute of any client
+whose name ends like that of a session or a user (`acme.session.id`), and then an entry of the metadata.
+
+| label | attributes |
+|---|---|
+"""
+
 
 def page() -> str:
     """The reference page as Markdown."""
-    return _HEAD + "".join(_row(dialect) for dialect in DIALECTS)
+    labels = [*OF_TRACE.items(), *OF_PROCESS.items(), ("metadata", [f"{name}.*" for name in METADATA])]
+    rows = (f"| {label} | {', '.join(f'`{name}`' for name in names)} |\n" for label, names in labels)
+    return _HEAD + "".join(map(_row, DIALECTS)) + _LABELS + "".join(rows)
 
 
 def _row(dialect: Dialect) -> str:

@@ -294,6 +294,7 @@ class ForwardingBody(ResponseBody):
     answers: Counts = Field(description="upstream's answers by class of status")
     failed: Counts = Field(description="requests without an answer, or with half of one, by reason")
     unjudged: Counts = Field(description="requests that went on and were not taken in here, by reason")
+    withheld: Count = Field(description="requests that went on without the operator's credentials")
     last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
     buffer: BufferedBody | None = Field(description="null: nothing is kept (`forward.buffer` is not configured)")
 
