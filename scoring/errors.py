@@ -1,4 +1,4 @@
-"""The root of the errors that reach a caller; each room declares its own beside the code that raises it.
+"""The root of the errors that reach a caller; each package declares its own beside the code that raises them.
 
 ::
 
@@ -68,11 +68,11 @@ from __future__ import annotations
 
 
 class SidejudgeError(Exception):
-    """Something that sidejudge cannot do, or refuses. ``str`` is the cause."""
+    """Sidejudge cannot do something, or refuses it. ``str`` is the cause."""
 
 
 class RemediedError(SidejudgeError):
-    """One that knows what to do about it: a line of cause, and one of remedy, which may be empty."""
+    """An error with a line of cause and a line of remedy, which may be empty."""
 
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(cause, remedy)  # both, for it may be pickled

@@ -1,9 +1,9 @@
-"""The front door: what a plugin or a notebook needs. These names keep their meaning within a major version.
+"""The public names for plugins and notebooks. They keep their meaning within a major version.
 
     from sidejudge import Case, ask, load_config, score
 
-Each name is loaded when it is first used, so that ``import sidejudge`` costs next to nothing. Everything else lies in
-packages whose insides may change with any release.
+Each name is loaded when it is first used, so that ``import sidejudge`` costs next to nothing. All other packages are
+internal and may change with any release.
 """
 
 from __future__ import annotations

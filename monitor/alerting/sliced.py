@@ -314,7 +314,7 @@ class SlicedTraffic:
         )
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "counted_ns": self._counted_ns, "block": [[*first, n] for first, n in self._block.items()],
             "raised": sorted(map(list, self._raised)),
@@ -335,7 +335,7 @@ class SlicedTraffic:
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Restore the state that ``to_json`` wrote."""
         self._counted_ns = int(record["counted_ns"])
         self._block.update({SliceFirst(*first): n for *first, n in record["block"]})
         self._raised = {(by, value) for by, value in record["raised"]}

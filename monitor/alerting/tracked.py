@@ -198,7 +198,7 @@ class Tracked:
         return decay if decay.alarmed or decay.share > drop.share else drop
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             **{name: getattr(self, name).to_json() for name in _PARTS},
             "held": self.held.to_json() if self.held else None,

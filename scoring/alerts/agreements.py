@@ -15,7 +15,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 from .observed import Agreement
 
 MAX_PAIRS = 2000
-"""Pairs of one metric of a rubric that are kept: the latest, so that no judge that changed is excused by its past."""
+"""Most pairs kept for one metric of a rubric: the latest, so that a judge that changed is not excused by its past."""
 MAX_RUBRICS = 100
 
 
@@ -27,10 +27,11 @@ class _Known:
 
 
 class Agreements:
-    """Pairs of a person's label and our value, by rubric and metric (``pass``: the verdict itself).
+    """Pairs of a person's label and our value, by rubric and metric (``pass`` is the verdict itself).
 
-    A pair is known by its subject (a trace or a case) and who labelled it: recording it again, with another label or a
-    revised verdict, replaces it. Another version of a rubric begins anew, for it is another judge. No clock.
+    A pair is identified by its subject (a trace or a case) and by who labelled it. Recording it again, with another
+    label or a revised verdict, replaces it. A new version of a rubric starts without pairs, for it is another judge. No
+    clock.
     """
 
     def __init__(self) -> None:
@@ -48,11 +49,11 @@ class Agreements:
         metric: str = PASS,
         weight: float = 1.0,
     ) -> bool:
-        """Take one pair; ``ours`` None: we came to no value. Whether it is kept.
+        """Record one pair and return whether it is kept; ``ours`` is None where we came to no value.
 
         ``weight`` is the inverse of the probability with which the subject was drawn to be judged.
 
-        It is not when it mixes numbers with categories, or is of one more rubric than ``MAX_RUBRICS``.
+        It is not kept where it mixes numbers with categories, or where there are ``MAX_RUBRICS`` rubrics already.
         """
         known = self._rubrics.get(rubric)
         if known is None and len(self._rubrics) >= MAX_RUBRICS:
@@ -75,7 +76,7 @@ class Agreements:
         return True
 
     def forget(self, rubric: str) -> None:
-        """Let go of all pairs of a rubric."""
+        """Drop all pairs of a rubric."""
         self._rubrics.pop(rubric, None)
 
     def knows(self, *, rubric: str, subject: str, by: str, metric: str = PASS) -> bool:
@@ -84,7 +85,7 @@ class Agreements:
         return known is not None and (subject, by) in known.metrics.get(metric, ())
 
     def drop(self, *, rubric: str, subject: str, by: str, metric: str = PASS) -> None:
-        """Let go of a pair, if there is one."""
+        """Drop a pair, if there is one."""
         known = self._rubrics.get(rubric)
         if known is not None and metric in known.metrics:
             known.metrics[metric].pop((subject, by), None)
@@ -99,7 +100,7 @@ class Agreements:
         return reported
 
     def report(self) -> list[Calibrated]:
-        """Everything that can be known, by rubric and metric in the order of their first pairs."""
+        """All figures that the pairs allow, by rubric and metric in the order of their first pairs."""
         return [
             _calibrated(rubric, metric, pairs, known.weights)
             for rubric, known in self._rubrics.items()

@@ -18,13 +18,13 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFinding:
-    """``breached`` is ``None`` when there is too little data; that is neither a breach nor a recovery.
+    """``breached`` is ``None`` when there is too little data, which is neither a breach nor a recovery.
 
-    ``undecided``: there is data, which contradicts itself; an alert that stands goes on as it was.
+    ``undecided``: the data contradict themselves, and an alert that exists stays as it was.
 
-    ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
-    counts what the value was made of, since ``measured_ns``. ``stated`` is one sentence. ``changed_ns`` is the
-    estimated time of the change.
+    ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n`` is
+    the sample size since ``measured_ns``. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the
+    change.
     """
 
     labels: Labels
@@ -41,22 +41,22 @@ class AlertFinding:
 
 
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
-"""The unit of the value and the limit; ``metric``: that of the metric that the label names."""
+"""The unit of the value and the limit; ``metric`` stands for the unit of the metric that the label names."""
 Scope: TypeAlias = tuple[
     Literal[
         "service", "environment", "rubric", "metric", "model", "period", "slice", "value", "connection", "code", "kind"
     ],
     ...,
 ]
-"""The labels that distinguish its instances; none: there is one instance."""
+"""The labels that distinguish its instances; without labels there is one instance."""
 
 PLACE: Scope = ("service", "environment", "rubric")
 
 
 class Severity(StrEnum):
-    """``critical`` wakes somebody, ``warning`` waits for the morning, ``info`` is for those who look.
+    """``critical`` wakes somebody, ``warning`` waits for the morning, ``info`` is for people who look.
 
-    The monitor's own troubles are never critical: nobody is woken because the monitor of quality is tired.
+    The monitor's own troubles are never critical: nobody is woken because of the monitor.
     """
 
     CRITICAL = "critical"
@@ -66,12 +66,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition that is watched, and its alert.
+    """A watched condition and its alert.
 
-    ``when`` describes in words when it is breached, with the limits in force; ``meaning`` what that means to people;
-    ``runbook`` is the slug of the runbook page. It fires once it was breached for ``for_ns`` and resolves
-    once it has not been for ``keep_ns``. ``limit`` is a number where one rules all instances. While ``muted_by`` (an
-    id) fires for the same labels, this alert is muted. ``examples``: failing traces illustrate it.
+    ``when`` describes when it is breached, with the limits in force; ``meaning`` describes what that means to people;
+    ``runbook`` is the slug of the runbook page. The alert fires once the condition was breached for ``for_ns`` and
+    resolves once it was not breached for ``keep_ns``. ``limit`` is set where one number holds for all instances. While
+    ``muted_by`` (an id) fires for the same labels, this alert is muted. ``examples``: failing traces illustrate it.
     """
 
     id: str

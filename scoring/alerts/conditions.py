@@ -1,6 +1,6 @@
-"""Conditions: the whole list of what is watched under a declaration, and those on the monitor itself.
+"""Conditions: the list of all that a declaration watches, and the conditions on the monitor itself.
 
-Of itself it watches whether it can judge, keeps up, and has room and money left. None of that is critical.
+The monitor watches whether it can judge, keeps up, and has disk space and budget left. None of that is critical.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
 
 
 def conditions(declared: Declaration) -> tuple[Condition, ...]:
-    """Every condition, those on quality first. Ids are unique and never change: dashboards and runbooks name them."""
+    """All conditions, those on quality first. Ids are unique and never change: dashboards and runbooks name them."""
     return (*quality(declared), *metric_conditions(declared), *monitoring(declared))
 
 

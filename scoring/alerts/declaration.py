@@ -1,18 +1,18 @@
-"""Declaration: what is watched and when it changes status; one value that drives everything that speaks of alerts.
+"""Declaration: what is watched and when it changes status; the one source of everything about alerts.
 
-The runtime evaluates its conditions in process, the configuration fills it, ``check`` prints it, the metrics export its
-limits, and rules for Prometheus can be generated from it: nothing else decides what an alert is.
+The configuration fills it, the runtime evaluates its conditions in process, ``check`` prints it, the metrics export its
+limits, and rules for Prometheus can be generated from it.
 
-Judge scale: thresholds on people's pass rate come in, those on the judge's that mean the same go out.
+Judge scale: thresholds on people's pass rate come in, the equivalent thresholds on the judge's pass rate go out.
 
 Windows, sequences and change detectors follow the judge's verdicts. People's pass rate is surely below a threshold T
-where the judge's is below, with the errors on labelled verdicts (``rogan_gladen``, ``ppi``)::
+where the judge's is below the following, by its errors on labelled verdicts (``rogan_gladen``, ``ppi``)::
 
     rogan_gladen    T·s + (1 − T)·(1 − t) − z·sqrt(T²·v(s) + (1 − T)²·v(t))       s, t: right of what people pass, fail
     ppi             T − offset − z·sqrt(v(offset))
 
-z is that of one side at 95 %: what labels leave open is decided in favour of the service. Results are rounded down to
-0.01, so that few labels more change nothing, and held within [0, 1].
+z is one-sided at 95 %: what labels leave open is decided in favour of the service. Results are rounded down to
+0.01, so that a few more labels change nothing, and clipped to [0, 1].
 """
 
 from __future__ import annotations
@@ -76,26 +76,26 @@ HOUR_NS = 60 * MINUTE_NS
 DAY_NS = 24 * HOUR_NS
 MONTH_NS = 30 * DAY_NS
 _OF_CHANGE, _OF_SLIDE, _OF_LEVEL, _OF_DRIFT = 0.5, 0.15, 0.25, 0.1
-"""How mode ``adaptive`` divides the budget of false alarms among the four that may raise one."""
+"""How mode ``adaptive`` divides the budget of false alarms among the four tests that may raise one."""
 _OF_METRIC_CHANGE = 0.7
-"""A limit on a metric knows no slide and no drift; it too has a test of its level."""
+"""A limit on a metric has no test of slide or drift; it has a test of its level."""
 _SUSPICIONS = 1.0
-"""How many times as often as there may be false alarms a collapse may be suspected, which alone changes no status."""
+"""How often a collapse may be suspected wrongly, as a multiple of the allowed false alarms; it changes no status."""
 _OF_DROP = 0.08
-"""The chance that a drop is called critical which is not: for each drop that was noticed, not for each month."""
+"""The chance that a noticed drop is wrongly called critical; by drop, not by month."""
 _LEAST_AN_HOUR = 8.0
-"""Verdicts an hour that are assumed at least: a service that has just begun is not yet known to be quiet."""
+"""The least number of verdicts an hour that is assumed, because a new service is not yet known to be quiet."""
 _BEST_GOOD = 0.999
-"""No service is expected to be better: at 1 a single failure would prove a change."""
+"""The best pass ratio that is expected of a service: at 1 a single failure would prove a change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRule:
     """The early warning: a service that passes at ``good`` or better raises it once in ``false_alarm_every_ns``.
 
-    ``good`` and ``bad`` are pass ratios; ``None`` derives them from the rubric's thresholds: a third of the way from
-    the warning threshold to 1 (0.90), and midway between the two thresholds (0.775). ``drift_good`` and ``drift_bad``
-    are the shares of runs that keep to their scenario, for the early warning that behaviour drifts.
+    ``good`` and ``bad`` are pass ratios; ``None`` derives them from the rubric's thresholds: ``good`` lies a third of
+    the way from the warning threshold to 1 (0.90), ``bad`` midway between the two thresholds (0.775). ``drift_good``
+    and ``drift_bad`` are the shares of runs that keep to their scenario, for the early warning that behaviour drifts.
     """
 
     good: float | None = None
@@ -108,12 +108,12 @@ class ChangeRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLimits:
-    """Where the conditions beside the pass ratio begin.
+    """The limits of the conditions other than the pass ratio.
 
     Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of
     the judge with people, ``budget_ratio`` the share of the judge's budget. An alert fires once its limit was passed
-    for ``for_ns`` and outlasts that by ``keep_ns``: as long as the generated rules wait; where the whole monitor is
-    concerned half of it is enough. An alert on the pass ratio goes by the status and by neither.
+    for ``for_ns`` and outlasts that by ``keep_ns``, as in the generated rules; half as long where the alert is on the
+    whole monitor. An alert on the pass ratio follows the status and uses neither.
     """
 
     blocker_ratio: float = 0.05
@@ -132,15 +132,18 @@ class Declaration:
     """Everything that decides about statuses and alerts.
 
     ``policy`` holds the thresholds of every rubric that ``thresholds`` does not name. ``window_ns`` is how far back a
-    look goes, ``look_ns`` the time between looks. ``corrected``: by what the thresholds are about people's pass rate.
+    look goes, ``look_ns`` the time between looks. ``corrected`` is the method that relates the thresholds to people's
+    pass rate.
 
-    ``silence_severity`` is that of the alert that verdicts no longer come. ``slices`` are the dimensions by which parts
-    of the traffic are held against the others, ``slice_false_alarms`` how many a month all of them together may raise.
+    ``silence_severity`` is the severity of the alert on missing verdicts. ``slices`` are the dimensions by which parts
+    of the traffic are compared with the rest, ``slice_false_alarms`` how many false alarms a month all slices together
+    may raise.
 
     In mode ``adaptive`` a window goes back up to ``longest_ns`` until it holds enough, and ``false_alarms`` is how many
-    a month there may be of all services and rubrics together, while they are as good as ``good_and_bad`` has it. They
-    share it evenly: expected numbers add up whatever depends on what, and a month's number is what people put up with.
-    (Benjamini and Hochberg's procedure bounds another number, the share of the wrong among the alarms of one look.)
+    false alarms a month all services and rubrics together may raise while they are as good as ``good_and_bad`` states.
+    They share it evenly: expected numbers add up even where series depend on each other, and the number a month is what
+    people put up with. (Benjamini and Hochberg's procedure bounds another number, the share of false alarms in one
+    look.)
     """
 
     policy: Policy = field(default_factory=lambda: Policy(mode="adaptive"))
@@ -164,7 +167,7 @@ class Declaration:
         return self.policy if own is None else replace(self.policy, thresholds=own)
 
     def on_labels(self, labels: Mapping[str, LabelSums]) -> Declaration:
-        """The same with thresholds on the judge's pass rate, for the rubrics whose labels determine them."""
+        """This declaration with thresholds on the judge's pass rate where labels determine them."""
         if self.corrected == "none":
             return self
         found = {
@@ -178,7 +181,7 @@ class Declaration:
 
     @property
     def rule(self) -> Hysteresis:
-        """The hysteresis in force: none in mode ``point``, whose status is the seed's, of the moment."""
+        """The hysteresis in force; none in mode ``point``, whose status depends on the present moment alone."""
         if self.policy.mode == "adaptive":  # its evidence is made to be looked at all the time
             return replace(self.hysteresis, needed=1, looks=1)
         return NONE if self.policy.mode == "point" else self.hysteresis
@@ -201,8 +204,8 @@ class Declaration:
     def metric_chart(self, threshold: float, values_per_window: float, series: int) -> Chart:
         """The change detector's limits for one series of a metric with a limit, given the number of series.
 
-        It distinguishes a mean that is a third of the way from the threshold to 1 from one that lies half as far below
-        the threshold as 1 lies above it: of a 95th percentile, 3.3 % beyond the limit from 7.5 %.
+        It distinguishes a mean a third of the way from the threshold to 1 from a mean half as far below the threshold
+        as 1 lies above it. For a 95th percentile: 3.3 % of values beyond the limit from 7.5 %.
         """
         good = min(threshold + (1 - threshold) / 3, _BEST_GOOD)
         bad = max(threshold - (1 - threshold) / 2, threshold / 2)
@@ -220,10 +223,10 @@ class Declaration:
         return good, max(min(bad, good - (1 - good) / 2), good / 100)
 
     def usual(self, rubric: str, baseline: float) -> float:
-        """The pass ratio that a service's change detector takes for good, from what is usual there (``Baseline``).
+        """The pass ratio that a service's change detector takes for good, given its usual ratio (``Baseline``).
 
-        At least the warning threshold, at most a third of the way from *good* to 1: a service that falls from higher
-        and stays healthy is soon usual there. In steps of 0.01, so that few charts are designed.
+        At least the warning threshold, at most a third of the way from *good* to 1: where a service falls from higher
+        and stays healthy, its new ratio is soon the usual one. In steps of 0.01, so that few charts are designed.
         """
         good, _ = self.good_and_bad(rubric)
         least = min(good, self.policy_of(rubric).thresholds.warning)
@@ -232,9 +235,9 @@ class Declaration:
     def chart(self, rubric: str, verdicts_per_window: float, series: int = 1, baseline: float | None = None) -> Chart:
         """The change detector's limits for one series, given its traffic and the number of series.
 
-        The run length in verdicts is the promised time's worth of them, rounded up to a power of two (in mode
-        ``adaptive`` of its fourth root) so that the limit does not follow every breath of the traffic. A few a window
-        are assumed where there are fewer. Mode ``adaptive`` measures from the ``baseline`` of the service.
+        The run length is the number of verdicts in the promised time, rounded up to a power of two (in mode
+        ``adaptive`` of its fourth root) so that the limit does not follow every change of the traffic. A minimum of a
+        few verdicts a window is assumed. Mode ``adaptive`` measures from the ``baseline`` of the service.
         """
         good, bad = self.good_and_bad(rubric)
         if self.policy.mode == "adaptive":
@@ -245,9 +248,10 @@ class Declaration:
         return self._design(good, bad, verdicts_per_window)
 
     def drift_chart(self, verdicts_per_window: float, series: int = 1, baseline: float | None = None) -> Chart:
-        """The same for the share of runs that keep to their scenario; mode ``adaptive`` has a part of its budget.
+        """The limits for the share of runs that keep to their scenario, with mode ``adaptive``'s budget.
 
-        It measures from the ``baseline`` of the service, between what may depart at most and ``drift_good``.
+        It measures from the ``baseline`` of the service, held between the largest share that may depart and
+        ``drift_good``.
         """
         if self.policy.mode == "adaptive":
             wanted = self._run_length(verdicts_per_window, series, _OF_DRIFT)
@@ -265,18 +269,18 @@ class Declaration:
     def slide_chart(self, rubric: str, verdicts_per_window: float, series: int, anchor: float) -> Chart:
         """Mode ``adaptive``: the chart of a slow decay, from the ratio of the last week (``Anchor``).
 
-        It distinguishes that ratio from the warning threshold, or where both are close from one with half as many
-        failures more.
+        It distinguishes that ratio from the warning threshold or, where both are close, from a ratio with half as many
+        failures again.
         """
         good = self.usual(rubric, anchor)
         bad = min(self.policy_of(rubric).thresholds.warning, good - (1 - good) / 2)
         return design(good, max(bad, good / 100), self._run_length(verdicts_per_window, series, _OF_SLIDE))
 
     def collapse_chart(self, rubric: str, verdicts_per_window: float, series: int = 1) -> Chart:
-        """Mode ``adaptive``: the chart that suspects a collapse, also of a service of which nothing is usual yet.
+        """Mode ``adaptive``: the chart that suspects a collapse, also of a service without a usual ratio yet.
 
-        It distinguishes the warning threshold from a pass ratio as far below the critical one as half of the way
-        between the two.
+        It distinguishes the warning threshold from a pass ratio below the critical one, by half the distance of the two
+        thresholds.
         """
         bounds = self.policy_of(rubric).thresholds
         good = min(max(bounds.warning, 0.02), _BEST_GOOD)
@@ -285,27 +289,27 @@ class Declaration:
         return design(good, bad, self._run_length(verdicts_per_window, series, _SUSPICIONS))
 
     def new_drop_level(self, rubric: str) -> DropLevel:
-        """Mode ``adaptive``: what decides whether a drop is critical."""
+        """Mode ``adaptive``: the test that decides whether a drop is critical."""
         critical = self.policy_of(rubric).thresholds.critical
         return DropLevel(min(max(critical, 1e-4), 1 - 1e-4), _OF_DROP)
 
     def slice_chart(self, rubric: str, verdicts_per_window: float, series: int, usual: float) -> Chart:
-        """The chart of a slice that is held against the threshold, of one of so many slices, as ``chart`` is."""
+        """The chart of a slice against the threshold, given the number of slices; designed as ``chart`` is."""
         good = self.usual(rubric, usual)
         bad = min(self.good_and_bad(rubric)[1], good - (1 - good) / 2)
         wanted = self._month(verdicts_per_window) * max(1, series) / self.slice_false_alarms
         return design(good, bad, float(2 ** max(5, math.ceil(math.log2(wanted) - 1e-9))))
 
     def slice_limit(self, verdicts_per_window: float, series: int) -> float:
-        """The evidence, in nats, that one of so many slices is worse than the others: once a look there may be some."""
+        """The evidence, in nats, that shows a slice to be worse, given the number of slices; tested once a look."""
         blocks = min(self._month(verdicts_per_window), MONTH_NS / self.look_ns)
         return math.log(max(32.0, blocks * max(1, series) / self.slice_false_alarms))
 
     def _month(self, verdicts_per_window: float) -> float:
-        """Verdicts in a month, of a service that is not known to be quieter."""
+        """Verdicts in a month, with an assumed minimum for a service that is not known to be quieter."""
         return max(_LEAST_AN_HOUR * MONTH_NS / HOUR_NS, verdicts_per_window * MONTH_NS / self.window_ns)
 
     def _run_length(self, verdicts_per_window: float, series: int, part: float) -> float:
-        """A month's verdicts for each false alarm that this part of the budget leaves to one of the series."""
+        """The number of verdicts per false alarm that this part of the budget allows one of the series."""
         wanted = max(32.0, self._month(verdicts_per_window) * max(1, series) / (self.false_alarms * part))
         return float(2 ** (math.ceil(4 * math.log2(wanted) - 1e-9) / 4))

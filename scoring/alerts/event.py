@@ -1,6 +1,6 @@
-"""Event: one change of an alert that people are notified of. It is complete: a receiver needs no further lookup.
+"""Event: one change of an alert, for notification. It is complete: a receiver needs no further lookup.
 
-Incidents: from the events of an alert to one line for each time that it fired.
+Incidents: the events of an alert come in, one line for each time that it fired goes out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Example:
     """A failing trace that shows what is wrong.
 
     ``reason`` holds nothing that people or models wrote. ``quoted`` is the whole reason, ``nameless`` the reason
-    without names of the application's parts, each None where it is the same. All of them come from the trace: escape
+    without names of the application's parts; each is None where it equals ``reason``. All come from the trace: escape
     them where they are shown.
     """
 
@@ -33,7 +33,7 @@ class Example:
     nameless: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The example for a wire."""
+        """The example as JSON."""
         stated: dict[str, object] = {
             "trace_id": self.trace_id, "reason": self.reason, "composite": self.composite, "closed_ns": self.closed_ns,
         }  # fmt: skip
@@ -44,7 +44,7 @@ class Example:
 class MainFailure:
     """What most of the latest failures have in common: ``count`` of ``of`` failing traces.
 
-    ``reason``, ``quoted`` and ``nameless`` are as those of an example.
+    ``reason``, ``quoted`` and ``nameless`` are as in ``Example``.
     """
 
     reason: str
@@ -54,7 +54,7 @@ class MainFailure:
     nameless: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The failure for a wire."""
+        """The failure as JSON."""
         stated: dict[str, object] = {"reason": self.reason, "count": self.count, "of": self.of}
         return {**stated, **_others(self)}
 
@@ -69,13 +69,12 @@ def _others(stated: Example | MainFailure) -> dict[str, object]:
 class AlertEvent:
     """What happened to an alert at ``at_ns``.
 
-    ``value`` with its bounds and ``n`` is measured since ``measured_ns``, in ``unit``; ``limit`` is agreed;
-    ``since_ns`` is since when it is so, ``changed_ns`` since when the change detector thinks it is, and
-    ``measured_ns`` the same where the value is of what came since. ``examples`` are at most three, the worst
+    ``value`` with its bounds and ``n`` is measured since ``measured_ns``, in ``unit``; ``limit`` is the agreed limit.
+    ``since_ns`` is when the state began, ``changed_ns`` when it began by the change detector's estimate, and
+    ``measured_ns`` equals it where the value covers only what came since. ``examples`` are at most three, the worst
     first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
-    more of them than before. ``number`` counts the events of this alert,
-    from 1. ``muted``: a more severe alert about the same thing fires, so that this one is not sent. Names and reasons
-    may come from traces: bounded, but untrusted.
+    more failures than before. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert on the
+    same labels fires, so that this one is not sent. Names and reasons may come from traces: bounded, but untrusted.
     """
 
     transition: AlertTransition
@@ -109,11 +108,11 @@ class AlertEvent:
 
     @property
     def id(self) -> str:
-        """The event's identity: an event that is sent again after a crash has the same."""
+        """The event's identity; an event that is sent again after a crash keeps it."""
         return f"{self.fingerprint}-{self.since_ns}-{self.number}"
 
     def to_json(self) -> Mapping[str, object]:
-        """The event for a wire: times in ns since the epoch, what is not known null."""
+        """The event as JSON: times in ns since the epoch, unknown values null."""
         return {
             "id": self.id, "fingerprint": self.fingerprint, "turn": self.transition.value, "condition": self.condition,
             "severity": self.severity.value, "title": self.title, "meaning": self.meaning, "runbook": self.runbook,
@@ -150,11 +149,11 @@ def fingerprint(condition: str, labels: Labels) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """An alert from when it fired to its end, in ns since the epoch; ``ended_ns`` is ``None`` while it stands.
+    """An alert from when it fired to its end, in ns since the epoch; ``ended_ns`` is ``None`` while it lasts.
 
-    ``value`` with its bounds and ``n`` is what it was raised on, in the condition's unit; ``changed_ns`` since when the
-    change detector thinks it was so. ``silent``: for a while, or until its end, there was too little data.
-    ``muted``: a more severe alert about the same thing fired whenever this one was to be sent.
+    ``value`` with its bounds and ``n`` raised it, in the condition's unit; ``changed_ns`` is when it began by the
+    change detector's estimate. ``silent``: for a while, or until its end, there was too little data. ``muted``: a more
+    severe alert on the same labels fired whenever this one was to be sent.
     """
 
     condition: str
@@ -174,7 +173,7 @@ class Incident:
     muted: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """For a wire: times in ns since the epoch, what is not known null."""
+        """The incident as JSON: times in ns since the epoch, unknown values null."""
         return {
             "condition": self.condition, "severity": self.severity.value, "title": self.title,
             "labels": dict(self.labels), "began_ns": self.began_ns, "ended_ns": self.ended_ns, "said": self.stated,
@@ -185,7 +184,7 @@ class Incident:
 
 @dataclass(slots=True)
 class Incidents:
-    """Takes events in order, and describes their incidents."""
+    """Takes events in order and returns their incidents."""
 
     _over: list[Incident] = field(default_factory=list)
     _open: dict[str, Incident] = field(default_factory=dict)
@@ -206,7 +205,7 @@ class Incidents:
             del self._open[event.fingerprint]
 
     def reported(self) -> Sequence[Incident]:
-        """All of them, by when they began, the most severe first."""
+        """All incidents by their beginning, the most severe first."""
         order = list(Severity)
         found = [*self._over, *self._open.values()]
         return sorted(found, key=lambda each: (each.began_ns, order.index(each.severity), each.labels))

@@ -1,16 +1,16 @@
-"""Explanation: how many fail now and failed before, where the failures are that are not usual, and what is new then.
+"""Explanation: how many cases fail now and failed before, where the excess failures are, and what was new at that time.
 
-The verdicts since a drop began are divided by each of some dimensions (version, tenant, name). What fails beyond the
-ratio of before is the *excess*; a value's share of it is what the value explains::
+The verdicts since a drop began are divided by several dimensions in turn (version, tenant, name). Failures beyond the
+earlier ratio are the *excess*; the share of it that has a value is what that value explains::
 
     excess(value) = Σ w·failed − q · Σ w          q: the failing ratio before (0 where too little came before)
 
-Failures have causes besides, which what passes has not: a tool that failed, and the group of like failures. A cause's
+Failures also have causes, which passing verdicts lack: a tool that failed, and a group of similar failures. A cause's
 share of the excess is counted the same way, over the failing verdicts alone.
 
-A value is named where even the upper bound of its pass ratio lies below the lower bound of all others', Wilson's at
-effective sample sizes in which what belongs together counts once. With m values compared each bound errs with the
-chance 0.05 / 2m: one budget over all of them, so that at most 5 % of the notices name a value that is like the others.
+A value is named where the upper bound of its pass ratio lies below the lower bound of all others. Bounds are Wilson's,
+at effective sample sizes in which a cluster counts once. With m values compared each bound errs with the chance 0.05 /
+2m, so that at most 5 % of the notices name a value that is like the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sidejudge.scoring.statistics.interval import Interval, wilson
 from sidejudge.scoring.trace.span import JsonRecord
 
 MOST_SLICES: Final = 3
-"""Values that are named, each of another dimension; and causes."""
+"""Most values named, each from another dimension, and most causes."""
 TOOL: Final = "tool"
 GROUP: Final = "failure group"
 _LEAST_SHARE: Final = 0.2
@@ -35,11 +35,11 @@ _LEAST_BEFORE: Final = 20
 _LEAST_FAILURES: Final = 3
 _ERROR: Final = 0.05
 _NEAR_NS: Final = 30 * 60 * 10**9
-"""How far from the beginning of a drop a version may be seen first, to have changed at that time."""
+"""How far from the beginning of a drop a version's first sight may lie to count as a change at that time."""
 
 
 class SlicedVerdict(NamedTuple):
-    """A verdict with the value that it has in each dimension. ``cluster`` is what it belongs to.
+    """A verdict with the value that it has in each dimension. ``cluster`` names the verdicts that count as one.
 
     ``versions`` are what may change with a release: the application's version, prompt, model, rubric.
     """
@@ -54,7 +54,7 @@ class SlicedVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """``failures`` of ``n`` verdicts; ``ratio`` in [0, 1] is what that means for all traffic."""
+    """``failures`` of ``n`` verdicts; ``ratio`` in [0, 1] is the estimate for all traffic."""
 
     failures: int
     n: int
@@ -63,9 +63,9 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSlice:
-    """The traffic that has ``value`` in the dimension ``by``: what of it passes, and of all the others.
+    """The traffic with ``value`` in the dimension ``by``: its pass ratio, and that of all other traffic.
 
-    ``share`` in [0, 1] is its part in the failures that are not usual. The value comes from traces: escape it.
+    ``share`` in [0, 1] is its part in the excess failures. The value comes from traces: escape it.
     """
 
     by: str
@@ -90,8 +90,8 @@ class NewVersion:
 class Cause:
     """A ``tool`` or a ``failure group`` (``by``) with ``count`` failing verdicts since the drop began.
 
-    ``share`` in [0, 1] is its part in the failures that are not usual. ``value`` names the tool, which comes from
-    traces, or the group, whose ``words`` hold no content; ``nameless`` are those without the application's names.
+    ``share`` in [0, 1] is its part in the excess failures. ``value`` names the tool, which comes from traces, or the
+    group, whose ``words`` hold no content; ``nameless`` are the words without the application's names.
     """
 
     by: str
@@ -114,7 +114,7 @@ class Explanation:
     causes: tuple[Cause, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """For a wire; times in ns since the epoch."""
+        """The explanation as JSON; times in ns since the epoch."""
         return asdict(self)
 
     @classmethod
@@ -131,7 +131,7 @@ class Explanation:
 
 
 def explain(verdicts: Iterable[SlicedVerdict], since_ns: int) -> Explanation | None:
-    """What explains the failures since then, in ns since the epoch; None where there are fewer than three."""
+    """Explain the failures since a time in ns since the epoch; None where there are fewer than three."""
     before, now = list[SlicedVerdict](), list[SlicedVerdict]()
     for verdict in verdicts:
         (now if verdict.at_ns >= since_ns else before).append(verdict)
@@ -147,13 +147,13 @@ def explain(verdicts: Iterable[SlicedVerdict], since_ns: int) -> Explanation | N
 def with_causes(
     known: Explanation, causes: Iterable[tuple[Cause, int]], failed: int, failed_before: int
 ) -> Explanation:
-    """The explanation with the causes that have a good part in the excess, the largest of each kind first.
+    """The explanation with the causes that have a large part in the excess, the largest of each kind first.
 
     Args:
-        known: what is known without them.
+        known: the explanation without causes.
         causes: each, its share not known yet, with its failing verdicts before the drop.
         failed: the failing verdicts since the drop whose causes are known.
-        failed_before: those before it.
+        failed_before: the failing verdicts before the drop.
     """
     per = known.now.n / known.before.n if known.before is not None else 0.0
     whole = failed - per * failed_before
@@ -218,7 +218,7 @@ def _bounds(verdicts: Sequence[SlicedVerdict], z: float) -> Interval:
 
 
 def _new(before: Sequence[SlicedVerdict], now: Sequence[SlicedVerdict], since_ns: int) -> tuple[NewVersion, ...]:
-    """What was first seen then, after enough verdicts of another: one that begins to be stated did not change."""
+    """Versions first seen at that time, after enough verdicts of another; stating the first one is no change."""
     first: dict[tuple[str, str], int] = {}
     stated: Counter[str] = Counter()
     found = []

@@ -1,10 +1,10 @@
-"""Lifecycle: from findings to alerts, as Prometheus does it (``for``, ``keep_firing_for``), and one stage more.
+"""Lifecycle: from findings to alerts, as in Prometheus (``for``, ``keep_firing_for``), with one more stage.
 
-A breach is *pending* until it has lasted for the condition's ``for``, then *fires*. It resolves once it was seen not
-to be breached for ``keep``. Without enough data it does neither: a firing alert becomes *unknown*, with an event,
-because silence is not recovery. After a day without news it expires, with an event too.
+A breach is *pending* until it has lasted for the condition's ``for``, then *fires*. It resolves once looks found no
+breach for ``keep``. Without enough data it does neither: a firing alert becomes *unknown*, with an event, because
+silence is not recovery. After a day without findings it expires, with an event too.
 
-``Posted`` is an alert of one moment with its condition, as metrics, API and pages show it.
+``Posted`` is an alert at one moment with its condition, as metrics, API and pages show it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sidejudge.scoring.trace.span import JsonRecord
 from .condition import AlertFinding, Condition, Labels, Severity
 
 FORGET_NS = 24 * 3_600 * 10**9
-"""How long an alert outlasts the last news of it."""
+"""How long an alert outlasts its last finding."""
 
 
 class Stage(StrEnum):
-    """Where an alert is; what is not breached has no alert."""
+    """The stage of an alert; a condition that is not breached has no alert."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -30,7 +30,7 @@ class Stage(StrEnum):
 
 
 class AlertTransition(StrEnum):
-    """What an event reports: it began (or goes on after a gap), is not known any more, is over, or was given up."""
+    """What an event reports: the alert began (or goes on after a gap), became unknown, resolved, or expired."""
 
     FIRING = "firing"
     UNKNOWN = "unknown"
@@ -40,10 +40,10 @@ class AlertTransition(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One instance of a condition that is, or lately was, breached. Times in ns since the epoch.
+    """One instance of a condition that is or recently was breached. Times in ns since the epoch.
 
-    ``since_ns``: first breached; ``fired_ns``: began to fire; ``breached_ns``: last seen breached. ``finding`` is
-    the last breach; ``reported`` counts the events about it.
+    ``since_ns``: first breached; ``fired_ns``: began to fire; ``breached_ns``: last seen breached. ``finding`` is the
+    last breach; ``reported`` counts the events sent.
     """
 
     condition: str
@@ -85,7 +85,7 @@ class Alert:
 def advance(
     alert: Alert | None, finding: AlertFinding | None, now_ns: int, condition: Condition
 ) -> tuple[Alert | None, AlertTransition | None]:
-    """The alert after one look, and the event to send. ``finding`` is ``None`` when the look found nothing about it."""
+    """The alert after one look, and the event to send. ``finding`` is ``None`` when the look has no finding on it."""
     breached = finding.breached if finding is not None else None
     if alert is None:
         if not breached or finding is None:
@@ -133,7 +133,7 @@ class Posted:
 
 
 def in_order(posted: Iterable[Posted]) -> list[Posted]:
-    """What matters most first: firing before what is not known and what is pending, then by severity, then by age."""
+    """The most important first: firing, then unknown, then pending; within these by severity, then by age."""
     return sorted(
         posted,
         key=lambda each: (

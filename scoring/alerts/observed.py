@@ -1,4 +1,4 @@
-"""Facts: what is known at one look, as plain values: all that conditions may go by."""
+"""Facts: everything that conditions may read at one look, as plain values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ REFUSED_NS: Final = 15 * 60 * 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFacts:
-    """One (service, environment, rubric) over its window. Shares are estimates whose *failures* are the events.
+    """One (service, environment, rubric) over its window. Shares are estimates that count the event as a *failure*.
 
     ``blocked`` by metric, ``means`` by metric, ``violating`` of workflow verdicts, ``judge_failed`` of all verdicts.
-    ``acceptable`` is, for a metric, where its acceptable band ends, and whether higher is better.
+    ``acceptable`` gives by metric the end of its acceptable band and whether higher is better.
     """
 
     status: ServiceStatus
@@ -34,7 +34,7 @@ class WindowFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far a judge agrees with people on one rubric: kappa with its upper bound, of ``n`` pairs."""
+    """How far a judge agrees with people on one rubric: kappa with its upper bound, from ``n`` pairs."""
 
     rubric: str
     kappa: float
@@ -46,11 +46,10 @@ class Agreement:
 class MonitorFacts:
     """What a monitor knows of itself.
 
-    ``unusable`` is by destination or source why it cannot be used, empty while it can. ``waiting_s`` is for how long
-    the oldest of what is to be sent has waited, by destination. ``refused`` counts requests with spans that were
-    answered with an error in the last ``REFUSED_NS``, by status. ``odd`` is by kind of anomaly of the traffic its
-    cause, empty while there is none. ``trouble`` is why nothing can be kept or judged, ``behind_s`` for how long the
-    oldest trace has waited to be judged.
+    ``unusable`` gives by destination or source why it cannot be used, empty while it can. ``waiting_s`` is the age of
+    the oldest unsent item by destination. ``refused`` counts requests with spans that were answered with an error in
+    the last ``REFUSED_NS``, by status. ``odd`` gives the cause by kind of traffic anomaly, empty while there is none.
+    ``trouble`` is why nothing can be kept or judged, ``behind_s`` how long the oldest trace has waited to be judged.
     """
 
     unusable: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +62,7 @@ class MonitorFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that conditions read, at ``now_ns``. What is not known is ``None``, never 0.
+    """Everything that conditions read, at ``now_ns``. Unknown values are ``None``, never 0.
 
     ``monitor`` is what the process knows of itself; None where a fleet is watched. ``lag_s`` is the 95th percentile of
     the evaluation lag over the last ``lag_n`` traces.

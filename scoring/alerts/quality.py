@@ -1,6 +1,6 @@
-"""Conditions on quality: the pass ratio, its change, blockers, metrics and workflows of what is monitored.
+"""Conditions on quality: the pass ratio, its change, blockers, metrics and workflows of the monitored services.
 
-On continuous metrics: latency, cost, tokens and graded scores beyond their limits.
+Also conditions on continuous metrics: latency, cost, tokens and graded scores beyond their limits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .observed import Observed
 PASS_RATES: Final = ("pass_rate_critical", "pass_rate_warning", "pass_rate_change")
 """Conditions on a pass ratio."""
 FORGOTTEN_NS: Final = 7 * 24 * 3_600 * 10**9
-"""A service without a verdict for so long is not missed any more."""
+"""A service without a verdict for this long no longer raises the alert on missing verdicts."""
 
 
 def quality(declared: Declaration) -> tuple[Condition, ...]:
@@ -134,14 +134,14 @@ def place_of(service: str, environment: str, rubric: str) -> Labels:
 
 
 def _name(name: str) -> str:
-    """A name as a label holds it: one that is cut ends in digits of its own, so that two long names stay two."""
+    """A name as a label value: a name that is cut ends in digits of its own, so that two long names stay distinct."""
     if len(name) <= MAX_LABEL:
         return label(name)
     return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def share_found(labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str) -> AlertFinding:
-    """A share of events against its limit, on its lower bound, with the guards of the pass ratio."""
+    """The finding on a share of events: its lower bound against its limit, with the guards of the pass ratio."""
     if events is None or events.effective_n < policy.min_samples:
         n = 0 if events is None else events.n
         return AlertFinding(labels=labels, breached=None, stated=f"too few verdicts: {n}", n=n, limit=limit)
@@ -194,7 +194,7 @@ def _measured_ns(status: ServiceStatus, now_ns: int) -> int | None:
 
 
 def _moved(change: StatusChange, what: str) -> str:
-    """What the detector of changes found, in a sentence: how far its evidence goes, whichever way it points."""
+    """What the change detector found, in a sentence: its evidence, in either direction."""
     evidence = f"{change.share:.1f} times" if change.share >= 1 else f"{change.share:.0%} of"
     usual = f"usually {change.good:.1%} {what}; the evidence for a fall to {change.bad:.1%}"
     return f"{usual} is {evidence} what raises the early warning"

@@ -1,1 +1,1 @@
-"""Calibration: verdicts and what people label in; how far a judge is to be believed, and the right threshold, out."""
+"""Calibration: verdicts and people's labels come in; the judge's reliability and the right thresholds go out."""

@@ -25,7 +25,9 @@ from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 from sidejudge.scoring.statistics.ppi import Corrected, LabelSums, prediction_powered, rogan_gladen
 
 MAX_CATEGORIES = 20
-"""Beyond it, values are measurements rather than categories, and chance agreement means nothing."""
+"""With more distinct values than this they are measurements rather than categories, and chance agreement means
+nothing.
+"""
 _BINARY = (0.0, 1.0)
 
 
@@ -62,7 +64,7 @@ class PassSums:
             self.failed_weight.add(weight)
 
     def merge(self, other: PassSums) -> None:
-        """Count what another one has counted."""
+        """Add the counts of another."""
         self.n += other.n
         self.failures += other.failures
         self.weight.merge(other.weight)
@@ -72,12 +74,12 @@ class PassSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """One metric of one rubric (``pass``: the verdict itself), of ``n`` pairs; ``undecided`` labels met no value.
+    """One metric of one rubric (``pass`` is the verdict itself), from ``n`` pairs; ``undecided`` labels met no value.
 
     ``scale`` is ``binary``, ``ordinal`` (numbers) or ``nominal``. ``figures`` by name: ``raw_agreement``, ``kappa``,
-    ``kappa_linear``, ``kappa_quadratic``, ``ac1``, ``true_positive_rate`` (of what people pass, what we pass),
-    ``true_negative_rate``; of numbers ``bias`` (ours above people's, in their unit) and ``compression``
-    (``scale_error``), by which ``try-judge`` examines judges too; for ``pass`` also ``pass_rate`` of all our verdicts,
+    ``kappa_linear``, ``kappa_quadratic``, ``ac1``, ``true_positive_rate`` (the share that we pass of what people pass),
+    ``true_negative_rate``; for numbers ``bias`` (ours above people's, in their unit) and ``compression``
+    (``scale_error``), which ``try-judge`` computes for judges too; for ``pass`` also ``pass_rate`` of all our verdicts,
     ``pass_rate_corrected`` and ``pass_rate_ppi``. ``labels`` of ``pass``: one label a subject, weighed.
     """
 
@@ -92,7 +94,7 @@ class Calibrated:
     labels: LabelSums | None = None
 
     def to_json(self) -> dict[str, object]:
-        """As JSON: what is unknown is a null ``value`` with its ``reason``."""
+        """As JSON; an unknown figure is a null ``value`` with its ``reason``."""
         confusion: object = (
             {"value": None, "reason": self.confusion.reason}
             if isinstance(self.confusion, Unavailable)
@@ -157,7 +159,7 @@ def _chance_corrected(table: Confusion | Unavailable, ordinal: Sequence[float]) 
 
 
 def _errors(table: Confusion, passes: PassSums | None, labels: LabelSums | None) -> dict[str, Figure]:
-    """The errors on ``labels`` where they are weighed, else on all pairs."""
+    """Our errors on ``labels`` where these are weighed, else on all pairs."""
     (true_negative, false_positive), (false_negative, true_positive) = table.counts
     positives: tuple[float, float] = (true_positive, true_positive + false_negative)
     negatives: tuple[float, float] = (true_negative, true_negative + false_positive)
@@ -184,7 +186,7 @@ def _errors(table: Confusion, passes: PassSums | None, labels: LabelSums | None)
 
 
 def _prediction_powered(passes: PassSums, labels: LabelSums) -> Figure:
-    """Of the labelled verdicts, and of the others as another sample."""
+    """The prediction-powered estimate: labelled verdicts as one sample, all others as another."""
     others = from_sums(
         n=passes.n - labels.n, failures=max(0, passes.failures - labels.failures),
         weight=passes.weight.value - labels.weight,
@@ -197,7 +199,7 @@ def _prediction_powered(passes: PassSums, labels: LabelSums) -> Figure:
 
 
 def error_rate(successes: float, n: float, without: str) -> ErrorRate | Unavailable:
-    """The rate with its interval; without anything that it could be of, ``without`` is why there is none."""
+    """The rate with its interval; where there is nothing to count, unavailable with the reason ``without``."""
     bounds = wilson(successes, n, Z_95_TWO_SIDED)
     if bounds is None:
         return Unavailable(without)

@@ -1,4 +1,4 @@
-"""Calibration: labels that people gave, met with our verdicts on the same cases, metric by metric."""
+"""Calibration: people's labels compared with our verdicts on the same cases, metric by metric."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sidejudge.scoring.statistics.ppi import label_sums
 from .calibrated import Calibrated, PassSums, calibrated
 
 Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
-"""By subject and rubric, then by metric and who gave it."""
+"""By subject and rubric, then by metric and labeller."""
 
 
 @dataclass(slots=True)
 class LabelPairs:
-    """One metric of one rubric: pairs of (people, we), and how many labels met a verdict without a value."""
+    """One metric of one rubric: pairs of (people's, our) values, and how many labels met a verdict without a value."""
 
     categorical: bool
     pairs: Counter[tuple[Said, Said]] = field(default_factory=Counter)
     undecided: int = 0
 
     def add(self, given: Said, stated: Said | None) -> None:
-        """Count a label, and our value of the same; None where the verdict has none."""
+        """Count a label and our value of the same metric; None where the verdict has none."""
         if stated is None:
             self.undecided += 1
         else:
@@ -35,7 +35,7 @@ class LabelPairs:
 
 @dataclass(slots=True)
 class CalibrationSums:
-    """What verdicts come to beside labels: by rubric and metric, by rubric, and which labels have met a verdict."""
+    """Sums over verdicts and labels: by rubric and metric, by rubric, and which labels have met a verdict."""
 
     compared: dict[tuple[str, str], LabelPairs] = field(default_factory=dict)
     passes: dict[str, PassSums] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class CalibrationSums:
     labelled: dict[str, Counter[tuple[bool, bool, float]]] = field(default_factory=dict)
     """By rubric, verdicts with a label: (person passes, we pass, weight). Of several labels the last counts."""
     taught: int = 0
-    """Labels that may have been shown to the judge as examples: they measure nothing."""
+    """Labels that may have been shown to the judge as examples: they cannot measure it."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
         """Take a verdict."""
@@ -72,13 +72,13 @@ class CalibrationSums:
         self.passes.setdefault(rubric, PassSums()).add(passed=passed, weight=weight)
 
     def compare(self, given: LabelLine, stated: Said | None) -> None:
-        """Compare a label with our value of the same."""
+        """Compare a label with our value of the same metric."""
         self.met.add((given.subject, given.rubric, given.metric, given.by))
         compared = LabelPairs(isinstance(given.stated, str))
         self.compared.setdefault((given.rubric, given.metric), compared).add(given.stated, stated)
 
     def merge(self, later: CalibrationSums) -> None:
-        """Count what another one has counted of the verdicts that follow."""
+        """Add the counts that another has made of the verdicts that follow."""
         for key, other in later.compared.items():
             compared = self.compared.setdefault(key, LabelPairs(other.categorical))
             compared.pairs.update(other.pairs)
@@ -92,7 +92,7 @@ class CalibrationSums:
 
 
 class CalibrationPart:
-    """Takes some of the verdicts."""
+    """Counts one part of the verdicts."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
@@ -122,19 +122,19 @@ class Calibration:
 
     @property
     def taught(self) -> int:
-        """Labels on cases that teach, of verdicts whose judge was shown examples out of labels."""
+        """Labels on cases that serve as examples, for verdicts whose judge was shown examples from labels."""
         return self._sums.taught
 
     def part(self) -> CalibrationPart:
-        """What takes some of the verdicts, under the labels that were taken."""
+        """A new part, to count some of the verdicts against the labels taken so far."""
         return CalibrationPart(self._labels)
 
     def merge(self, sums: CalibrationSums, /) -> None:
-        """Take what a part has made of the verdicts that follow."""
+        """Add the counts that a part has made of the verdicts that follow."""
         self._sums.merge(sums)
 
     def take(self, given: LabelLine) -> None:
-        """Take a label; ``LabelLineError`` when it is a category where those before it were numbers, or the reverse."""
+        """Take a label; ``LabelLineError`` when it is a category where earlier labels were numbers, or the reverse."""
         categorical = isinstance(given.stated, str)
         known = self._sums.compared.setdefault((given.rubric, given.metric), LabelPairs(categorical))
         if known.categorical != categorical:
@@ -161,7 +161,7 @@ class Calibration:
                 self._sums.compare(given, given.verdict)
 
     def report(self) -> list[Calibrated]:
-        """What it comes to, by rubric and metric in the order of their first labels."""
+        """The calibrated figures by rubric and metric, in the order of their first labels."""
         return [
             calibrated(
                 rubric=rubric, metric=metric, pairs=compared.pairs, undecided=compared.undecided,

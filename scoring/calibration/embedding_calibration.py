@@ -1,4 +1,4 @@
-"""Embedding calibration: cosines of pairs that people call the same or different in, thresholds of the model out."""
+"""Embedding calibration: cosines of pairs that people call same or different come in, the model's thresholds go out."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Separation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedThreshold:
-    """The threshold of one kind. ``expected`` is the balanced accuracy on pairs that it was not fitted to.
+    """The threshold of one kind. ``expected`` is its balanced accuracy on pairs that it was not fitted to.
 
-    It is found by leaving out one pair at a time. ``excluded`` pairs are settled by figures or denials, or left to a
-    judge, whatever their cosine is.
+    The expectation is found by leaving out one pair at a time. ``excluded`` pairs are settled by figures or denials, or
+    left to a judge, whatever their cosine.
     """
 
     kind: PairKind
@@ -117,7 +117,7 @@ def _separation(cosines: Sequence[tuple[float, bool]], threshold: float) -> Sepa
 
 
 def _left_out(cosines: Sequence[tuple[float, bool]]) -> float:
-    """Balanced accuracy on each pair of the threshold that is fitted to the others."""
+    """Balanced accuracy over the pairs, each judged by the threshold fitted to all others."""
     hits: dict[bool, list[bool]] = {True: [], False: []}
     for place, (cosine, stated) in enumerate(cosines):
         threshold = _best([*cosines[:place], *cosines[place + 1 :]])

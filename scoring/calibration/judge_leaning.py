@@ -1,8 +1,8 @@
-"""Judge leaning: answers beside the right ones in, in which direction a judge is wrong out.
+"""Judge leaning: a judge's answers and the right ones come in, the direction of its errors goes out.
 
-A judge that says yes to half of what should be answered no is right about three quarters of a balanced set, and worth
-nothing. So what should be a yes and what should be a no are counted apart, grades by how far they lie too high and how
-much of the scale they use, options by the place at which they stand; each is held against a bound of its own.
+A judge that answers yes to half of the questions whose answer is no is right on three quarters of a balanced set, and
+worth nothing. So questions with the answers yes and no are counted apart; grades by how far they lie too high and how
+much of the scale they use; options by their place in the list. Each is held against a bound of its own.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sidejudge.scoring.statistics.interval import at_most
 from .calibrated import ErrorRate, error_rate
 
 MAX_BIAS: Final = 0.1
-"""Share of a scale by which grades may lie too high or too low on average."""
+"""Share of the scale by which grades may be too high or too low on average."""
 MAX_COMPRESSION: Final = 0.5
-"""Half of the differences between good and bad are lost."""
+"""The largest compression of grades: at this value half of the differences between good and bad are lost."""
 FEW: Final = 10
 """Answers below which a rate says little, and the report says so."""
 _UNSURE: Final = 0.05
@@ -32,13 +32,13 @@ ByMetric: TypeAlias = Mapping[str, Sequence[Compared]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeLeaning:
-    """In which direction a judge is wrong.
+    """The direction of a judge's errors.
 
-    ``sensitivity``: of what should be a yes, the share that is one; ``specificity``: of what should be a no. ``bias``
-    (above 0: too high) and ``compression`` (``scale_error``) are of grades as shares of their scale. ``choices``: the
-    share of right options; ``first`` and ``last``: of the questions whose right option is not at that end of the list,
-    the share whose answer is not drawn to it; ``confusion``: by right option, how often each was given.
-    ``by_metric``: (too much, too little) as (how often, of how many where it was possible).
+    ``sensitivity``: the share of right answers where yes is right; ``specificity``: where no is right. ``bias`` (above
+    0: too high) and ``compression`` (``scale_error``) describe grades, as shares of their scale. ``choices``: the share
+    of right options; ``first`` and ``last``: the share of answers not drawn to that end of the list, among questions
+    whose right option is elsewhere; ``confusion``: by right option, how often each was given. ``by_metric``: (too much,
+    too little) as (how often, of how many where it was possible).
     """
 
     sensitivity: Rate
@@ -52,7 +52,7 @@ class JudgeLeaning:
     by_metric: Mapping[str, tuple[tuple[int, int], tuple[int, int]]]
 
     def rates(self) -> dict[str, Rate]:
-        """The shares in [0, 1] of which more is better, by name."""
+        """Shares in [0, 1] by name; higher is better."""
         names = ("sensitivity", "specificity", "choices", "first", "last")
         return {name: getattr(self, name) for name in names}
 
@@ -81,7 +81,7 @@ class JudgeLeaning:
         yield from self._of_metrics(least)
 
     def _of_metrics(self, least: float) -> Iterator[str]:
-        """Metrics that are wrong in one direction so often that chance does not explain it, were the rate ``least``."""
+        """Metrics that are wrong in one direction more often than chance explains at a rate of ``least``."""
         sides = [
             (name, how, wrong, n)
             for name, both in self.by_metric.items()
@@ -103,7 +103,7 @@ _OF_RATES: Final = {
 
 
 def judge_leaning(compared: ByMetric) -> JudgeLeaning:
-    """What answers come to, by metric as ``beside.compared`` gives them."""
+    """The direction of the errors in answers, which come by metric from ``beside.compared``."""
     every = [one for each in compared.values() for one in each]
     decisions = [one for one in every if isinstance(one, YesOrNo)]
     yes, no = ([one.given for one in decisions if one.right is right] for right in (True, False))

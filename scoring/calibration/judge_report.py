@@ -1,4 +1,4 @@
-"""Judge report: what a judge answered to golden questions in, how good it is and what is wrong with it out."""
+"""Judge report: a judge's answers to golden questions come in; how good it is and what is wrong with it go out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MIN_PARSED: Final = 0.90
 MIN_ACCURACY: Final = 0.80
 MIN_SAME: Final = 0.90
 FALSE_ALARM: Final = 0.05
-"""Chance that an unbiased judge is called biased, over all traps together (Bonferroni)."""
+"""Chance of calling an unbiased judge biased, over all traps together (Bonferroni)."""
 Given: TypeAlias = Facts | str
 """The facts of an answer, or the reason why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenAnswer:
-    """What a judge answered to one question, a repeat each."""
+    """A judge's answers to one question, one for each repeat."""
 
     question: GoldenQuestion
     given: tuple[Given, ...]
@@ -48,9 +48,9 @@ class GoldenAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What the answers took. ``invalid`` answers were asked again, ``repaired`` of them then valid.
+    """The cost of the answers. ``invalid`` answers were asked again; ``repaired`` of them were valid then.
 
-    ``seconds`` and ``usd`` are by case; ``usd`` lacks a case of which no price is known.
+    ``seconds`` and ``usd`` are by case; ``usd`` lacks cases without a known price.
     """
 
     requests: int = 0
@@ -67,7 +67,7 @@ class Effort:
 class Bias:
     """Pairs of a question with and without a trap, both answered: what the trap made ``worse`` and ``better``.
 
-    ``p`` is the chance of so uneven a split where the trap has no effect.
+    ``p`` is the chance of a split at least this uneven if the trap has no effect.
     """
 
     trap: Trap
@@ -86,9 +86,9 @@ class Bias:
 class JudgeReport:
     """How one judge did. Rates are in [0, 1], of the first repeat but for ``answered``, ``parsed`` and ``repaired``.
 
-    ``parsed``: answers that were valid at once; ``repaired``: of the others, those that were valid when asked again.
+    ``parsed``: answers that were valid at once; ``repaired``: the share of the others that were valid when asked again.
     ``same``: questions with the same answer in every repeat. ``leaning``: in which direction answers are wrong.
-    ``latency_s`` are p50 and p95 of a case.
+    ``latency_s`` holds p50 and p95 by case.
     """
 
     judge: str
@@ -112,7 +112,7 @@ class JudgeReport:
 
     @property
     def usd(self) -> float | None:
-        """Dollars of everything that was asked; None where a price is not known."""
+        """US dollars of all questions; None where a price is unknown."""
         return None if self.effort.unpriced else sum(self.effort.usd)
 
     @property
@@ -121,7 +121,7 @@ class JudgeReport:
         return tuple(one for one in self.answers if one.right is False)
 
     def to_json(self) -> dict[str, object]:
-        """As JSON: what is unknown is a null ``value`` with its ``reason``."""
+        """As JSON; an unknown figure is a null ``value`` with its ``reason``."""
         rates = {name: _json(getattr(self, name)) for name in ("answered", "parsed", "repaired", "accuracy", "same")}
         return {
             "judge": self.judge, "repeats": self.repeats, "questions": self.questions, "cases": self.cases, **rates,
@@ -168,11 +168,11 @@ def judge_report(
 
     Args:
         judge: its name.
-        answers: a line a question, all with as many repeats.
+        answers: one for each question, all with the same number of repeats.
         effort: of all repeats.
         cases: of one repeat.
         timeout_s: of one attempt, as configured; half of it is slow.
-        min_accuracy: in [0, 1]; below it the judge is found to be wrong too often, over all and in each direction.
+        min_accuracy: in [0, 1]; a lower rate, over all or in one direction, is a finding.
     """
     every = [given for answer in answers for given in answer.given]
     unanswered = Counter(given for given in every if isinstance(given, str))
@@ -253,7 +253,7 @@ def _with_findings(report: JudgeReport, timeout_s: float, min_accuracy: float) -
 
 
 def unproven(report: JudgeReport) -> list[str]:
-    """The rates that too few answers speak for, with their number: that nothing is wrong with them is not shown."""
+    """The rates with too few answers, each with their number: that they are good is not shown."""
     leaning = report.leaning
     sides = (("sensitivity", leaning.sensitivity), ("specificity", leaning.specificity))
     if not any(isinstance(rate, ErrorRate) for _, rate in sides) and any(
@@ -268,7 +268,7 @@ def unproven(report: JudgeReport) -> list[str]:
 
 
 def _below(rate: Rate, least: float) -> float | None:
-    """The rate where it is below what is asked for; None where it is not, or is not known."""
+    """The rate where it is below the required one; None where it is not, or is unknown."""
     return rate.value if isinstance(rate, ErrorRate) and rate.value < least else None
 
 

@@ -1,4 +1,4 @@
-"""Two judges, or two wordings of a prompt, on the same labelled cases: with which people agree more, at what cost."""
+"""Two judges, or two wordings of a prompt, on the same labelled cases: their agreement with people and their cost."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .judge_report import GoldenAnswer
 
 _Z: Final = 1.959964
 LEAST: Final = 10
-"""Cases that both judged, below which no difference is stated."""
+"""Fewest cases judged by both for a difference to be stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedJudges:
-    """One metric. ``n`` labels met a value of both; ``missing`` are those without a value, of A and of B.
+    """One metric. ``n`` labels met a value of both; ``missing`` counts labels without a value of A and of B.
 
     For categories and passes ``a`` and ``b`` are shares of right answers, for numbers mean distances from the label.
-    ``difference`` is B less A with its 95 % interval, ``p`` the chance of one as large where both are alike. All four
-    are None below ``LEAST`` cases.
+    ``difference`` is B minus A with its 95 % interval, ``p`` the chance of a difference this large if both are alike.
+    All four are None below ``LEAST`` cases.
     """
 
     rubric: str
@@ -41,7 +41,7 @@ class PairedJudges:
 
     @property
     def better(self) -> str:
-        """``A``, ``B``, or that the cases show neither."""
+        """``A``, ``B``, or a statement that the cases do not show which."""
         if self.lower is None or self.upper is None or self.lower <= 0 <= self.upper:
             return "not told apart"
         higher = self.lower > 0
@@ -54,7 +54,7 @@ class PairedJudges:
 
 @dataclass(slots=True)
 class JudgedCases:
-    """The values of one judge on labelled cases, taken verdict by verdict, and what they cost."""
+    """The values of one judge on labelled cases, taken verdict by verdict, and their cost."""
 
     labels: Mapping[tuple[Subject, str], Sequence[LabelLine]]
     values: dict[tuple[Subject, str, str], Said] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class JudgedCases:
     cases: int = 0
     unpriced: int = 0
     taught: set[tuple[Subject, str]] = field(default_factory=set)
-    """What may have been shown to the judge as an example, by subject and rubric: it measures neither judge."""
+    """Subjects by rubric that may have been shown to the judge as examples: they measure neither judge."""
 
     def part(self) -> JudgedCases:
         """An empty part, for the same labels."""
@@ -70,11 +70,11 @@ class JudgedCases:
 
     @property
     def sums(self) -> JudgedCases:
-        """What this part has taken."""
+        """The sums of this part."""
         return self
 
     def merge(self, later: JudgedCases, /) -> None:
-        """Take what a part has taken of the verdicts that follow."""
+        """Add the sums that a part has taken from the verdicts that follow."""
         self.values |= later.values
         self.usd += later.usd
         self.cases += later.cases
@@ -82,7 +82,7 @@ class JudgedCases:
         self.taught |= later.taught
 
     def add(self, line: VerdictLine, /) -> None:
-        """Take a verdict; one without a label costs nothing here."""
+        """Take a verdict; the cost of one without a label is not counted."""
         met = False
         for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
             if subject[1] is None:
@@ -101,7 +101,7 @@ class JudgedCases:
 
 
 def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[LabelLine]]:
-    """Labels by what they are about; of several of one metric the last counts."""
+    """Labels by their subject; of several for one metric the last counts."""
     found: dict[tuple[Subject, str], dict[str, LabelLine]] = {}
     for given in labels:
         found.setdefault((given.subject, given.rubric), {})[given.metric] = given
@@ -109,7 +109,7 @@ def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[Label
 
 
 def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
-    """Both judges beside the labels, metric by metric; both were made for the same labels."""
+    """Compare both judges with the labels, metric by metric; both must have been made for the same labels."""
     by_metric: dict[tuple[str, str], list[LabelLine]] = {}
     for listed in a.labels.values():
         for given in listed:
@@ -136,7 +136,7 @@ def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
 
 
 def compare_answers(a: Iterable[GoldenAnswer], b: Iterable[GoldenAnswer]) -> Iterator[PairedJudges]:
-    """Both judges' answers to the same labelled examples (``RUBRIC.CASE.METRIC``), metric by metric."""
+    """Compare both judges' answers to the same labelled examples (``RUBRIC.CASE.METRIC``), metric by metric."""
     by_metric: dict[str, dict[str, list[bool | None]]] = {}
     for place, answers in enumerate((a, b)):
         for one in answers:
@@ -154,7 +154,7 @@ def compare_answers(a: Iterable[GoldenAnswer], b: Iterable[GoldenAnswer]) -> Ite
 
 
 def _right(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
-    """Shares of right answers, and their difference by Agresti and Min's interval for paired shares."""
+    """Shares of right answers, and their difference with Agresti and Min's interval for paired shares."""
     n = len(pairs)
     right = [(_same(label, a), _same(label, b)) for label, a, b in pairs]
     only_a, only_b = sum(a and not b for a, b in right), sum(b and not a for a, b in right)
@@ -174,7 +174,7 @@ def _same(label: Said, value: Said) -> bool:
 
 
 def _distances(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
-    """Mean distances from the labels, and their difference by its standard error."""
+    """Mean distances from the labels, and their difference with an interval by its standard error."""
     n = len(pairs)
     if n < LEAST:
         return _nothing()

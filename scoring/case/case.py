@@ -1,7 +1,7 @@
-"""Case: everything a metric may look at, whether it came from a trace or from a file.
+"""Case: everything that a metric may read, from a trace or from a file.
 
-The field names are those of the case format. ``None`` (or empty) means absent, never zero: what is absent makes the
-metrics that need it *unavailable*, never the case an error.
+The field names are those of the case format. ``None`` (or empty) means absent, never zero. An absent field makes the
+metrics that need it *unavailable*; it is never an error of the case.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Utterance:
 
 @record(frozen=True, slots=True, kw_only=False)
 class ParsedOutput:
-    """The model's output read as JSON. ``error`` is why it is not; ``fenced``: one code fence was taken off."""
+    """The model's output read as JSON. ``error`` is why it cannot be read; ``fenced``: one code fence was removed."""
 
     value: Json = None
     error: str | None = None
@@ -56,10 +56,10 @@ class ParsedOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """What is usual for the runs of a case's service, by measure of effort (``scoring.metrics.run_effort``).
+    """The usual effort of runs of a case's service, by measure (``scoring.metrics.run_effort``).
 
-    ``limits`` are the values above which a run is far from usual, ``medians`` those in the middle; a measure with too
-    few runs is in neither. ``runs`` is how many are known, ``needed`` how many are needed.
+    ``limits`` are the values above which a run is far from usual, ``medians`` the middle values; a measure with too few
+    runs is in neither. ``runs`` is the number of known runs, ``needed`` the number that is needed.
     """
 
     limits: Mapping[str, float]
@@ -72,14 +72,14 @@ class Usual:
 class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
 
-    ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be distinguished from
-    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents; ``unread`` is what
-    may be such contents and was not understood. ``error`` is
-    the message of the first step that failed (``None``: no step did). ``repeats`` are the outputs of further runs of
-    the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
-    ``trace`` is the trace itself, None where the case came from a file; ``tool_span_ids`` are then the spans that show
-    the calls of ``tools_used``, one each. ``usual`` is what the service's other runs took, None where nobody knows;
-    ``budget`` is what the run may take, by measure. ``reported`` is what others judged of the run.
+    ``complete`` is false when its trace was cut short: then *not called* cannot be distinguished from *not seen*.
+    ``content_captured`` is false when the telemetry carried no message contents; ``unread`` describes possible contents
+    that were not understood. ``error`` is the message of the first step that failed (``None``: no step did).
+    ``repeats`` are the outputs of further runs of the same input, in order. ``root_span_id`` is the root's id, else
+    that of the earliest topmost span. ``trace`` is the trace itself, None where the case came from a file; with a
+    trace, ``tool_span_ids`` are the spans of the calls in ``tools_used``, one each. ``usual`` is the effort of the
+    service's other runs, None where unknown; ``budget`` is the effort that the run may take, by measure. ``reported``
+    holds scores that others gave the run.
     """
 
     case_id: str
@@ -133,7 +133,7 @@ class Case:
         usual: Usual | None = None,
         budget: Mapping[str, float] | None = None,
     ) -> Case:
-        """The case as it was drawn and is to be judged: as ``dataclasses.replace``, which looks at each field."""
+        """The case with its sampling probability and all that judging adds; a faster ``dataclasses.replace``."""
         held = {
             **self.__dict__,
             "sampling_probability": sampling_probability,
@@ -149,25 +149,25 @@ class Case:
 
     @property
     def unread_answer(self) -> tuple[Unread, ...]:
-        """What may hold the answer where none was read: contents that are there and that no dialect understood."""
+        """Contents that may hold the answer where none was read: present, and understood by no dialect."""
         if self.model_output is not None:
             return ()
         return tuple(unread for unread in self.unread if unread.field != "input")
 
     @cached_property
     def output(self) -> ParsedOutput:
-        """The model's output as JSON; text must parse, one Markdown fence around it is tolerated and reported."""
+        """The model's output as JSON. Text must parse; one Markdown fence around it is tolerated and reported."""
         return parse_output(self.model_output)
 
     @cached_property
     def expected(self) -> ParsedOutput:
-        """The expected outcome as JSON, read as the output is."""
+        """The expected outcome as JSON, read like the output."""
         return parse_output(self.expected_outcome)
 
     def once(self, derive: Callable[[Case], T]) -> T:
-        """What ``derive`` makes of this case, made once: the metrics of a rubric read the same lists and sets.
+        """The result of ``derive`` for this case, computed once: the metrics of a rubric share lists and sets.
 
-        ``derive`` is a function of a module, which is also the name that the value is kept under.
+        ``derive`` is a module's function; it also serves as the key of the kept value.
         """
         known = self.__dict__.setdefault("_derived", {})
         found = known.get(derive, _NOT_YET)
@@ -177,12 +177,12 @@ class Case:
 
     @property
     def output_content(self) -> Json:
-        """The output as JSON where it is JSON, else as the text that it is."""
+        """The output as JSON where it is JSON, else as text."""
         return self.model_output if self.output.error else self.output.value
 
     @property
     def expected_content(self) -> Json:
-        """The expected outcome, read likewise; ``None`` when there is none."""
+        """The expected outcome, read in the same way; ``None`` when there is none."""
         return self.expected_outcome if self.expected.error else self.expected.value
 
     @cached_property
@@ -197,7 +197,7 @@ class Case:
 
     @cached_property
     def spoken_text(self) -> str | None:
-        """The transcript as text: structured turns without speakers and times; ``None`` as above."""
+        """The transcript as text, structured turns without speakers and times; ``None`` when there is none."""
         if self.transcript is None or isinstance(self.transcript, str):
             return self.transcript
         return "\n".join(turn.text for turn in self.transcript)
@@ -214,7 +214,7 @@ class Case:
 
     @cached_property
     def reference_index(self) -> TranscriptIndex | None:
-        """The texts of the expected outcome indexed likewise, numbers and keys not among them; ``None`` when too long.
+        """The texts of the expected outcome, without numbers and keys, indexed likewise; ``None`` when too long.
 
         Each text is a moment, with empty ones between them: the texts of two speakers are never adjacent.
         """
@@ -226,11 +226,11 @@ class Case:
 
 
 _DERIVED = ("_derived", *(name for name, value in vars(Case).items() if isinstance(value, cached_property)))
-"""Values computed of the fields of a case so far."""
+"""Values computed from the fields of a case so far."""
 
 
 def _texts_in(value: Json) -> Iterator[str]:
-    """Every text in a value, however deep, in order."""
+    """All texts in a value at any depth, in order."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -245,7 +245,7 @@ def _texts_in(value: Json) -> Iterator[str]:
 def parse_output(output: Json) -> ParsedOutput:
     """Read an output as JSON, strictly: NaN, infinities (``1e999``) and doubled keys are not JSON.
 
-    A byte order mark and one Markdown fence, of backticks or tildes and with any info string, are taken off.
+    A byte order mark and one Markdown fence (backticks or tildes, any info string) are removed.
     """
     if not isinstance(output, str):
         return ParsedOutput(output)
@@ -298,7 +298,7 @@ _WORD: Final = re.compile(r"[^\W\d_]{3,40}")
 
 
 def asked_words(case: Case) -> frozenset[str]:
-    """The words of the input, of three letters or more, case-folded; none where the input is not known."""
+    """The words of the input with three letters or more, case-folded; none where the input is unknown."""
     given = case.input
     text = given if isinstance(given, str) else "" if given is None else canonical(given)
     return frozenset(_WORD.findall(text[:_READ].casefold()))

@@ -1,4 +1,4 @@
-"""The conversation of an agent as numbered turns: what a judge is shown, and what its turn indices point to."""
+"""The conversation of an agent as numbered turns: a judge is shown them and refers to them by index."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .grounds import incomplete, written
 
 _NOT_SPOKEN = frozenset(("system", "developer"))
 _ASKING = frozenset(("user", "human", None))
-"""Roles of whoever asks; a message without one is theirs."""
+"""Roles of the asking side; a message without a role counts as theirs."""
 
 
 def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
-    """The turns in order, numbered from 0. The transcript's; without one, the messages of the input.
+    """The turns in order, numbered from 0: those of the transcript, else the messages of the input.
 
-    A transcript that is text has a turn a line. The output is the last turn unless the conversation already ends with
-    it. An incomplete trace has no conversation to judge: what was lost cannot be distinguished from what was not done.
+    In a transcript that is text each line is a turn. The output is the last turn unless the conversation already ends
+    with it. An incomplete trace has no conversation to judge: a lost turn cannot be distinguished from one that did not
+    happen.
     """
     if not case.complete:
         return incomplete(case)
@@ -42,7 +43,7 @@ def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
 
 
 def transcript_turns(case: Case) -> tuple[Utterance, ...]:
-    """The turns of the transcript alone, those of a text a line each; empty when there is none."""
+    """The turns of the transcript alone, one for each line of a text; empty when there is none."""
     if isinstance(case.transcript, str):
         return tuple(Utterance(line.strip()) for line in case.transcript.splitlines() if line.strip())
     return case.transcript or ()
@@ -67,7 +68,7 @@ def question_of(case: Case) -> str:
 
 
 def _of_message(message: Json) -> Utterance | None:
-    """A message of a model's input; a system prompt of the application is no turn."""
+    """The turn of a message of a model's input; the application's system prompt is no turn."""
     if not isinstance(message, dict):
         return Utterance(written(message), "user")
     role = message.get("role")

@@ -20,20 +20,21 @@ REFERENCE_KEYS = (
     "expected_outcome", "expected_output", "expected", "reference", "ground_truth",
     "langfuse.experiment.item.expected_output",
 )  # fmt: skip
-"""Metadata keys under which the expected outcome is looked for, first found first."""
+"""Metadata keys that may hold the expected outcome; the first one found counts."""
 
 _LONGEST_EMPTY = 1000
-"""Characters of a text that is looked through for JSON without contents."""
+"""Longest text, in characters, that is searched for JSON without contents."""
 _EMPTY_OPENS = frozenset('{["n`~\ufeff')
 _STEPS = (SpanKind.AGENT, SpanKind.CHAIN)
 _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
 
 
 def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
-    """The case that a trace is about. Never raises; what the trace does not hold stays None.
+    """The case of a trace. Never raises; what the trace does not hold stays None.
 
-    ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
-    whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
+    ``agents_called`` holds one entry for each invocation, in order of start. ``tools_used`` also holds hand-offs, which
+    are flagged: leave them out when you compare tools with expectations. ``context`` holds the documents that
+    retrievers returned.
     """
     index = TraceIndex(trace)
     root = trace.root or next(iter(trace.tops), None)
@@ -90,7 +91,7 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
 
 
 def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
-    """The request: that of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
+    """The request: of the trace, else of its root, the topmost agent, the first model call or the topmost step."""
     yield from index.inputs
     if root is not None:
         yield root.input
@@ -101,7 +102,7 @@ def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequenc
 
 
 def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
-    """The answer: of the trace, else by its root, the topmost agent, the last model call, the topmost step."""
+    """The answer: of the trace, else of its root, the topmost agent, the last model call or the topmost step."""
     yield from reversed(index.outputs)
     if root is not None:
         yield root.output
@@ -123,16 +124,16 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
 def _given(
     trace: Trace, root: Span | None, runs: Sequence[Span], called: Sequence[tuple[ToolCall, str]]
 ) -> Iterator[Json]:
-    """The answer that was given by a tool for it, where nothing else states one and the run did not fail."""
+    """The answer given by a tool made for it, where nothing else states one and the run did not fail."""
     if not _failed_without_answer(root, _topmost_agents(trace, runs)[-1:]):
         yield answer_given(call for call, _ in called)
 
 
 def written_beside_a_call(trace: Trace, answer: Json) -> bool:
-    """Whether an answer is no more than a model's text beside a call of a tool, after which no model was asked.
+    """Whether an answer is only a model's text beside a tool call, after which no model was asked.
 
-    Nothing that speaks for the run (the trace, its root, a topmost agent) states an output. Such a text is a thought,
-    or the answer of an agent that called a tool last: a trace does not show which.
+    Then nothing that speaks for the run (the trace, its root, a topmost agent) states an output. Such a text may be a
+    thought, or the answer of an agent that called a tool last: a trace does not show which.
     """
     last = max(trace.models, key=lambda span: span.start_ns, default=None)
     if last is None or not _asks_for_tools(last) or all(span.output != answer for span in trace.models):
@@ -143,7 +144,7 @@ def written_beside_a_call(trace: Trace, answer: Json) -> bool:
 
 
 def _asks_for_tools(span: Span) -> bool:
-    """Whether a model calls tools: what it says beside is a thought, and the answer comes after their results."""
+    """Whether a model calls tools: its text beside the call is a thought, and the answer comes after the results."""
     return any(message.tool_calls for message in span.output_messages)
 
 
@@ -154,9 +155,9 @@ def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:
 
 
 def _answer(values: Iterator[Json]) -> Json:
-    """The first value that shows anything; without one the first list, map or JSON text that is empty, if there is any.
+    """The first value with visible contents; without one, the first empty list, map or JSON text, if any.
 
-    Such a value may be the answer, of a program that was to list what there is, or stand for none.
+    An empty value may be the answer of a program that lists things, or mean that there is no answer.
     """
     empty: Json = None
     for value in values:
@@ -168,19 +169,19 @@ def _answer(values: Iterator[Json]) -> Json:
 
 
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
-    """The agents that no other stands above, in order of start: several where one hands over to the next."""
+    """The agents without an agent above them, in order of start; several where one hands over to the next."""
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
     found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
     return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
 
 
 def shows_text(text: str) -> bool:
-    """Whether any mark of a text can be seen."""
+    """Whether a text has any visible character."""
     return any(mark.isprintable() and not mark.isspace() for mark in text)
 
 
 def shows(value: Json, levels: int = 60) -> bool:
-    r"""Whether a value holds anything that can be seen, in whatever lists and maps, and in JSON of them as a text.
+    r"""Whether a value holds anything visible, at any depth of lists and maps, also where they are JSON in a text.
 
     >>> shows("Riga"), shows(0), shows("null"), shows({"answer": ""}), shows('```json\n[{}]\n```')
     (True, True, False, False, False)
@@ -203,7 +204,7 @@ def _has_content(span: Span) -> bool:
 
 
 def _metadata(sources: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """All metadata in one map; what comes first goes first."""
+    """All metadata in one map; the first value of a key counts."""
     found: dict[str, Json] = {}
     for metadata in sources:
         found |= metadata if not found else {key: metadata[key] for key in metadata if key not in found}
@@ -215,7 +216,7 @@ def _reference(metadata: Mapping[str, Json], keys: Sequence[str]) -> Json:
 
 
 def _config(metadata: Mapping[str, Json]) -> dict[str, Json]:
-    """``config`` when it is an object, else the settings that stand in the metadata by their own names."""
+    """``config`` when it is an object, else the settings that the metadata holds under their own names."""
     config = decoded(metadata.get("config"))
     if isinstance(config, dict):
         return config
@@ -244,7 +245,7 @@ def _context(retrievers: Sequence[Span]) -> tuple[str, ...] | None:
 
 
 def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
-    """Milliseconds of the root span, or from the first start to the last end where there is no true root."""
+    """Duration of the root span in ms; without a true root, from the first start to the last end."""
     if root is None:
         return None
     if root.parent_id is None or root.root_hint:
@@ -255,7 +256,7 @@ def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
 
 
 def _model(trace: Trace, calls: Sequence[Span]) -> str | None:
-    """The model of the last call: the one that answered, by the call or one around it, else the requested one."""
+    """The model of the last call: the one that answered, by the call or a span around it, else the requested one."""
     for call in sorted(calls, key=lambda span: span.end_ns, reverse=True):
         around = (above.model for above in trace.ancestors(call) if above.kind is SpanKind.LLM)
         if found := call.model or next((model for model in around if model), None) or call.requested_model:

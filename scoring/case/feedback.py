@@ -1,9 +1,9 @@
-"""Feedback: did a user complain of an answer, or praise it?
+"""Feedback: whether a user complained about an answer or praised it.
 
-It stands in the metadata under one of ``KEYS``; dialects put there what clients write elsewhere
-(``integrations/dialects/reported.py``). Numbers are those of thumbs: 1 is up, 0 and below are down. A scale of stars
-does not define where complaint ends, so that only its zero and what is negative count as one; whoever uses stars
-matches on ``metadata.feedback``.
+The metadata hold it under one of ``KEYS``; dialects copy there what clients write elsewhere
+(``integrations/dialects/reported.py``). Numbers are thumbs: 1 is up, 0 and below are down. A scale of stars does not
+define where a complaint ends, so that only zero and negative values count as one; for stars, match on
+``metadata.feedback``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from sidejudge.scoring.trace.span import Json
 
 KEYS: Final = ("feedback", "user_feedback", "user-feedback", "userFeedback", "user.feedback")
-"""Where it stands, first found first."""
+"""Metadata keys that may hold it; the first one found counts."""
 _WITHIN: Final = ("label", "sentiment", "value", "score", "rating", "thumbs")
 _BAD: Final = frozenset((
     "negative", "bad", "wrong", "incorrect", "unhelpful", "not helpful", "not_helpful", "dislike", "disliked",

@@ -1,6 +1,6 @@
-"""Grounds: what an answer is judged by. Sources, ground truth, criteria, and the scenario that states them.
+"""Grounds: the sources, ground truth and criteria that an answer is judged by, and the scenario that states them.
 
-Metrics ask here whether there is anything to judge by; whoever writes a judge's prompt shows the judge the same.
+Metrics look here for something to judge by, and a judge's prompt shows the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Criteria:
 
 
 def stated_scenario(case: Case) -> Scenario | Unavailable | None:
-    """The case's scenario, read; None when it states none, unavailable when it cannot be used."""
+    """The case's scenario; None when it states none, unavailable when it cannot be used."""
     if case.scenario is None or isinstance(case.scenario, Scenario):
         return case.scenario
     if isinstance(case.scenario, str):
@@ -39,18 +39,18 @@ def stated_scenario(case: Case) -> Scenario | Unavailable | None:
 
 
 def headless(case: Case) -> bool:
-    """Whether the top of the trace never came, so that which of its steps speaks for it is not known."""
+    """Whether the top of the trace never came, so that it is unknown which step speaks for the trace."""
     trace = case.trace
     return trace is not None and not case.complete and trace.root is None and case.completion != "pseudo_root"
 
 
 def incomplete(case: Case) -> Unavailable:
-    """The words for a trace of which a part may be missing."""
+    """The words for a trace that may lack a part."""
     return Unavailable(Reason("the trace is incomplete ({how})", how=own(case.completion or "cut short")))
 
 
 def called_tools(case: Case, scenario: Scenario | None) -> tuple[ToolCall, ...] | None:
-    """Tool calls in order; a pseudo-tool that hands the work to another agent is one only if the scenario names it."""
+    """Tool calls in order; a pseudo-tool that hands the work to another agent counts only if the scenario names it."""
     if case.tools_used is None:
         return None
     named = set() if scenario is None else _named(scenario)
@@ -74,9 +74,9 @@ def _named(scenario: Scenario) -> set[str]:
 
 
 def sources(case: Case) -> tuple[str, ...] | Unavailable:
-    """Retrieved documents and tool results as texts (rubrics §8); empty when it is known that there were none.
+    """Retrieved documents and tool results as texts (rubrics §8); empty when there were certainly none.
 
-    Unavailable when they are not known: in part of a trace *has no source* cannot be distinguished from *was not seen*.
+    Unavailable when they are unknown: in part of a trace *no source* cannot be distinguished from *not seen*.
     """
     if not case.complete:
         return incomplete(case)
@@ -91,10 +91,10 @@ def sources(case: Case) -> tuple[str, ...] | Unavailable:
 
 
 def has_no_sources(case: Case) -> bool:
-    """Whether it is known that an answer rests on nothing that was retrieved or returned: a plain answer.
+    """Whether an answer certainly rests on no retrieved document and no tool result: a plain answer.
 
-    Citations do not apply to it. A whole trace shows it, and a case without one states it (``context: []``); one that
-    says nothing of a context may merely not report it. Of part of a trace nobody knows.
+    Citations do not apply to a plain answer. A whole trace shows it, and a case without a trace states it (``context:
+    []``); a case without the key ``context`` may merely not report it. An incomplete trace cannot show it.
     """
     if case.trace is None and case.context is None:
         return False
@@ -103,7 +103,7 @@ def has_no_sources(case: Case) -> bool:
 
 
 def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
-    """What claims are verified against: the expected outcome, and the sources as far as they are known."""
+    """The texts that claims are verified against: the expected outcome, and the sources as far as they are known."""
     found = sources(case)
     if case.expected_outcome is not None:
         return (written(case.expected_outcome), *(() if isinstance(found, Unavailable) else found))
@@ -115,7 +115,7 @@ def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
 
 
 def criteria(case: Case) -> Criteria | Unavailable:
-    """What the answer should contain: by the scenario, else by the expected outcome, else by the input."""
+    """What the answer should contain, from the scenario, else from the expected outcome, else from the input."""
     scenario = stated_scenario(case)
     if isinstance(scenario, Unavailable):
         return scenario

@@ -1,8 +1,7 @@
-"""Run figures: what one request to the application took, in numbers that have no pass mark: latency, tokens, cost.
+"""Run figures: latency, tokens and cost of one request to the application, without a pass mark.
 
-They are the application's own, as its telemetry reports them. What it does not report is absent, never 0: a trace
-without a price did not cost nothing. A trace that is not whole has none, because what is missing would be missing in
-each of its sums.
+They come from the application's telemetry. What it does not report is absent, never 0: a trace without a price was not
+free. An incomplete trace has no figures, because each sum would lack the missing part.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ UNITS: Final[Mapping[str, str]] = {"latency": "seconds", "cost": "US dollars", "
 NO_MODEL: Final = "unknown"
 """The model of a span that names none."""
 MOST_MODELS: Final = 20
-"""Models of one trace that are counted apart; what further ones took counts under ``NO_MODEL``."""
+"""Most models of one trace that are counted separately; further ones count under ``NO_MODEL``."""
 
 Usage: TypeAlias = tuple[int, int, float]
 """Tokens of input and of output, and US dollars."""
 
 
 class RunFigures(NamedTuple):
-    """``values`` by name (``UNITS``); ``models`` by name what each took, for totals; ``version`` the application's."""
+    """``values`` by name (``UNITS``); ``models``: the usage by model, for totals; ``version``: the application's."""
 
     values: Mapping[str, float]
     models: Mapping[str, Usage]
@@ -36,7 +35,7 @@ class RunFigures(NamedTuple):
 
 
 def run_figures(case: Case) -> RunFigures | None:
-    """The figures of the trace behind a case; None where there is no trace, or it is cut short."""
+    """The figures of a case's trace; None where there is no trace, or it was cut short."""
     trace = case.trace
     if trace is None or not case.complete or trace.root is None:
         return None

@@ -1,8 +1,7 @@
 """Session: several traces of one conversation, as one case.
 
 Each trace is a turn: its last question and its answer. A client may send the whole history with every call; of a list
-of messages only the last one of the user belongs to the turn. A transcript that the trace brings itself goes before
-both.
+of messages only the user's last one belongs to the turn. A transcript in the trace takes precedence over both.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _KEPT = (
 class Turn:
     """One trace of a conversation. ``started_ns`` is when its first span began, in ns since the epoch.
 
-    ``thinned``: a sampler upstream drew its traces one by one, so that turns of the conversation may never have come.
+    ``thinned``: an upstream sampler drew traces one by one, so that turns of the conversation may be missing.
     """
 
     case: Case
@@ -43,7 +42,7 @@ class Turn:
     thinned: bool = False
 
     def to_json(self) -> dict[str, Json]:
-        """The turn ready to be stored; ``case`` is in the case format, without what only its own trace needs."""
+        """The turn as JSON for the store; ``case`` is in the case format, without parts that only its trace needs."""
         case = self.case
         fields: dict[str, Json] = {name: getattr(case, name) for name in _KEPT}
         fields |= {
@@ -61,7 +60,7 @@ class Turn:
 
 
 def turn_of(case: Case, started_ns: int, *, thinned: bool = False) -> Turn:
-    """The turn that the case of a trace is."""
+    """The turn made from a trace's case."""
     own = isinstance(case.transcript, tuple) or (case.transcript is not None and case.transcript != case.input)
     if own:
         utterances = transcript_turns(case)
@@ -75,11 +74,12 @@ def turn_of(case: Case, started_ns: int, *, thinned: bool = False) -> Turn:
 
 
 def conversation(case_id: str, turns: Sequence[Turn], completion: Completion) -> Case:
-    """One case of all turns, in order of time. At least one turn.
+    """One case from all turns, in order of time. Needs at least one turn.
 
-    The transcript is made of the turns, the output the last turn's answer. Agents, tools and documents are those of all
-    turns, times, tokens and costs their sums (unknown as soon as one is), anything else the first that is known.
-    ``complete`` only when every turn is, the conversation was not cut short and none of its traces was drawn upstream.
+    The transcript consists of the turns, the output is the last turn's answer. Agents, tools and documents come from
+    all turns; times, tokens and costs are sums (unknown where one is); of anything else the first known value counts.
+    ``complete`` only when every turn is, the conversation was not cut short and no upstream sampler drew among its
+    traces.
     """
     turns = sorted(turns, key=lambda turn: (turn.started_ns, turn.case.case_id))
     cases = [turn.case for turn in turns]

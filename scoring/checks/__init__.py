@@ -1,1 +1,1 @@
-"""Checks: what can be decided about a case by plain rules. In comes a declaration, out goes a function of a case."""
+"""Checks: plain rules on a case. A declaration comes in, a function of a case goes out."""

@@ -1,4 +1,4 @@
-"""Arguments of checks, read strictly: what is not understood is refused with what would be."""
+"""Arguments of checks, read strictly: the error for an unknown one lists what is allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS: Final[Mapping[str, float]] = {"ms": 1.0, "s": 1000.0, "m": 60_000.0, "h"
 
 
 def text(value: Json, what: str = "") -> str:
-    """A text that is not empty."""
+    """A non-empty text."""
     if not isinstance(value, str) or not value:
         raise CheckError("must be a text that is not empty", what)
     if len(value) > MAX_TEXT:
@@ -31,7 +31,7 @@ def text(value: Json, what: str = "") -> str:
 
 
 def texts(value: Json) -> tuple[str, ...]:
-    """A list of texts, at least one; a single text stands for a list of one."""
+    """A list of at least one text; a single text counts as a list of one."""
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not 0 < len(listed) <= MAX_TEXTS:
         raise CheckError(f"must be a text, or a list of 1 to {MAX_TEXTS} texts")
@@ -70,7 +70,7 @@ def milliseconds(value: Json) -> float:
 
 
 def keys(value: Json, allowed: Sequence[str], *, short: str | None = None) -> dict[str, Json]:
-    """An object with none but these keys; ``short`` is the key that a plain value stands for."""
+    """An object with these keys alone; a plain value counts as the value of the key ``short``."""
     if not isinstance(value, dict):
         if short is None:
             raise CheckError(f"must be a map with {', '.join(allowed)}")

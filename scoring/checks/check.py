@@ -1,4 +1,4 @@
-"""Check: one rule by its name, with what it means, when it is undefined, and how its argument becomes a test."""
+"""Check: one rule with its name, its meaning, when it is undefined, and how its argument becomes a test."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
     import re2
 
 Finding: TypeAlias = "bool | float | Result"
-"""What a test finds: whether the rule holds, to which degree in [0, 1], or a whole result with a reason of its own."""
+"""What a test returns: whether the rule holds, the degree in [0, 1] to which it holds, or a whole result with its own
+reason.
+"""
 TextTest: TypeAlias = Callable[[str], Finding]
 ValueTest: TypeAlias = Callable[[Json], Finding]
 CaseTest: TypeAlias = Callable[[Case], Begun]
 
 
 class Subject(StrEnum):
-    """What a check looks at."""
+    """The part of a case that a check reads."""
 
     TEXT = "text"
-    """Each text of its target, by itself."""
+    """Each text of its target separately."""
     VALUE = "value"
     """Each value of its target, decoded where it is JSON."""
     PAIR = "pair"
-    """Each text of its target beside a text to compare it with."""
+    """Each text of its target together with a text to compare it with."""
     CASE = "case"
     """The whole case; ``on`` has no meaning."""
 
 
 class CheckError(SidejudgeError, ValueError):
-    """A declaration that cannot be used. ``path`` is the place below the check, empty for the check itself."""
+    """The declaration is invalid. ``path`` is the place below the check, empty for the check itself."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
@@ -81,7 +83,7 @@ def library(module: str, extra: str, check: str) -> ModuleType:
 
 @cache
 def linear(pattern: str) -> re2._Regexp[str]:
-    """A pattern of ours that takes linear time whatever the text, compiled when it is first used."""
+    """A pattern of our own, compiled at its first use; it takes linear time for any text."""
     import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
 
     return re2.compile(pattern)

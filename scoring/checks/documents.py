@@ -18,21 +18,21 @@ from .arguments import flag, keys, text
 from .check import Check, CheckError, Finding, TextTest, library
 
 _MOST_TRIES: Final = 100
-"""Opening brackets of a text at which JSON is looked for."""
+"""Most opening brackets of a text that are tried as the beginning of JSON."""
 _MOST_XML: Final = 1_000_000
 _MOST_SQL: Final = 20_000
 _MOST_REGEX: Final = 1_000_000
 _BEGINS: Final = re.compile(r"[\s\ufeff]*[\[{\"\d\-tfn`~]")
-"""How JSON, or a fence around it, begins: prose is seen at its first letter."""
+"""The beginning of JSON or of a fence around it: prose is recognised by its first letter."""
 _DECODER: Final = json.JSONDecoder()
 
 
 def schema(
     value: Json, path: str = "schema", *, mark: Callable[[str], ReasonPart] = quoted
 ) -> Callable[[Json], Reason | None]:
-    """What is wrong with a value by a JSON Schema (draft 2020-12 unless it names another), None for nothing.
+    """The error of a value under a JSON Schema (draft 2020-12 unless it names another); None where it is valid.
 
-    References to other documents are refused, for nothing is fetched; patterns run in linear time.
+    References to other documents are refused, because nothing is fetched. Patterns run in linear time.
     """
     if not isinstance(value, dict):
         raise CheckError("must be a JSON Schema, or the path of a file with one", path)

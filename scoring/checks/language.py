@@ -1,4 +1,4 @@
-"""Checks of language: which it is, how easily it reads, whether it refuses."""
+"""Checks of language: which language a text is in, how easily it reads, whether it refuses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import re2
 
 _LEAST_LETTERS: Final = 20
-"""Letters below which a language cannot be made out."""
+"""Fewest letters from which a language can be identified."""
 _READ: Final = 20_000
 _SENTENCE: Final = r"[.!?]+(?:\s|$)"
 _WORD: Final = r"[A-Za-z]+(?:'[A-Za-z]+)?"
 _VOWELS: Final = r"[aeiouy]+"
 _OPENING: Final = 500
-"""Characters at the beginning of an answer in which a refusal is looked for."""
+"""Characters at the beginning of an answer that are searched for a refusal."""
 
 
 class _Identifier(Protocol):
@@ -35,7 +35,7 @@ class _Identifier(Protocol):
 
 @cache
 def _identifier() -> _Identifier:
-    """The model, read once: that takes a second."""
+    """The model of languages, loaded once, which takes a second."""
     langid = library("py3langid.langid", "checks", "language")
     found: _Identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
     return found
@@ -61,7 +61,7 @@ def _language(value: Json) -> TextTest:
 def reading_ease(text: str) -> float | None:
     """Flesch's reading ease of an English text: 206.835 - 1.015 words/sentence - 84.6 syllables/word (Flesch 1948).
 
-    Syllables are groups of vowels, a silent e at the end aside. None without words.
+    Syllables are groups of vowels, without a silent e at the end. None for a text without words.
     """
     words = [match.group(0).lower() for match in linear(_WORD).finditer(text)]
     if not words:

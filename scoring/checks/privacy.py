@@ -1,4 +1,4 @@
-"""Check of personal data and keys. What was found is named by its kind and number; no reason repeats it."""
+"""Check of personal data and keys. A reason gives the kind and number of findings and never repeats them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import re2
 
 MAX_SCANNED: Final = 1_000_000
-"""Characters that are looked at."""
+"""Most characters that are searched."""
 _EMAIL: Final = r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"
 _NUMBER: Final = r"\+[1-9][\d ()./-]{7,20}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}"
 _PHONE: Final = rf"(?:^|[^\w.+-])({_NUMBER})(?:$|[^\w-])"
@@ -60,7 +60,7 @@ def _card(found: str) -> bool:
 
 
 def _places(pattern: str, holds: Callable[[str], bool]) -> Places:
-    """The places of the pattern's last group whose text ``holds``."""
+    """The places of the pattern's last group where ``holds`` accepts the text."""
     return lambda text: (
         match.span(match.re.groups) for match in linear(pattern).finditer(text) if holds(match.group(match.re.groups))
     )
@@ -74,16 +74,16 @@ KINDS: Final[Mapping[str, Places]] = {
     "card": _places(_CARD, _card),
     "key": _places(_KEY, lambda _: True),
 }
-"""The kinds that are looked for, each with the function that finds their places in a text."""
+"""The kinds of data, each with the function that finds their places in a text."""
 _BARE: Final = {"email": _EMAIL, "phone": _NUMBER, "iban": _IBAN, "card": _CARD, "key": _KEY}
 
 
 @cache
 def sieve(kinds: tuple[str, ...]) -> re2._Regexp[bytes]:
-    """Matches any bytes that hold, as UTF-8, a text in which one of these kinds has a place; others as well.
+    """A pattern that matches all bytes that hold, as UTF-8, a text with one of these kinds; it also matches others.
 
-    It is the patterns without what they ask of the characters around. All that they match is ASCII, so it stands in the
-    bytes of a whole request as it stands in a text of it, whatever comes before and after.
+    It consists of the patterns without their conditions on surrounding characters. They match ASCII alone, so that the
+    bytes of a whole request hold a match wherever one of its texts does.
     """
     import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
 

@@ -1,4 +1,4 @@
-"""Redaction: personal data and keys are replaced in a text by the name of their kind. Nothing turns it back."""
+"""Redaction: personal data and keys in a text are replaced by the name of their kind, irreversibly."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import re2
 
 MAX_PATTERN: Final = 1_000
-"""Characters of one pattern of one's own."""
+"""Most characters of a custom pattern."""
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which JSON may hold."""
 _MEMORY: Final = 1 << 20
-"""Bytes that a compiled pattern may take."""
+"""Most bytes of a compiled pattern."""
 
 
 class RedactionError(SidejudgeError, ValueError):
@@ -28,7 +28,7 @@ class RedactionError(SidejudgeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """What is replaced: kinds of ``privacy.KINDS``, and what own patterns (RE2) match, which becomes ``[redacted]``.
+    """What is replaced: kinds of ``privacy.KINDS``, and matches of custom patterns (RE2), which become ``[redacted]``.
 
     Raises ``RedactionError`` for an unknown kind or a pattern that cannot be used.
     """
@@ -44,7 +44,7 @@ class Redaction:
         object.__setattr__(self, "_compiled", tuple(map(_compiled, self.patterns)))
 
     def may_apply(self, encoded: bytes) -> bool:
-        """Whether any text that stands in these bytes as UTF-8 may hold something to replace; yes where in doubt.
+        """Whether a UTF-8 text in these bytes may hold something to replace; true when in doubt.
 
         >>> Redaction(("key",)).may_apply(b"a risk-free task"), Redaction(("key",), ("free",)).may_apply(b"a task")
         (False, True)
@@ -52,7 +52,7 @@ class Redaction:
         return bool(self.patterns) or (bool(self.kinds) and sieve(self.kinds).search(encoded) is not None)
 
     def apply(self, text: str) -> tuple[str, int]:
-        """The text with what was found replaced, and how many places that were.
+        """The text with all findings replaced, and their number.
 
         >>> Redaction(("email", "card")).apply("ann@example.com paid with 4111 1111 1111 1111")
         ('[email] paid with [card]', 2)

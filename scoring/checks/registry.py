@@ -1,4 +1,4 @@
-"""Registry: all checks by name, and from a declaration (``{not-contains: …}``) to a function of a case."""
+"""Registry: all checks by name; a declaration (``{not-contains: …}``) becomes a function of a case."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_REFERENCE: Final = Unavailable(Reason("the expected outcome is not known"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCheck:
-    """A check that was declared: its function and its card. ``formula`` names rule, argument and target."""
+    """A declared check: its function and its card. ``formula`` names rule, argument and target."""
 
     check: Check
     negated: bool
@@ -54,14 +54,14 @@ _NOT_CHECKS: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("javascript", "python", "webhook", "ruby"), _CODE),
 }  # fmt: skip
-"""Assertions of promptfoo that are no checks here, and what takes their place."""
+"""Assertions of promptfoo that are no checks here, and what to use instead."""
 
 
 def compile_check(declared: Json, on: str = "output") -> CompiledCheck:
     """The function of a declared check; ``CheckError`` describes what is wrong with the declaration, and where.
 
-    ``declared`` is a map with one name, or a name alone. A target with several values is met when one of them meets
-    the check, and the opposite (``not-``) when none does.
+    ``declared`` is a map with one name, or a name alone. A target with several values passes when one of them passes
+    the check; the opposite (``not-``) passes when none does.
     """
     name, argument = _one(declared)
     negated = name.startswith(NOT)
@@ -90,7 +90,7 @@ def _one(declared: Json) -> tuple[str, Json]:
 
 
 def _meant_by(declared: Json) -> str:
-    """The same check as it is written here, for those who know promptfoo's form."""
+    """The check in this form, for a check written in promptfoo's form."""
     if not isinstance(declared, dict) or not isinstance(declared.get("type"), str):
         return ""
     name = str(declared["type"])
@@ -126,7 +126,7 @@ def _measure(
 
 
 def _settler(check: Check, *, negated: bool) -> Callable[[Finding], Result]:
-    """From a finding to a result. Equal findings give one and the same object, which ``outcome`` recognises."""
+    """The function from a finding to a result; equal findings give one object, which ``outcome`` recognises."""
     name = f"{NOT}{check.name}" if negated else check.name
     holds = Scored(value=1.0, method=check.method)
     fails = Scored(value=0.0, method=check.method, reason=Reason("{check} does not hold", check=own(name)))
@@ -150,7 +150,7 @@ def _settler(check: Check, *, negated: bool) -> Callable[[Finding], Result]:
 
 
 def _best(found: list[Finding]) -> Finding:
-    """What meets the check best; without a full match, one undefined value leaves the whole undefined."""
+    """The best result among the values; without a full match, one undefined value makes the whole undefined."""
     best: Finding = False
     for each in found:
         if _value(each) >= 1.0:

@@ -1,4 +1,4 @@
-"""Checks beside another text: edit distance, n-grams, word overlap, embeddings."""
+"""Checks against another text: edit distance, n-grams, word overlap, embeddings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .arguments import EXPECTED, keys, number, text, whole
 from .check import Check, CheckError, Finding, Subject, library
 
 MAX_COMPARED: Final = 20_000
-"""Characters of a text that is compared: beyond it some measures take time that grows with the square."""
+"""Most characters of a compared text, because some measures take quadratic time."""
 TOO_LONG: Final = Unavailable(Reason("a text is longer than {most} characters", most=MAX_COMPARED))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a text is compared with (None: the case's expected outcome), and the measure (None: a cosine).
+    """The text to compare with (None: the case's expected outcome), and the measure (None: a cosine).
 
     ``least`` is the cosine from which the check holds; None: the cosine itself is the value.
     """
@@ -39,7 +39,7 @@ def _reader(
     measure: Callable[[str, str], float], *,
     more: Callable[[dict[str, Json]], Callable[[str, str], float]] | None = None, names: Sequence[str] = (),
 ) -> Callable[[Json], Comparison]:  # fmt: skip
-    """From the argument (a text, or ``{to, threshold}``) to the comparison."""
+    """Reads the argument (a text, or ``{to, threshold}``) as a comparison."""
 
     def build(value: Json) -> Comparison:
         given = keys(None if value is True else value, ("to", "threshold", *names), short="to")
@@ -69,7 +69,7 @@ def _bounded(measure: Callable[[str, str], float], least: float | None) -> Calla
 
 
 def rouge_n(n: int, found: str, wanted: str) -> float:
-    """ROUGE-N, F1: shared n-grams of words over those of either text (Lin 2004).
+    """ROUGE-N, F1: the shared n-grams of words over the n-grams of either text (Lin 2004).
 
     >>> round(rouge_n(1, "the cat sat", "the cat lay down"), 3)
     0.571
@@ -135,7 +135,7 @@ def _similar(value: Json) -> Comparison:
 
 
 def ask_similar(found: Sequence[str], wanted: str, least: float | None) -> Steps:
-    """The greatest cosine of several texts with one, in [0, 1]; asked of whoever has embeddings."""
+    """The greatest cosine of several texts with one, in [0, 1], as a request for embeddings."""
     replies = yield (SentenceSimilarity(tuple((each, wanted) for each in found)),)
     (reply,) = replies
     if not isinstance(reply, Answer):
@@ -179,4 +179,4 @@ CHECKS: Final = (
     _check("similar", "Likeness in meaning", "the cosine of the two texts' embeddings, in [0, 1]", _similar,
            method=Method.EMBEDDING, source="promptfoo's assertion of this name", extra=None),
 )  # fmt: skip
-"""The checks beside another text."""
+"""The checks against another text."""

@@ -1,4 +1,4 @@
-"""Checks of what a case took: time, money, tokens, steps."""
+"""Checks of a case's effort: time, money, tokens, steps."""
 
 from __future__ import annotations
 
@@ -119,4 +119,4 @@ CHECKS: Final = (
            "stop, length, tool_calls, content_filter, error, else as it was sent", "a text, or several", _finish_reason,
            "no model call of the case says why it stopped"),
 )  # fmt: skip
-"""The checks of what a case took."""
+"""The checks of effort."""

@@ -1,4 +1,4 @@
-"""Target: what of a case a check looks at, by ``on``. Several values are looked at one by one.
+"""Target: the part of a case that a check reads, named by ``on``. Several values are checked one by one.
 
 ``output`` (the default), ``input``, ``expected``, ``context``, ``tools``, ``agents``, ``transcript``, ``turns``,
 ``system_prompt``, ``metadata.KEY``, and ``spans.FIELD`` or ``spans[NAME].FIELD``. Below ``output``, ``input``,
@@ -110,7 +110,7 @@ def _below(root: str, path: list[str]) -> Target:
 
 
 def _at(value: Json, path: list[str]) -> object:
-    """What stands at a path, keys that hold points included (``metadata.user.plan`` is also a key of that name)."""
+    """The value at a path; a key may itself contain points (``metadata.user.plan`` is also a key of that name)."""
     for depth, key in enumerate(path):
         if isinstance(value, dict):
             whole = ".".join(path[depth:])

@@ -15,7 +15,7 @@ from .arguments import keys, limits, text, texts, whole, within
 from .check import Check, CheckError, Finding, Subject, TextTest, ValueTest
 
 _MOST_PROGRAM: Final = 1_000_000
-"""Bytes that a compiled pattern may take: a pattern such as ``(a{1000}){1000}`` is refused."""
+"""Most bytes of a compiled pattern: a pattern such as ``(a{1000}){1000}`` is refused."""
 _YAML_ESCAPES: Final = frozenset("\a\b\x1b\0")
 """What YAML makes of \\a, \\b, \\e and \\0 in double quotes; no pattern that somebody wrote holds one."""
 _MOST_PATTERN: Final = 2000
@@ -50,7 +50,7 @@ def _iany(value: Json) -> TextTest:
 
 
 def _first(wanted: Sequence[str]) -> TextTest:
-    """Whether one of these stands in it; the reason names the first that does."""
+    """Whether it contains one of these; the reason names the first."""
     findings = [(each, Scored(value=1.0, reason=Reason("found: {text}", text=quoted(label(each))))) for each in wanted]
 
     def test(found: str) -> Finding:
@@ -72,7 +72,7 @@ def _iall(value: Json) -> TextTest:
 
 
 def _missing(wanted: Sequence[str]) -> TextTest:
-    """Whether all of these stand in it; the reason names the first that does not."""
+    """Whether it contains all of these; the reason names the first missing one."""
     findings = [
         (each, Scored(value=0.0, reason=Reason("not found: {text}", text=quoted(label(each))))) for each in wanted
     ]
@@ -97,7 +97,7 @@ def _ends_with(value: Json) -> TextTest:
 
 
 def pattern(value: Json) -> TextTest:
-    """Whether a pattern of RE2's syntax matches somewhere, in time linear in the text whatever the pattern is."""
+    """Whether a pattern of RE2's syntax matches anywhere; takes time linear in the text for any pattern."""
     given = text(value)
     if len(given) > _MOST_PATTERN:
         raise CheckError(f"is a pattern of more than {_MOST_PATTERN} characters")

@@ -1,1 +1,1 @@
-"""Declared rubrics: in comes what somebody wrote as data, out goes a ``Rubric`` like those that ship."""
+"""Declared rubrics: a rubric written as data comes in, a ``Rubric`` like the built-in ones goes out."""

@@ -1,6 +1,7 @@
-"""Anchors: what the values of an answer mean, as they are declared or follow from the bands.
+"""Anchors: the meanings of an answer's values, declared or derived from the bands.
 
-A scale whose ends nobody explains is another scale for each judge: 1 may be the best, and 3 the worst that it gives.
+Without an explanation of its ends, each judge reads a scale differently: for one 1 is the best, another never gives
+less than 3.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _WORST: Final = "the worst"
 
 
 def read_anchors(reading: Reading, kind: AnswerKind, choices: Sequence[str | float]) -> Anchors:
-    """The anchors of a question; those of both ends, and of ``good`` and ``acceptable``, where none are declared.
+    """The anchors of a question; where none are declared, those of both ends and of ``good`` and ``acceptable``.
 
     A mistake is noted in ``reading``.
     """
@@ -52,7 +53,7 @@ def read_anchors(reading: Reading, kind: AnswerKind, choices: Sequence[str | flo
 
 
 def _implied(reading: Reading, low: float, high: float) -> dict[float, str]:
-    """What the ends mean by the bands, and where these begin; without bands and weight the most is no better."""
+    """The meanings of the ends and of the bands' beginnings; without bands and weight the most is no better."""
     bands = {name: as_number(reading.given.get(name)) for name in ("good", "acceptable")}
     known = {name: value for name, value in bands.items() if value is not None}
     if not known and not is_number(reading.given.get("weight")):

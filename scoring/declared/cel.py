@@ -2,7 +2,7 @@
 
 The library is Google's own (``cel_expr_python``): it checks types with the position of a mistake, matches patterns with
 RE2 and stops an expression after a fixed number of iterations. Measured on the same condition over two tool calls: 6 µs
-of evaluation against 82 µs of ``common_expression_language``, which knows no types before it runs and has no limit.
+of evaluation against 82 µs of ``common_expression_language``, which checks no types before it runs and has no limit.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unav
 from sidejudge.scoring.trace.span import Json, Span, ToolCall
 
 MAX_EXPRESSION: Final = 4000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 MAX_TEXT: Final = 1_000_000
-"""Characters of a text that an expression may look at."""
+"""Most characters of a text that an expression may read."""
 MAX_JOINED: Final = 20_000_000
-"""Characters that an expression may join with ``+`` inside of loops: the library keeps each result until the end."""
+"""Most characters that an expression may join with ``+`` inside loops: the library keeps each result until the end."""
 _MOST_ROUNDS: Final = 1_000_000
 _LITERAL: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
 _LOOP: Final = re.compile(r"\.\s*(?:map|filter|all|exists|exists_one|existsOne|transformList|transformMap)\s*\(")
@@ -37,15 +37,15 @@ _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _MISSING: Final = re.compile(r"missing ('[^']*')")
 _QUOTED: Final = re.compile(r"(?:at: |input |at )'([^']*)'")
 _INSTEAD: Final = {"=": "==", "and": "&&", "or": "||", "not": "!", "is": "==", "&": "&&", "|": "||", "<>": "!="}
-"""Operators of other languages, and CEL's."""
+"""Operators of other languages with CEL's equivalent."""
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+): ([^\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A name of the view: its CEL type, what it holds, and how it is read; ``read`` gives None where it is not known.
+    """A name of the view: its CEL type, its contents, and how it is read; ``read`` returns None where it is unknown.
 
-    What is not ``whole`` in an incomplete trace is not known there: what was not seen may have happened.
+    A variable that needs the ``whole`` trace is unknown in an incomplete one: what was not seen may have happened.
     """
 
     type: str
@@ -140,11 +140,11 @@ class Program:
 
 
 class CelError(SidejudgeError, ValueError):
-    """An expression that cannot be used; the message has line and column."""
+    """The expression is invalid; the message has line and column."""
 
 
 def compile_cel(source: str) -> Program:
-    """The function of a condition. ``CelError`` for what does not parse, names what does not exist, or mixes types."""
+    """The function of a condition. ``CelError`` where it does not parse, uses an unknown name, or mixes types."""
     if not source.strip() or len(source) > MAX_EXPRESSION:
         raise CelError(f"must be an expression of 1 to {MAX_EXPRESSION} characters")
     try:
@@ -179,7 +179,7 @@ def compile_cel(source: str) -> Program:
 
 
 def _joined_too_much(case: Case, names: tuple[str, ...], joins: int, loops: int) -> Unavailable | None:
-    """Why a case is too large for an expression with so many ``+`` and loops, which may stand in each other."""
+    """Why a case is too large for an expression with this many ``+`` and (possibly nested) loops."""
     characters, longest = 0, 1
     left: list[object] = [VIEW[name].read(case) for name in names]
     while left:
@@ -213,7 +213,7 @@ def _environment() -> Any:
 
 @cache
 def _view(names: tuple[str, ...]) -> Callable[[Case], object]:
-    """What makes these names' values of a case, as the library takes them; conditions over the same names share it."""
+    """The function from a case to these names' values for the library; conditions over the same names share it."""
     activation = _environment().Activation
     variables = [(name, VIEW[name]) for name in names]
 
@@ -241,7 +241,7 @@ def _failed(cause: str) -> Failed:
 
 
 def _cause(stated: str) -> str:
-    """The first mistake with its place."""
+    """The first error with its place."""
     found = _PLACE.search(stated)
     if found is None:
         return stated.replace("\n", " ")
@@ -249,7 +249,7 @@ def _cause(stated: str) -> str:
 
 
 def _with_remedy(message: str) -> str:
-    """The library's message, and what to write instead where that is known."""
+    """The library's message, with what to write instead where that is known."""
     undeclared = _UNDECLARED.match(message)
     if undeclared is not None:
         near = get_close_matches(undeclared[1], VIEW, n=1)
@@ -263,7 +263,7 @@ def _with_remedy(message: str) -> str:
 
 
 def _syntax(message: str) -> str:
-    """Where the parser stopped, and what CEL has for that; its own words list every token that it would take."""
+    """Where the parser stopped, and CEL's equivalent; the parser's own message lists every token that it accepts."""
     if "<EOF>" in message and "expecting <EOF>" not in message:
         missing = _MISSING.search(message)
         return f"Syntax error: {missing[1] if missing else 'something'} is missing at the end"

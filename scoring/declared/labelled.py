@@ -1,7 +1,7 @@
-"""Labelled examples: cases that people labelled in, the few that a question shows its judge out.
+"""Labelled examples: cases that people labelled come in, the few that a question shows its judge go out.
 
-A label either teaches or measures. The id of its case decides which, before anybody looks at it, so that a judge is
-never measured by what it was shown, and no choice of examples changes what is measured.
+A label either serves as an example or measures. The id of its case alone decides which, so that a judge is never
+measured by what it was shown, and the choice of examples does not change what is measured.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sidejudge.scoring.questions.teaching import teaches
 from sidejudge.scoring.trace.span import Json
 
 MOST: Final = 6
-"""Examples that a question shows."""
+"""Most examples that a question shows."""
 LONGEST: Final = 2_000
-"""Characters of what one example shows; longer cases are passed over, for nothing is cut."""
+"""Most characters of one example; longer cases are skipped, because nothing is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledCase:
-    """A case with what each person labelled one metric of it, and what our judge found, None where that is unknown."""
+    """A case with each person's label of one metric and our judge's value, None where that is unknown."""
 
     case: Case
     labels: tuple[float | str, ...]
@@ -44,14 +44,14 @@ def no_labels(metric: str) -> str:
 def chosen(
     cases: Iterable[LabelledCase], parts: Sequence[str], answer_of: Callable[[float | str], Json | None]
 ) -> tuple[str, ...]:
-    """The examples as a prompt shows them: what the judge got most wrong first, all answers in turn.
+    """The examples as a prompt shows them: the judge's largest errors first, all answers in turn.
 
-    Left out are cases that measure, cases that show the same as one that measures, those that people label
-    differently, and those that are too long.
+    Cases are left out that measure or show the same as one that measures, on which people disagree, or that are too
+    long.
 
     Args:
         cases: labelled cases of one metric.
-        parts: what of a case the question shows.
+        parts: the parts of a case that the question shows.
         answer_of: the right answer by a label; None where the label is none of the answers.
     """
     shown: dict[str, tuple[LabelledCase, Json]] = {}
@@ -77,7 +77,7 @@ def chosen(
 
 
 def _apart(each: LabelledCase) -> float:
-    """How far the judge's verdict is from the label; a verdict that is not known lies between right and wrong."""
+    """The distance of the judge's verdict from the label; an unknown verdict lies between right and wrong."""
     label, verdict = each.labels[0], each.verdict
     if verdict is None:
         return 0.5

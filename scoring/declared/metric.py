@@ -40,7 +40,7 @@ _PASS_OR_FAIL: Final = "pass or fail"  # noqa: S105  # a unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonMetric:
-    """A user's own function: what it does to a case, with its card and version."""
+    """A user's own function of a case, with its card and version."""
 
     measure: Measure
     formula: str
@@ -48,7 +48,7 @@ class PythonMetric:
 
 
 class PythonMetrics(Protocol):
-    """Where functions are found and run. ``ValueError`` names why one cannot be used."""
+    """A source of functions, which it also runs. ``ValueError`` states why one cannot be used."""
 
     def __call__(
         self, name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]
@@ -58,14 +58,14 @@ class PythonMetrics(Protocol):
 def no_python(
     name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]
 ) -> PythonMetric:  # fmt: skip
-    """Functions are not run here."""
+    """No source of functions: each one is refused."""
     del timeout_s, arguments, passes
     raise ValueError(f"{name}: functions are not run here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What a declaration may refer to: rubrics that it extends or uses, functions, prompts elsewhere, labels."""
+    """All that a declaration may refer to: rubrics that it extends or uses, functions, external prompts, labels."""
 
     rubrics: Mapping[str, Rubric] = field(default_factory=dict)
     python: PythonMetrics = no_python
@@ -75,9 +75,9 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Value:
-    """What a metric measures. ``binary``: 1 or 0; ``more_is_better`` False: as of a number of findings.
+    """The value of a metric. ``binary``: 1 or 0; ``more_is_better`` is False for a number of findings, say.
 
-    ``enforced``: no value is measured outside of the bounds, so others cannot be declared.
+    ``enforced``: no value lies outside the bounds, so that others cannot be declared.
     """
 
     measure: Measure
@@ -94,7 +94,7 @@ class _Value:
 
 
 def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | None = None) -> Criterion:
-    """The criterion that a map declares; its weight is 0 where none is given. ``DeclarationError`` has all faults."""
+    """The criterion that a map declares; its weight is 0 where none is given. ``DeclarationError`` lists all faults."""
     kinds = [kind for kind in KINDS if given.get(kind) is not None]
     kind = kinds[0] if kinds else ""
     reading = Reading(given, (*_SHARED, *KINDS, *_OF_KIND.get(kind, ())))
@@ -148,7 +148,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
 
 
 def component(bounds: tuple[float, float | None], *, higher: bool) -> Callable[[float], float]:
-    """From a value within bounds to [0, 1], 1 the better end; values beyond the bounds count as the end."""
+    """Map a value within bounds to [0, 1], where 1 is the better end; values beyond the bounds are clipped."""
     low, high = bounds[0], bounds[1] if bounds[1] is not None else bounds[0] + 1
     if higher and (low, high) == (0.0, 1.0):
         return _unit
@@ -285,7 +285,7 @@ _READERS: Final[Mapping[str, Callable[[Reading, str, Sources], _Value | None]]] 
 
 
 def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None) -> Criterion:
-    """A metric of another rubric, as it is there, with a weight of its own."""
+    """A metric of another rubric, unchanged except for its weight."""
     stated = reading.text("use")
     rubric, _, metric = stated.partition(".")
     found = sources.rubrics.get(rubric)
@@ -309,7 +309,7 @@ def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None
 
 
 def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion:
-    """A criterion with what a declaration changes in it: weight, bands, blocker, prerequisite, words of its card."""
+    """A criterion with a declaration's changes: weight, bands, blocker, prerequisite, words of its card."""
     metric = criterion.metric
     bands = _new_bands(reading, metric.bands)
     weight = reading.number("weight", 0.0, 1.0)
@@ -383,7 +383,7 @@ def _bounds(reading: Reading, value: _Value) -> tuple[float, float | None]:
 
 
 def within(reading: Reading, bounds: tuple[float, float | None]) -> None:
-    """Note where a band or a blocker begins at a value that the metric never has: it would always hold, or never."""
+    """Note a band or blocker that begins at a value that the metric never has: it would always hold, or never."""
     low, high = bounds
     blocker = reading.given.get("blocker")
     named: list[tuple[tuple[str, ...], object]] = [

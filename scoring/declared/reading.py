@@ -1,6 +1,6 @@
-"""Reading a declaration strictly: every key is known, every value of its type. Mistakes are gathered.
+"""Reading a declaration strictly: each key must be known, each value of its type. Faults are collected.
 
-What is wrong with a declaration: all of it at once, each with its place in the declaration.
+A declaration's faults are reported together, each with its place in the declaration.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sidejudge.scoring.trace.span import Json
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One mistake. ``path`` is its place below the rubric: keys and positions, such as ``("metrics", 2, "check")``."""
+    """One fault. ``path`` is its place below the rubric: keys and positions, such as ``("metrics", 2, "check")``."""
 
     path: tuple[str | int, ...]
     message: str
 
     def below(self, *above: str | int) -> Fault:
-        """The same mistake seen from further up."""
+        """The same fault with its path from a higher level."""
         return Fault((*above, *self.path), self.message)
 
 
 class DeclarationError(SidejudgeError, ValueError):
-    """A declaration that cannot be used, with all its faults."""
+    """The declaration is invalid; holds all its faults."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
@@ -38,17 +38,17 @@ class DeclarationError(SidejudgeError, ValueError):
 
 
 def fault(message: str, *path: str | int) -> DeclarationError:
-    """One mistake, to be raised."""
+    """A ``DeclarationError`` with one fault, to be raised."""
     return DeclarationError([Fault(path, message)])
 
 
 MAX_TEXT: Final = 8000
-"""Characters of one text of a declaration."""
+"""Most characters of one text of a declaration."""
 _ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,60}")
 
 
 class Reading:
-    """One map of a declaration, with the faults that were found in it."""
+    """One map of a declaration, with the faults found in it."""
 
     def __init__(self, given: Mapping[str, Json], known: Sequence[str]) -> None:
         self.given = given
@@ -60,20 +60,20 @@ class Reading:
                 self.complain(f"is not a key; {meant}", str(key))
 
     def complain(self, message: str, *path: str | int) -> None:
-        """Note a mistake."""
+        """Note a fault."""
         self.faults.append(Fault(path, message))
 
     def take(self, error: DeclarationError, *above: str | int) -> None:
-        """Note the mistakes of something below."""
+        """Note the faults of a nested declaration."""
         self.faults += [each.below(*above) for each in error.faults]
 
     def check(self) -> None:
-        """Raise ``DeclarationError`` where there is a mistake."""
+        """Raise ``DeclarationError`` if there is a fault."""
         if self.faults:
             raise DeclarationError(self.faults)
 
     def has(self, key: str) -> bool:
-        """Whether a value stands under a key."""
+        """Whether a key has a value."""
         return self.given.get(key) is not None
 
     def text(self, key: str, default: str = "") -> str:
@@ -139,7 +139,7 @@ class Reading:
 
 
 def is_text(value: Json) -> bool:
-    """Whether a value is a text that is neither empty nor too long."""
+    """Whether a value is a text, neither empty nor too long."""
     return isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_TEXT
 
 
@@ -154,5 +154,5 @@ def as_number(value: object) -> float | None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a message."""
+    """Names joined for a message."""
     return ", ".join(names)

@@ -1,4 +1,4 @@
-"""From a declaration to a ``Rubric``: its metrics, weights, bands, blockers and pass mark, all mistakes at once."""
+"""From a declaration to a ``Rubric``: metrics, weights, bands, blockers and pass mark; all faults at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from .spans import SpanMatch
 KEYS: Final = (
     "title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage", "judge", "metric_judges", "labels",
 )  # fmt: skip
-"""The keys of a declared rubric. The last three name who answers its questions, and where labels lie: no part of it."""
+"""The keys of a declared rubric. The last three name its evaluators and labels; they are no part of the rubric itself.
+"""
 JUDGES: Final = ("traces", "sessions", "spans")
 MAX_METRICS: Final = 2000
 _MAX_NAME: Final = MAX_SCORE_NAME - len("_score")
@@ -29,7 +30,7 @@ _SPAN_KINDS: Final = frozenset({SpanKind.LLM, SpanKind.TOOL})
 
 
 def declared_rubric(name: str, given: Mapping[str, Json], sources: Sources) -> Rubric:
-    """The rubric that is declared under a name. ``DeclarationError`` holds everything that is wrong with it."""
+    """The rubric that is declared under a name. ``DeclarationError`` lists all its faults."""
     reading = Reading(given, KEYS)
     if not 0 < len(name) <= _MAX_NAME or not all(each.isascii() and (each.isalnum() or each in "_-") for each in name):
         reading.complain(f"the name must be 1 to {_MAX_NAME} letters, digits, '_' and '-', for scores are called by it")
@@ -133,7 +134,7 @@ def _criteria(
 
 
 def _by_name(entry: Json) -> Json:
-    """What is declared by ``name`` alone: a metric of that name, with the name under which others report it."""
+    """A metric declared by ``name`` alone: its id, and the name under which others report it."""
     if not isinstance(entry, dict) or "name" not in entry or entry.keys() & {"id", *KINDS}:
         return entry
     rest = {key: value for key, value in entry.items() if key != "name"}
@@ -142,7 +143,7 @@ def _by_name(entry: Json) -> Json:
 
 
 def _changed(known: Criterion, entry: Mapping[str, Json]) -> Criterion:
-    """A metric of the extended rubric with what is changed in it."""
+    """A metric of the extended rubric with its changes."""
     keys = ("id", "weight", "good", "acceptable", "blocker", "prerequisite", "title", "meaning", "short", "bounds")
     reading = Reading(entry, keys)
     return with_changes(known, reading, known.metric.id)
@@ -151,7 +152,7 @@ def _changed(known: Criterion, entry: Mapping[str, Json]) -> Criterion:
 def _with_weights(
     reading: Reading, criteria: Sequence[Criterion], stated: set[str], *, extends: bool
 ) -> list[Criterion]:  # fmt: skip
-    """Weights that sum to 1: equal ones where none is stated; under ``extends`` the others share what is left."""
+    """Weights that sum to 1: equal ones where none is stated; under ``extends`` the others share the rest."""
     total = math.fsum(each.weight for each in criteria if each.metric.id in stated)
     if not stated and not extends:
         sharing = [each for each in criteria if not each.prerequisite] or list(criteria)
@@ -171,7 +172,7 @@ def _with_weights(
 
 
 def _pass_mark(reading: Reading, criteria: Sequence[Criterion], base: Rubric | None) -> float | None:
-    """An extended rubric's own; else the composite of a case that is just acceptable everywhere."""
+    """The extended rubric's pass mark; else the composite of a case that is just acceptable on each metric."""
     if base is not None:
         return base.pass_mark
     without = [each.metric.id for each in criteria if each.weight and each.metric.bands is None]
@@ -183,7 +184,7 @@ def _pass_mark(reading: Reading, criteria: Sequence[Criterion], base: Rubric | N
 
 
 def _names(reading: Reading, name: str, criteria: Sequence[Criterion]) -> None:
-    """Scores need names that Langfuse takes, each its own."""
+    """Check that score names are unique and accepted by Langfuse."""
     for at, criterion in enumerate(criteria):
         try:
             score_name(name, criterion.metric)
@@ -204,7 +205,7 @@ def score_names(rubric: Rubric) -> Iterator[str]:
 
 
 def shared_names(rubrics: Mapping[str, Rubric]) -> Iterator[Fault]:
-    """Scores of different rubrics that would be called the same: each by the rubric that comes later."""
+    """Score names that several rubrics use, each with the later rubric."""
     owners: dict[str, str] = {}
     for rubric in rubrics.values():
         for name, count in Counter(score_names(rubric)).items():

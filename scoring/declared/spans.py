@@ -1,4 +1,4 @@
-"""Rubrics of single steps: each span that matches is measured as a case of its own, and the values become one."""
+"""Rubrics of single steps: each matching span is measured as its own case, and the values are combined into one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 MAX_SPANS: Final = 50
-"""Spans of one trace that are measured, the earliest first."""
+"""Most spans of one trace that are measured, the earliest first."""
 _LEAST: Final = 0.9
 """Share of the spans that must have a value."""
 _SHOWN: Final = 5
@@ -73,7 +73,7 @@ def _begun(case: Case, span: Span, measure: Measure) -> Begun:
 
 
 def _asking(steps: Steps, step: Case) -> Steps:
-    """The same steps; their questions carry the texts of the one span, for the case holds those of the whole trace."""
+    """The same steps, with questions that carry the span's texts, because the case holds those of the whole trace."""
     replies: Sequence[Reply] | None = None
     while True:
         try:
@@ -91,9 +91,9 @@ def _with_texts(question: Question, step: Case) -> Question:
 
 
 def case_of(case: Case, span: Span) -> Case:
-    """A step as a case of its own: what went into it and came out, its time, tokens, cost and tool.
+    """A step as its own case: its input, output, time, tokens, cost and tool.
 
-    What comes out of a model call without a text are the calls of tools that it requests.
+    The output of a model call without text is the tool calls that it requests.
     """
     tool, usage, output = span.tool, span.usage, span.output
     if output is None and tool is not None:
@@ -130,7 +130,7 @@ def case_of(case: Case, span: Span) -> Case:
 
 
 def _joined(results: Mapping[str, Result], matching: int, match: SpanMatch) -> Result:
-    """The spans' values made one; none where fewer than nine tenths of the spans have one."""
+    """The spans' values combined; none where fewer than nine tenths of the spans have one."""
     applicable = {span_id: each for span_id, each in results.items() if not isinstance(each, NotApplicable)}
     if not applicable:
         return next(iter(results.values()))

@@ -1,14 +1,14 @@
-"""Embedding answers: likeness in meaning of two texts as the cosine of their vectors.
+"""Embedding answers: the similarity of two texts in meaning, as the cosine of their vectors.
 
-*Similarity* is the cosine itself. *The same entity*, *highlight* or *fact* is a cosine of 0.80 at least (rubrics §4).
-A cosine does not see what a figure or a denial changes ("$49" and "$94", "refunded" and "not refunded" lie close
-together), so alike statements are the same only where figures agree and nothing is turned round; statements that give
-other figures are not; what neither settles is left open, for a judge.
+*Similarity* is the cosine itself. *The same entity*, *highlight* or *fact* means a cosine of at least 0.80 (rubrics
+§4). A cosine is blind to figures and denials ("$49" and "$94", "refunded" and "not refunded" lie close together). So
+similar statements are the same only where figures agree and no denial differs; statements with different figures are
+not the same; anything else is left open, for a judge.
 
-Where the vectors come from is the runtime's business. A text is read up to ``MAX_TEXT`` characters, of which a model
-may read fewer (LaBSE: 256 tokens).
+The runtime provides the vectors. A text is read up to ``MAX_TEXT`` characters; a model may read fewer (LaBSE: 256
+tokens).
 
-Vectors of meaning as plain numbers: of length one, and how alike two of them are.
+Vectors are plain numbers of length one, compared by their cosine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Vector: TypeAlias = Sequence[float]
 
 
 def unit(vector: Vector) -> tuple[float, ...]:
-    """The vector of the same direction and of length 1; ``ValueError`` where it has no direction.
+    """The vector with the same direction and length 1; ``ValueError`` for a vector without direction.
 
     >>> unit((3.0, 4.0))
     (0.6, 0.8)
@@ -58,12 +58,12 @@ def cosine(left: Vector, right: Vector) -> float:
 SAME_ENTITY: Final = 0.80
 """Cosine from which two names mean the same thing (rubrics §4)."""
 SAME_STATEMENT: Final = 0.80
-"""Cosine from which two highlights or facts may mean the same: that of entities, for the seeds name no other."""
+"""Cosine from which two highlights or facts may mean the same; that of entities, because the seeds name no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CosineThresholds:
-    """Cosines from which two names, and two statements, are the same. They belong to a model's own scale."""
+    """Cosines from which two names, and two statements, are the same. They depend on the model."""
 
     entity: float = SAME_ENTITY
     statement: float = SAME_STATEMENT
@@ -71,24 +71,24 @@ class CosineThresholds:
 
 OF_THE_SEED: Final = CosineThresholds()
 MAX_TEXT: Final = 16_000
-"""Characters of a text that a model is given."""
+"""Most characters of a text that a model receives."""
 MAX_TEXTS: Final = 2_000
-"""Texts of one question: some minutes of a large model's time on a processor."""
+"""Most texts of one question: some minutes of a large model's time on a CPU."""
 MAX_COMPARISONS: Final = 10_000
-"""Pairs of names that are compared: a hundred on either side."""
+"""Most pairs of names that are compared: a hundred on either side."""
 
 Vectors: TypeAlias = Mapping[str, Vector]
 """Vectors of length 1 by text, as ``texts`` gives it."""
 
 QUESTIONS: Final = (SentenceSimilarity, SameEntity, SameHighlight, SameFact)
 EMBEDDING_ONLY: Final = (SentenceSimilarity, SameEntity)
-"""Answered by the cosine of two embeddings, which no judge can answer."""
+"""Questions that the cosine of two embeddings answers and no judge can."""
 
 _UNUSABLE = NoAnswer(Reason("the embedding model gives no usable vector for one of the texts"), failed=True)
 
 
 def texts(question: Question) -> tuple[str, ...] | NoAnswer:
-    """The texts whose vectors an answer needs, each once; none for a question that embeddings do not answer."""
+    """The texts whose vectors an answer needs, without repeats; none for a question that embeddings do not answer."""
     match question:
         case SentenceSimilarity(pairs):
             wanted = [text for pair in pairs for text in pair]
@@ -110,7 +110,7 @@ def texts(question: Question) -> tuple[str, ...] | NoAnswer:
 
 
 def answer(question: Question, vectors: Vectors, at: CosineThresholds = OF_THE_SEED) -> Reply:
-    """The answer by the vectors of ``texts(question)``; a text that has none fails it."""
+    """The answer by the vectors of ``texts(question)``; a text without a vector makes it fail."""
     if not isinstance(question, QUESTIONS):
         return NoAnswer(Reason("this question has no answer by embeddings"))
     needed = texts(question)
@@ -142,7 +142,7 @@ def _likeness(one: str, other: str, vectors: Vectors) -> float:
 
 
 def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors, least: float) -> tuple[int | None, ...]:
-    """A largest one-to-one matching, in which each name reaches for the nearest first."""
+    """A largest one-to-one matching that tries each name's nearest partners first."""
     edges: list[list[int]] = []
     for name in names:
         near = {at: _likeness(name, other, vectors) for at, other in enumerate(found)}
@@ -152,9 +152,9 @@ def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors, least
 
 
 def states(expected: str, found: str, likeness: float, least: float, *, more_is_less: bool) -> Reply:
-    """Whether ``found`` states what is expected, by a cosine of ``least`` and by figures and denials.
+    """Whether ``found`` states the expected, by a cosine of at least ``least`` and by figures and denials.
 
-    ``more_is_less``: figures beyond the expected ones make it another.
+    ``more_is_less``: figures beyond the expected ones make it a different statement.
     """
     if likeness < least:
         return _answered(False, f"cosine {likeness:.3f} < {least:.2f}")
@@ -169,7 +169,7 @@ def states(expected: str, found: str, likeness: float, least: float, *, more_is_
 
 
 def _other_figures(wanted: Statement, given: Statement) -> bool:
-    """Whether both give figures, and each some that the other does not: no wording of a number explains that."""
+    """Whether both give figures, and each has some that the other lacks: no wording of a number explains that."""
     return not _has_figures_of(given, wanted) and not _has_figures_of(wanted, given)
 
 

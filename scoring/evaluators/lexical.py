@@ -1,25 +1,25 @@
-"""Lexical evaluator: a question in, an answer by quotes, times, numbers, names and shared words out, in any script.
+"""Lexical evaluator: a question comes in, an answer by quotes, times, numbers, names and words goes out, in any script.
 
-``answer`` estimates, for a monitor without a judge. ``prove`` answers only what words prove, and leaves the rest to the
-judge that is configured: a quote at its time, a number or a name that contradicts.
+``answer`` estimates, for a monitor without a judge. ``prove`` answers only what words prove (a quote at its time, a
+contradicting number or name), and leaves the rest to the configured judge.
 
 They answer the two questions about a reason of a scorecard, those about a summary (``lexical_text``), the one about a
 fact of a translation, and some of the benchmarks'; everything else has no lexical answer.
 
-*Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
+A reason *cites the transcript* when a claim of it quotes words, gives a time stamp, or describes an action whose words
 stand close together in the transcript. It does not when it claims nothing at all: praise ("Agent was polite"), a blank.
-A description in words that stand nowhere may be a paraphrase, and is left open.
+A description in words that the transcript lacks may be a paraphrase, and is left open.
 
-*Borne out* when each claim is a quote that stands there (with the speaker and at the time that the reason names), words
-that stand at the time it names, or words around a figure that stands there. It is not when a quote, a time, a number, a
-date or a name stands nowhere, when a quote that is denied stands there, or when nothing is claimed. Anything else is
-left open: docs/lexical.md has how often each answer is right.
+It is *borne out* when the transcript holds each claim: a quote (with the speaker and at the time that the reason
+names), words at the named time, or words around a figure. It is not when a quote, time, number, date or name is absent,
+when a quote that is denied is present, or when nothing is claimed. Anything else is left open; docs/lexical.md states
+how often each answer is right.
 
-All reasons of a case together may cost a bounded amount of work; beyond it there is no answer.
+The work for all reasons of a case is bounded; beyond the bound there is no answer.
 
-A fact of a translation is kept where all of its figures stand there: numbers, dates, times, codes, in any script. It is
-lost where another figure of its kind stands in the place of one. A figure that is merely absent may be written in words
-or in another unit, and is left open; so is what a sign, a half of the day or a version number may change.
+A fact of a translation is kept where the translation holds all of its figures: numbers, dates, times, codes, in any
+script. It is lost where another figure of the same kind replaces one. An absent figure may be written in words or in
+another unit, and is left open, as is anything that a sign, a half of the day or a version number may change.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _reply(case: Case, question: Question, *, proven: bool) -> Reply:
 
 
 def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] | NoAnswer:
-    """The claims of a reason and the transcript that they are looked up in."""
+    """The claims of a reason, and the transcript to look them up in."""
     index = case.transcript_index
     if index is None:
         known = case.transcript is not None
@@ -125,7 +125,7 @@ def _proven(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], inde
 
 
 def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
-    """What the claims of a reason amount to: *yes* or *no* where that is nearly certain, else no answer."""
+    """The answer that the claims of a reason give: *yes* or *no* where nearly certain, else none."""
     if not found:
         return _answer(value=False, why=Reason("points at nothing in the transcript"))
     reporting = [claim for claim in found if _cites(claim, index)]
@@ -208,7 +208,7 @@ def _what(claim: Claim, index: TranscriptIndex) -> str:
 
 
 def _same_fact(case: Case, expected: str, found: str, *, proven: bool) -> Reply:
-    """As a highlight is compared; but one that gives figures beyond the expected ones is not the same fact."""
+    """Compare as a highlight; but a fact with figures beyond the expected ones is not the same."""
     reply = lexical_text.answer(case, SameHighlight(expected, found), proven=proven)
     more = len(read_statement(found).figures) > len(read_statement(expected).figures)
     if isinstance(reply, Answer) and reply.value is True and more:

@@ -1,11 +1,11 @@
-"""Lexical answers to the questions of the text rubric: given where words and figures decide, else none.
+"""Lexical answers to the questions of the text rubric, where words and figures decide.
 
-*Yes* when both state the same in the same words and figures, or when all of it stands together in the transcript; *no*
-when a figure, a date or a name stands nowhere, when figures contradict the reference, or when both texts are
-understood word by word and speak of different things. Anything else may be a paraphrase, and is left open.
+*Yes* when both state the same in the same words and figures, or when the transcript holds all of it together; *no* when
+a figure, date or name is nowhere, when figures contradict the reference, or when both texts are understood word by word
+and are about different things. Anything else may be a paraphrase, and is left open.
 
-Words alone prove no fabrication: a summary adds what everybody knows, rounds, and counts. What does is a clause that
-the transcript holds nearly word by word, with another number for the same thing or with a name that is nowhere.
+Words alone prove no fabrication: a summary adds common knowledge, rounds, and counts. Proof is a clause that the
+transcript holds nearly word by word, but with another number for the same thing or with a name that is nowhere.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from sidejudge.scoring.result.result import Method
 QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported)
 
 _MOST_NUMBERS = 20
-"""Numbers of one claim that are looked up."""
+"""Most numbers of one claim that are looked up."""
 _OPEN = NoAnswer(Reason("words alone cannot tell: it needs a judge"))
 _NAME_ENDINGS = ("name", "names", "nombre", "नाम")
-"""How the name of a field ends that holds a name (``customer_name``)."""
+"""Endings of the names of fields that hold a name (``customer_name``)."""
 _DEMONYMS = ("man", "men", "woman", "women", "ish", "ese", "ian", "ians", "ean", "eans", "ican", "icans")
 _CALENDAR = word_list(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august",
@@ -59,7 +59,7 @@ _CALENDAR = word_list(
     "court",
     "north south east west northern southern eastern western god mum mom dad grandma grandpa internet facebook google",
 )
-"""Words with a capital that name no party: a writer may know them without the transcript."""
+"""Capitalised words that name no party: a writer may know them without the transcript."""
 _OF_TITLES = word_list(
     "prime minister president chancellor king queen prince princess emperor pope bishop senator governor mayor",
     "general captain colonel major sergeant officer judge justice secretary director chairman chief doctor",
@@ -77,13 +77,13 @@ _OF_TITLES = word_list(
     "amazon windows facebook twitter instagram youtube netflix uber whatsapp microsoft sony samsung android",
     "iphone ipad bluetooth wifi",
 )
-"""Everyday words that names of offices, places, institutions and products are made of: *Prime*, *White House*."""
+"""Everyday words that occur in names of offices, places, institutions and products: *Prime*, *White House*."""
 _PHRASE = re.compile(r"[A-Z][\w'’-]+(?:\s+(?:(?:of|the|for|and|de|der|des|la|in|on)\s+){0,2}[A-Z][\w'’-]+)+")
 _CALLED = (
     "mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "señor", "señora", "sr", "sra", "uncle", "aunt", "cousin",
     "brother", "sister", "onkel", "tante", "tío", "tía",
 )  # fmt: skip
-"""Words that a person's name follows."""
+"""Words that precede a person's name."""
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "herr", "frau", "señor", "señora", "sr", "sra", "श्री", "श्रीमती"))
 
 
@@ -93,7 +93,7 @@ def answer(case: Case, question: Question, *, proven: bool = False) -> Reply:
     Args:
         case: the case that the question is about.
         question: any.
-        proven: answer only what is equal in words or contradicted by figures and names; no word list decides.
+        proven: answer only where words are equal or figures and names contradict; no word list decides.
     """
     match question:
         case SameIntent(expected, found) if _short(expected, found):
@@ -147,7 +147,7 @@ def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> R
 
 
 def _gives_another_amount(expected: Statement, found: Statement) -> bool:
-    """Whether both give one amount of the same thing, and it differs: half of the words of the shorter are shared."""
+    """Whether both give one amount, the amounts differ, and half of the shorter's words are shared."""
     if len(expected.amounts) != 1 or len(found.amounts) != 1 or expected.amounts[0].agrees(found.amounts[0]):
         return False
     shared = len(expected.stated & found.stated)
@@ -186,7 +186,7 @@ def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
 
 
 def _is_stated_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, proven: bool) -> bool:
-    """Whether the reference states it in the same words, or it only names the domain of the call."""
+    """Whether the reference states the text in the same words, or the text only names the domain of the call."""
     if any(covers(fact, stated) for _, fact in known):
         return True
     if proven:
@@ -198,7 +198,7 @@ def _is_stated_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, 
 
 
 def _look_up(case: Case, text: str) -> Reply:
-    """Look a text up in transcript and reference: whether its figures stand in either, and its words together."""
+    """Look a text up in transcript and reference: whether either holds its figures, and its words together."""
     indexes = _indexes(case)
     if not indexes or not all(index.can_read(text) for index in indexes):
         return _OPEN
@@ -215,10 +215,10 @@ def _look_up(case: Case, text: str) -> Reply:
 
 
 def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> str | None:
-    """What contradicts a claim: another number for the same thing, another date, or a name that is nowhere.
+    """The contradiction of a claim: another number for the same thing, another date, or a name that is nowhere.
 
-    A count that is nowhere may be the writer's, and a name common knowledge (*Portugal* for Lisbon): both are a
-    contradiction only where the rest of the claim stands in the transcript together, or where a title names a person.
+    An absent count may be the writer's own, and an absent name common knowledge (*Portugal* for Lisbon). Both are a
+    contradiction only where the transcript holds the rest of the claim together, or where a title marks a person.
     """
     figures = tuple(index.figures for index in indexes)
     for number in claim.numbers[:_MOST_NUMBERS]:
@@ -240,7 +240,7 @@ def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> s
 
 
 def _is_strange(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> bool:
-    """Whether a name stands nowhere, in no form, and is no word that anybody may know."""
+    """Whether a name is nowhere in any form, and is no common knowledge."""
     words = [word for word in tokens(name) if len(word) > 1]
     known = not _CALENDAR.isdisjoint(words) or not _OF_TITLES.isdisjoint(words) or _describes(name, text)
     known = known or _spells_out(name, text, indexes)
@@ -261,7 +261,7 @@ def _spells_out(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> b
 
 
 def _describes(name: str, text: str) -> bool:
-    """Whether a word with a capital describes, and names no party: *an Englishman*, *in Portugal*, *Tolstoy's War*."""
+    """Whether a capitalised word describes and names no party: *an Englishman*, *in Portugal*, *Tolstoy's War*."""
     bare = re.escape(name)
     if re.search(rf"\b(?:in|from|to|near|of|aus|nach|de|en) (?:[A-Z]\w+ )?{bare}\b|{bare}['’]s? [A-Z]", text):
         return True
@@ -270,7 +270,7 @@ def _describes(name: str, text: str) -> bool:
 
 
 def _indexes(case: Case) -> tuple[TranscriptIndex, ...]:
-    """Transcript and reference; none where either is missing or too long: then absence proves nothing."""
+    """Transcript and reference; none where either is missing or too long, because then absence proves nothing."""
     if case.transcript_index is None or case.reference_index is None:
         return ()
     return case.transcript_index, case.reference_index
@@ -293,13 +293,13 @@ def _look_up_name(case: Case, name: str) -> Reply:
 
 
 def without_doubtful_names(claim: Claim, text: str) -> Claim:
-    """The claim without names where most words have a capital, as in a title: there capitals mark no names."""
+    """The claim, without names where most words are capitalised, as in a title: there capitals mark no names."""
     plain = sum(word[:1].islower() and len(word) > 3 for word in text.split())
     return claim if len(names(text)) <= plain else replace(claim, names=())
 
 
 def _reference_statements(case: Case) -> list[tuple[str, Statement]]:
-    """What the reference states; nothing where it is too long to be compared."""
+    """The statements of the reference; none where it is too long to be compared."""
     facts = islice(stated(case.expected_content), MAX_FACTS)
     return [(fact.text, read_statement(fact.text)) for fact in facts if _short(fact.text)]
 
@@ -313,22 +313,22 @@ def _answered(*, value: object, why: str) -> Answer:
 
 
 _SHARE, _SHARE_OF_NAMES = 0.6, 0.75
-"""Of the claim's content words, without its names, the share that must stand together, around a number or a name."""
+"""Share of the claim's content words, without names, that must stand together around a number or a name."""
 _LEAST: Final = 1
 _REACH: Final = 3
-"""Words on either side of a number among which the thing is named that it counts or measures."""
+"""Words on either side of a number that are searched for the thing that it counts or measures."""
 
 
 def restates(index: TranscriptIndex, claim: Claim, *, whole_name: bool) -> bool:
-    """Whether the words of a claim stand together in the transcript, apart from its names and numbers.
+    """Whether the words of a claim, without its names and numbers, stand together in the transcript.
 
-    With a ``whole_name`` (*Amit Verma*), which is a party's more often than a single word, fewer of them suffice.
+    Fewer of them suffice with a ``whole_name`` (*Amit Verma*), which names a party more often than a single word does.
     """
     return _place(index, claim, _SHARE if whole_name else _SHARE_OF_NAMES) is not None
 
 
 def gives_another_number(index: TranscriptIndex, claim: Claim, text: str, number: NumberInText) -> bool:
-    """Whether the transcript holds the claim's words with another number, of the same thing or of the same currency."""
+    """Whether the transcript holds the claim's words with another number for the same thing or in the same currency."""
     said = _place(index, claim, _SHARE)
     if said is None:
         return False

@@ -1,4 +1,4 @@
-"""Score: one case under one rubric from start to end, with one evaluator that answers at once."""
+"""Score: one case under one rubric, with one evaluator that answers at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sidejudge.scoring.verdict.verdict import Verdict, reach_verdict
 from . import lexical
 
 PlainEvaluator = Callable[[Case, Question], Reply]
-"""An evaluator that is a function and answers at once."""
+"""An evaluator as a function that answers at once."""
 
 
 def score(
@@ -48,5 +48,5 @@ def score(
 
 
 def nobody(_case: Case, _question: Question) -> Reply:
-    """An evaluator that knows nothing."""
+    """An evaluator that answers nothing."""
     return NoAnswer(Reason("no evaluator is configured"))

@@ -1,7 +1,7 @@
-"""Answers: a judge's text in, the valid answers by question id and the faults of the others out.
+"""Answers: a judge's text comes in, the valid answers by question id and the faults of the others go out.
 
-A value that was not offered is no answer. A fault names the place and the rule, never the content: an answer of a judge
-may repeat what it was shown.
+A value that was not offered is no answer. A fault names the place and the rule, never the content, because a judge's
+answer may repeat the material.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from sidejudge.scoring.questions.question import Question
 from .shapes import Shape, ShapedItems, items_of
 
 MAX_ANSWER = 1_000_000
-"""Characters of a judge's text that are read."""
+"""Most characters of a judge's text that are read."""
 MAX_WORDS = 80
-"""Words of an explanation (seed 002 §2.2; rubrics §8)."""
+"""Most words of an explanation (seed 002 §2.2; rubrics §8)."""
 
 
 class ParseError(SidejudgeError, ValueError):
-    """A judge's text that breaks its contract; the message is the cause, a few words long."""
+    """A judge's text breaks its contract; the message is the cause in a few words."""
 
 
 REASON_CUT: Final = f"reason cut to {MAX_WORDS} words"
-"""The flag of an answer whose explanation was longer than it may be."""
+"""The flag of an answer whose explanation was too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedValue:
     """One answer. ``value`` is of the type that the question's docstring names; ``reason`` is the judge's own.
 
-    ``prompt_version`` is the SHA-256 of the prompt files that this question was asked with, whatever else was in
-    the same call. ``flags`` note what was mended in reading it. ``certainty`` is its probability by the model's tokens,
-    None where it is not known.
+    ``prompt_version`` is the SHA-256 of the prompt files of this question, independent of other questions in the same
+    call. ``flags`` note repairs made in reading it. ``certainty`` is its probability by the model's tokens, None where
+    unknown.
     """
 
     value: object
@@ -53,7 +53,7 @@ class JudgedValue:
 class AnswerReading:
     """What one answer text holds: valid ``answers`` by question, and why each other question has none.
 
-    ``shapes`` counts what was read though it was not in the form that was asked for (``shapes.SHAPES``).
+    ``shapes`` counts answers read in another form than the requested one (``shapes.SHAPES``).
     """
 
     answers: Mapping[Question, JudgedValue]
@@ -62,14 +62,14 @@ class AnswerReading:
 
 
 def decode(text: str, *, fenced: bool = False) -> Mapping[str, object]:
-    """The one JSON object that the text is.
+    """Read a text that is one JSON object.
 
     Args:
         text: what the judge wrote.
         fenced: whether a Markdown fence around the object is accepted.
 
     Raises:
-        ParseError: it is anything else.
+        ParseError: the text is anything else.
     """
     if len(text) > MAX_ANSWER:
         raise ParseError(f"longer than {MAX_ANSWER} characters")
@@ -84,10 +84,10 @@ def decode(text: str, *, fenced: bool = False) -> Mapping[str, object]:
 
 
 def listed(text: str) -> ShapedItems:
-    """The items of a judge's text, in whatever shape; of a text that breaks off, the items that are complete.
+    """The items of a judge's text in any shape; where the text breaks off, the complete items.
 
     Raises:
-        ParseError: the text holds none.
+        ParseError: the text holds no items.
     """
     if len(text) > MAX_ANSWER:
         raise ParseError(f"longer than {MAX_ANSWER} characters")
@@ -100,7 +100,7 @@ def listed(text: str) -> ShapedItems:
 
 
 def _complete_items(text: str) -> list[Mapping[str, object]]:
-    """The complete objects at the beginning of a list of answers that was cut off; none of a text that is whole."""
+    """The complete objects at the beginning of a cut-off list of answers; none for a whole text."""
     opening = _OPENING.match(text[:MAX_ANSWER])
     if opening is not None and parse_output(text).error is None:
         return []
@@ -124,7 +124,7 @@ def _complete_items(text: str) -> list[Mapping[str, object]]:
 def by_id(items: Sequence[object], ids: Sequence[str]) -> tuple[dict[str, Mapping[str, object]], dict[str, str]]:
     """The answers of a list by question id, and the faults of the ids that have none.
 
-    Items with other ids are left out. An id that stands twice has an answer where both are equal.
+    Items with other ids are left out. A repeated id has an answer where both items are equal.
     """
     answers: dict[str, Mapping[str, object]] = {}
     faults: dict[str, str] = {}
@@ -174,7 +174,7 @@ def exactly(found: Mapping[str, object], keys: Sequence[str]) -> None:
 
 
 def explanation(found: Mapping[str, object], key: str) -> str:
-    """An explanation: not blank, and no longer than it may be."""
+    """An explanation: not blank, and within the allowed length."""
     text = contract.text(found, key)
     whole = found[key]
     if isinstance(whole, str) and _too_long(whole):
@@ -183,7 +183,7 @@ def explanation(found: Mapping[str, object], key: str) -> str:
 
 
 def texts(found: Mapping[str, object], key: str, *, least: int, most: int) -> tuple[str, ...]:
-    """A list of texts, none of them blank."""
+    """A list of non-blank texts."""
     items = contract.required(found, key)
     if not isinstance(items, list) or not least <= len(items) <= most:
         raise ParseError(f"{key} is not a list of {least} to {most} texts")
@@ -203,7 +203,7 @@ def objects(found: Mapping[str, object], key: str, keys: Sequence[str], most: in
 
 
 def level(found: Mapping[str, object], key: str, allowed: Sequence[float]) -> float:
-    """One of a few numbers; ``true`` is none, and where all are whole, neither is 1.0."""
+    """One of a few numbers; ``true`` is not a number, and 1.0 is not accepted where all are whole."""
     value = contract.required(found, key)
     types = (int,) if all(type(one) is int for one in allowed) else (int, float)
     if type(value) not in types or value not in allowed:
@@ -212,4 +212,4 @@ def level(found: Mapping[str, object], key: str, allowed: Sequence[float]) -> fl
 
 
 Reader = Callable[[Mapping[str, object], Question], tuple[object, str]]
-"""From the object of one answer, its keys checked, to the question's value and the judge's reason."""
+"""Reads the object of one answer, its keys already checked, as the question's value and the judge's reason."""

@@ -1,7 +1,7 @@
-"""Beside: an answer beside the right one in, what it says too much or too little out.
+"""Beside: an answer and the right one come in, whether it is too much or too little goes out.
 
-A yes or no, a grade on a scale, one of a few options: each is wrong in a direction, and a judge that is always wrong in
-one of them is not found by the share of its right answers.
+A yes or no, a grade and an option can each be wrong in one of several directions. The share of right answers does not
+reveal a judge that always errs in the same one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class YesOrNo:
 
 @dataclass(frozen=True, slots=True)
 class GradeBeside:
-    """A number as a share of its scale, in [0, 1]; ``right`` is the right value that is next to ``given``."""
+    """A number as a share of its scale, in [0, 1]; ``right`` is the right value nearest to ``given``."""
 
     right: float
     given: float
@@ -58,7 +58,7 @@ Compared: TypeAlias = YesOrNo | GradeBeside | OptionChosen
 
 
 def compared(golden: GoldenQuestion, given: Facts) -> list[Compared]:
-    """What an answer decides, grades or chooses, each beside what is right; a text that is listed says nothing here.
+    """An answer's decisions, grades and choices, each with the right one; listed texts are left out.
 
     >>> from sidejudge.scoring.questions.kinds import SameFact
     >>> compared(GoldenQuestion(name="q", question=SameFact("a", "b"), right={"value": False}), {"value": True})
@@ -77,7 +77,7 @@ def compared(golden: GoldenQuestion, given: Facts) -> list[Compared]:
 
 
 def too_much(one: Compared) -> bool | None:
-    """Whether the answer is more favourable than right, where it could be; None where it could not."""
+    """Whether the answer is more favourable than the right one; None where it could not be."""
     match one:
         case YesOrNo(right=False, given=given):
             return given
@@ -87,7 +87,7 @@ def too_much(one: Compared) -> bool | None:
 
 
 def too_little(one: Compared) -> bool | None:
-    """Whether the answer is less favourable than right, where it could be; None where it could not."""
+    """Whether the answer is less favourable than the right one; None where it could not be."""
     match one:
         case YesOrNo(right=True, given=given):
             return not given
@@ -143,7 +143,7 @@ def _places(count: int, wanted: object, given: object) -> Iterator[YesOrNo]:
 
 
 def _none(count: object) -> bool:
-    """Whether a number, or the least of a range, is 0."""
+    """Whether a number, or the lower end of a range, is 0."""
     return _listed(count)[0] == 0
 
 

@@ -1,7 +1,8 @@
-"""Certainty: a judge's text with the probabilities of its tokens in, the probability of each answer in it out.
+"""Certainty: a judge's text with the probabilities of its tokens comes in, the probability of each answer goes out.
 
-For answers that are a yes, a no or a category. A grade is near a mark or is not; the digits of one next to it prove
-no doubt. What is not written in the form that was asked for has no certainty: which tokens are its answer is a guess.
+For answers that are a yes, a no or a category. Grades have none: probability on the digits of a neighbouring grade
+proves no doubt. An answer in another form than the requested one has none either: which tokens are the answer would be
+a guess.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _DECODER: Final = json.JSONDecoder()
 
 
 def certainties(text: str, tokens: Tokens, asked: Mapping[str, Mapping[str, Mapping[str, Json]]]) -> dict[str, float]:
-    """The probability of each answer by its id: of its least probable field that is a yes, a no or a category.
+    """The probability of each answer by its id: that of its least probable field among yes, no and category fields.
 
     Args:
-        text: the judge's, as it was read.
-        tokens: of that text; where they do not make it up, nothing is known.
+        text: the judge's text, as it was read.
+        tokens: the tokens of that text; where they do not add up to it, nothing is known.
         asked: the fields of each answer by id, with their schemas.
     """
     if not tokens or "".join(token for token, _ in tokens) != text:
@@ -49,7 +50,7 @@ def certainties(text: str, tokens: Tokens, asked: Mapping[str, Mapping[str, Mapp
 
 
 def _is_choice(value: Json, schema: Mapping[str, Json]) -> bool:
-    """Whether a value is one of two, or of categories; a grade of several levels is not."""
+    """Whether a value is a yes, a no or a category; a grade of several levels is not."""
     if isinstance(value, bool):
         return True
     listed = schema.get("enum")
@@ -60,7 +61,7 @@ def _is_choice(value: Json, schema: Mapping[str, Json]) -> bool:
 
 
 def _items(text: str) -> Iterator[tuple[int, int]]:
-    """Where the objects of ``{"answers": [ … ]}`` stand."""
+    """The places of the objects in ``{"answers": [ … ]}``."""
     whole = dict(_members(text, (_past(text, 0), len(text))))
     at = whole["answers"][0] if "answers" in whole else len(text)
     if text[at : at + 1] != "[":
@@ -74,7 +75,7 @@ def _items(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _members(text: str, place: tuple[int, int]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The members of an object, and where their values stand."""
+    """The members of an object with the places of their values."""
     at = _past(text, place[0] + 1) if text[place[0] : place[0] + 1] == "{" else len(text)
     while text[at : at + 1] == '"':
         key, at = _DECODER.raw_decode(text, at)

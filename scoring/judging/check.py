@@ -1,9 +1,10 @@
-"""Check: a judge's answer against what can be decided without a judge.
+"""Check: a judge's answer is compared with what plain rules can decide.
 
 A contradiction is a flag for people; it changes no score. It is raised only where figures, dates, names, quotes or ids
-leave no doubt, so no flag proves nothing. All in bounded work: what is too long to be looked up is not flagged.
+leave no doubt, so that the absence of a flag proves nothing. Work is bounded: texts that are too long to look up are
+not flagged.
 
-Figures: which numbers and dates a text states, and whether another text states them too.
+Figures are the numbers and dates that a text states; they are looked up in another text.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from sidejudge.scoring.questions.question import Answer, Question
 from sidejudge.scoring.result.result import Unavailable
 
 _MOST = 200
-"""Figures, and dates, of one text that are looked up."""
+"""Most figures, and most dates, of one text that are looked up."""
 _LONG_FIGURE = 4
-"""Digits from which a figure that stands in a row of digits is no chance."""
+"""Digits from which finding a figure within a row of digits is no coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """The figures and dates of a text. Long figures may be dictated, written in groups, or part of a code."""
+    """The figures and dates of a text. Long figures may be dictated, grouped, or part of a code."""
 
     values: frozenset[str]
     days: tuple[frozenset[str], ...]
@@ -59,7 +60,7 @@ def _stated(known: str) -> _Stated:
 
 
 def absent_from(text: str, known: str) -> str | None:
-    """A figure or a date of a text that does not stand in what is known."""
+    """A figure or date of a text that the known text lacks."""
     if max(len(text), len(known)) > MAX_TEXT:
         return None
     days, given = [day for day in dates(text)[:_MOST] if day], figures(text)
@@ -74,32 +75,32 @@ def absent_from(text: str, known: str) -> str | None:
 
 
 def _is_specific(number: NumberInText) -> bool:
-    """An amount, or a number of two digits or more: smaller ones are counted, spelt out, or number a list."""
+    """Whether it is an amount or has two digits: smaller numbers are counts, spelt out, or list positions."""
     return number.currency is not None or len(number.text) > 1
 
 
 def figures(text: str) -> list[NumberInText]:
-    """The first figures of a text that can be known from a count."""
+    """The first figures of a text that cannot be mistaken for a count."""
     return [number for number in numbers(text[:MAX_TEXT]) if _is_specific(number)][:_MOST]
 
 
 def disagree(left: Iterable[NumberInText], right: Iterable[NumberInText]) -> bool:
-    """Whether both give figures, and not one in common."""
+    """Whether both give figures and share none."""
     mine, theirs = list(left), list(right)
     return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)
 
 
 _WORD_FOR_WORD = 3
-"""Words from which a text that stands word for word elsewhere is no chance."""
+"""Words from which finding a text word for word elsewhere is no coincidence."""
 _CLAIMS = 200
 _ALL_SUPPORTED = 0.95
 """Seed 003: 1.0 all information supported by sources, 0.8 minor unsupported claims."""
 
 
 def contradiction(case: Case, question: Question, value: object) -> str | None:
-    """What in the case contradicts the answer, in a few words; None when nothing decidable does.
+    """How the case contradicts the answer, in a few words; None when nothing decidable does.
 
-    ``value`` is as ``JudgeRequest.read`` gives it.
+    ``value`` is as ``JudgeRequest.read`` returns it.
 
     >>> contradiction(Case(case_id="c", model_output=""), kinds.SameHighlight("Refund of $49", "Refund of $99"), True)
     'held to be the same, with other figures'
@@ -126,7 +127,7 @@ def contradiction(case: Case, question: Question, value: object) -> str | None:
 
 
 def _of_citation(case: Case, reason: str, value: object) -> str | None:
-    """A reason that quotes the transcript, or names a time of it, does cite it."""
+    """Contradiction of a denied citation: a reason that quotes the transcript or names a time in it does cite it."""
     index = case.transcript_index
     if value is not False or index is None or not index.can_read(reason):
         return None
@@ -279,7 +280,7 @@ def _of_agent(case: Case, metric: str, value: Mapping[str, object]) -> str | Non
 
 
 def _known(*stated: object) -> str | None:
-    """All that is known, as one text; None when it is too long to be looked up, or there is none."""
+    """All known text in one; None when there is none, or it is too long to look up."""
     texts = [written(one) for one in stated if one is not None]  # type: ignore[arg-type]  # JSON values of a case
     known = "\n".join(text for text in texts if text)
     return known if 0 < len(known) <= MAX_TEXT else None

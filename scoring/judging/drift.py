@@ -1,4 +1,4 @@
-"""Drift: an answer of a judge in, what it is compared by with another answer to the same prompt out."""
+"""Drift: an answer of a judge comes in, the measures for comparing it with another answer to the same prompt go out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .beside import ends_of
 from .golden import facts, metric_of, stable
 
 _QUARTER = 0.25
-"""Of a scale: grades that lie further apart are other answers, and not the same one in other moods."""
+"""A quarter of a scale: grades further apart are different answers, not variation of the same one."""
 
 
 def measures(question: Question, value: object) -> dict[str, Answered]:
-    """An answer by measure: levels and grades as numbers, yes as 1, how many of a list, a category by its name.
+    """An answer by measure: levels and grades as numbers, yes as 1, a list by its length, a category by its name.
 
     >>> from sidejudge.scoring.questions.kinds import PiecesUsed
     >>> measures(PiecesUsed(("a", "b")), (True, False))
@@ -37,7 +37,7 @@ def measures(question: Question, value: object) -> dict[str, Answered]:
 
 
 def far(question: Question, value: object) -> dict[str, float]:
-    """By measure of an answer, beyond which difference of numbers it is another answer; counts have no such bound."""
+    """By measure, the difference of numbers beyond which two answers differ; counts have no such bound."""
     metric = _named(question)
     found: dict[str, float] = {}
     for name, fact in stable(facts(value)).items():
@@ -49,7 +49,7 @@ def far(question: Question, value: object) -> dict[str, float]:
 
 
 def _named(question: Question) -> str:
-    """How a measure is called: two declared metrics of one kind are two measures."""
+    """The name of a measure: two declared metrics of one kind are two measures."""
     return (
         question.metric.rpartition("-")[0] or question.metric
         if isinstance(question, AskDeclared)

@@ -1,6 +1,6 @@
-"""Form: how a question is put to a judge, what of the case it shows, and how its answer is read.
+"""Form: how a question is put to a judge, which parts of the case it shows, and how its answer is read.
 
-The prompt files: the fixed texts of a prompt, and their version.
+Prompt files hold the fixed texts of a prompt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FIVE_FIELDS = "seed_000_answers"
 
 
 _INLINE = "="
-"""What the name of a prompt begins with that is no file but the text itself: instructions of a declared question."""
+"""Prefix of a prompt name that holds the text itself rather than naming a file: instructions of a declared question."""
 
 
 def inline(text: str) -> str:
@@ -39,7 +39,7 @@ def inline(text: str) -> str:
 
 
 def is_inline(name: str) -> bool:
-    """Whether a prompt is its name rather than a file."""
+    """Whether a prompt's text is in its name rather than in a file."""
     return name.startswith(_INLINE)
 
 
@@ -62,11 +62,11 @@ def version(names: Sequence[str]) -> str:
 
 
 TOKENS = 220
-"""Tokens that one answer takes at most, for a list many times that: what the limit of a call is reckoned with."""
+"""Most tokens of one answer, of a list many times as much; the limit of a call is computed from it."""
 _CITATIONS = {"expected_outcome_reference": "expected_outcome", "model_output_observed": "model_output"}
 _CITED = 100
 SPARE = ("config",)
-"""What a call is judged beside, and not by."""
+"""Parts that help to judge a call and do not decide."""
 
 STRING: Mapping[str, Json] = {"type": "string"}
 BOOL: Mapping[str, Json] = {"type": "boolean"}
@@ -76,14 +76,13 @@ BOOL: Mapping[str, Json] = {"type": "boolean"}
 class Form:
     """The form of one kind of question.
 
-    ``metric`` is how the question is called in the prompt, and how the judge's answer must call it. ``prompt`` are the
-    prompt files of its own, ``common`` those before them. ``parts`` names what of the case it shows
-    (``scoring.judging.parts``); those that are ``spare`` may be left out where they keep a provider from
-    answering. ``properties`` is the JSON schema of the keys of its answer, besides ``id`` and
-    ``metric``. What stands ``alone`` is a request of its own. The fields ``apart`` are values of their own: where
-    a panel is split on one it is None, and the others stand. ``untold`` are fields of the question that choose its
-    form and are not shown as a text. Items of its lists are ``numbered`` from 0 where the answer names them. ``tokens``
-    is how long an answer may be, by the tokens of the question's texts.
+    ``metric`` is the question's name in the prompt and in the judge's answer. ``prompt`` are its own prompt files,
+    ``common`` those before them. ``parts`` names the shown parts of the case (``scoring.judging.parts``); ``spare``
+    ones may be left out where they keep a provider from answering. ``properties`` is the JSON schema of the keys of its
+    answer, besides ``id`` and ``metric``. An ``alone`` question is a request by itself. The fields ``apart`` are
+    independent values: where a panel is split on one it is None, and the others stay. ``untold`` are fields of the
+    question that choose its form and are not shown as text. Items of its lists are ``numbered`` from 0 where the answer
+    refers to them. ``tokens`` gives the length of an answer from the tokens of the question's texts.
     """
 
     metric: str
@@ -109,7 +108,7 @@ class Form:
         return version(self.files)
 
     def texts(self, question: Question) -> dict[str, str]:
-        """The question's own texts by field; empty ones are left out. They come from the case, and are data."""
+        """The question's own non-empty texts by field. They come from the case, and are data."""
         reported: dict[str, str] = {}
         for field in dataclasses.fields(question):
             value = getattr(question, field.name)
@@ -146,7 +145,7 @@ def one_of(*values: Json) -> dict[str, Json]:
 def five_fields(
     metric: str, *parts: str, score: Mapping[str, Json], read: Callable[[Mapping[str, object]], object]
 ) -> Form:
-    """A question of seed 000: answered by its five fields. The citations are kept with the reason."""
+    """A question of seed 000, answered by its five fields. The citations are kept with the reason."""
 
     def answer(found: Mapping[str, object], _: Question) -> tuple[object, str]:
         cited = [f"{source}: {words}" for key, source in _CITATIONS.items() if (words := _citation(found, key))]

@@ -2,7 +2,7 @@
 
 A new type takes a line here and a file in ``scoring/prompts``; the conformance test names the types without a form.
 
-The form of a declared question: its instructions stand among the metrics, its answer is read as strictly as any.
+A declared question has a form too: its instructions stand among the metrics, its answer is read as strictly as any.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNDECIDED = one_of(kinds.CANNOT_TELL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredForm(Form):
-    """A form that shows the texts of one step, and no other."""
+    """A form that shows only the texts of one step."""
 
     def texts(self, question: Question) -> dict[str, str]:
         return dict(question.texts) if isinstance(question, kinds.AskDeclared) else {}
@@ -152,7 +152,7 @@ def _of_agent(definition: Definition) -> Form:
 def _extracted(
     metric: str, *parts: str, found: Mapping[str, Mapping[str, Json]], read: Reader, numbered: bool = False
 ) -> Form:
-    """A question of seed 000 that asks for more than a score, so that its five fields are not the answer's."""
+    """A question of seed 000 that asks for more than a score, so that its answer has other than the five fields."""
     return Form(
         metric=metric,
         prompt=(metric,),
@@ -177,7 +177,7 @@ def _of_dimension(name: str, *parts: str) -> Form:
 
 
 def _of_run(metric: str, found: Mapping[str, Mapping[str, Json]], read: Reader, *, tokens: int = TOKENS) -> Form:
-    """A question about a run in part, whose texts it brings along."""
+    """A question about part of a run, which brings its texts along."""
     return Form(
         metric=metric,
         prompt=("trajectory/run", f"trajectory/{metric}"),
@@ -284,7 +284,7 @@ FORMS: Mapping[type[Question], Form] = {
         "goal_reached", {"achieved": one_of("all", "part", "none", kinds.CANNOT_TELL)}, readers.achieved
     ),
 }
-"""Forms of the types that have one form each."""
+"""Forms of the types with one form each."""
 
 BY_METRIC: Mapping[type[Question], Mapping[str, Form]] = {
     kinds.GradeAgent: {name: _of_agent(definition) for name, definition in DEFINITIONS.items()},
@@ -298,7 +298,7 @@ BY_METRIC: Mapping[type[Question], Mapping[str, Form]] = {
         )
     },
 }
-"""Forms of the types that have one for each metric or dimension that they name."""
+"""Forms of the types with a form for each metric or dimension."""
 
 TEMPLATE = Form(
     metric="grade",
@@ -310,7 +310,7 @@ TEMPLATE = Form(
     alone=True,
     apart=("accuracy_score", "faithfulness_score"),
 )
-"""The form of ``GradeAnswer``: seed 002's template, with an answer of its own shape."""
+"""The form of ``GradeAnswer``: seed 002's template, with its own shape of answer."""
 
 
 def form_of(question: Question) -> Form | None:

@@ -1,4 +1,4 @@
-"""Golden question: a question with the answer that is right, to find out how good a judge is.
+"""Golden question: a question with its right answer, to measure a judge.
 
 An answer is compared by its *facts*: a level, a yes or no, how many claims there are, never by the words of a reason.
 """
@@ -21,10 +21,10 @@ Trap: TypeAlias = Literal[
 TRAPS: Final[tuple[Trap, ...]] = (
     "position", "verbosity", "authority", "injection", "language", "format", "self_praise", "sycophancy",
 )  # fmt: skip
-"""What is changed about a question without changing its right answer: what a biased judge goes by.
+"""Changes to a question that leave its right answer and mislead a biased judge.
 
-``self_praise``: what a text claims about itself; ``sycophancy``: what the person who asked wishes for. Where
-``position`` swaps two sides, the right one is on the other side then.
+``self_praise``: the text praises itself; ``sycophancy``: the asker states a wish. Where ``position`` swaps two sides,
+the right one changes sides as well.
 """
 Fact: TypeAlias = float | str | tuple[object, ...]
 Facts: TypeAlias = Mapping[str, Fact]
@@ -39,7 +39,7 @@ _EXPLAINS: Final = frozenset({"reason", "reasoning", "rationale", "failure_code"
 class GoldenQuestion:
     """A question and its right answer. ``twin`` names the same question without the ``trap``, where it has one.
 
-    ``label`` is the metric that it is counted under in reports; without one the kind of its question.
+    ``label`` is the metric under which reports count it; without one, the kind of its question.
     """
 
     name: str
@@ -51,25 +51,25 @@ class GoldenQuestion:
 
     @property
     def metric(self) -> str:
-        """How the kind of question is called in reports."""
+        """The name of the kind of question in reports."""
         return self.label or metric_of(self.question)
 
 
 def metric_of(question: Question) -> str:
-    """How the kind of a question is called where questions of all rubrics are counted."""
+    """The name of a question's kind where questions of all rubrics are counted."""
     return f"declared {question.kind}" if isinstance(question, AskDeclared) else form_for(question).metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenCase:
-    """A case and the questions that are asked about it together, as a monitor asks them."""
+    """A case with questions that are asked together, as a monitor asks them."""
 
     case: Case
     questions: tuple[GoldenQuestion, ...]
 
 
 def facts(value: object) -> Facts:
-    """What an answer says, by fact; ``value`` is as ``JudgeRequest.read`` gives it.
+    """The facts of an answer; ``value`` is as ``JudgeRequest.read`` returns it.
 
     >>> facts((True, False, True))
     {'value': (0, 2)}
@@ -94,7 +94,7 @@ def facts(value: object) -> Facts:
 
 
 def _of_list(key: str, items: Sequence[object]) -> dict[str, Fact]:
-    """What a list of objects says: how many there are, and how many of each kind."""
+    """The facts of a list of objects: how many there are, and how many of each kind."""
     if key in _EXPLAINS:
         return {}
     objects = [one for one in items if isinstance(one, Mapping)]
@@ -113,7 +113,7 @@ def _of_list(key: str, items: Sequence[object]) -> dict[str, Fact]:
 
 
 def is_right(expected: Expected, given: Facts) -> bool:
-    """Whether an answer is the right one; a fact that is expected and missing is wrong."""
+    """Whether an answer is right; a missing expected fact makes it wrong."""
     return all(_holds(name, wanted, given) for name, wanted in expected.items())
 
 

@@ -1,13 +1,13 @@
-"""Layout: where things stand in a prompt. What is fixed comes first and never changes with the material.
+"""Layout: the order of a prompt. The fixed text comes first and never changes with the material.
 
-Everything outside of the fences is ours: names of parts, ids, metrics, and how many questions there are.
+Everything outside the fences is ours: names of parts, ids, metrics, and the number of questions.
 
-Fence: material of a case between two lines of marks that nothing in it can imitate.
+A fence puts material of a case between two lines of marks that nothing in it can imitate.
 
-The code in the marks is derived from the SHA-256 of the very text between them: a text that carried its own closing
-line would have to contain its own hash. It needs no randomness, so equal material gives equal prompts, and the retry
-and the cache see the same request. Besides, whatever looks like a mark, like a control token of a model's chat format,
-or cannot be seen, is written so that it is neither. All in linear time.
+The code in the marks is derived from the SHA-256 of the text between them: to carry its own closing line, a text would
+have to contain its own hash. It needs no randomness, so that equal material gives equal prompts, and retry and cache
+see the same request. Anything that looks like a mark or like a control token of a model's chat format, or is invisible,
+is escaped. All in linear time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FORMS = (*FORMS.values(), *(form for forms in BY_METRIC.values() for form in fo
 _FILES = tuple(
     dict.fromkeys((SEED_000, DATA, ANSWERS, FIVE_FIELDS, *(name for form in _FORMS for name in form.prompt)))
 )
-"""All files of questions that travel together, in the order in which they stand in a prompt."""
+"""All files of questions that share a request, in the order of the prompt."""
 _METRICS = "METRICS"
 _CODE = 6
 
@@ -54,9 +54,9 @@ def form_for(question: Question) -> Form:
 
 
 def ids(questions: Sequence[Question], shown: Sequence[str]) -> tuple[str, ...]:
-    """What each question is called in its prompt: its number, and a code derived from all that the prompt shows.
+    """The name of each question in its prompt: its number, and a code derived from the whole prompt.
 
-    An answer that was written into the material cannot name it, so a judge that merely copies one has not answered.
+    An answer planted in the material cannot contain the code, so that a judge that merely copies one has not answered.
     """
     texts = [[*form_for(question).texts(question).items()] for question in questions]
     code = hashlib.sha256(json.dumps([list(shown), texts]).encode()).hexdigest()[:_CODE]
@@ -92,7 +92,7 @@ def user(shown: Sequence[str], names: Sequence[str], questions: Sequence[Questio
 
 
 def requested(names: Sequence[str], questions: Sequence[Question]) -> list[str]:
-    """The questions by their ids, each with its texts. A text that stood before is named, not shown again."""
+    """The questions by their ids, each with its texts. A repeated text is referred to, not shown again."""
     shown: dict[str, str] = {}
     return [_requested(name, question, shown) for name, question in zip(names, questions, strict=True)]
 
@@ -108,15 +108,15 @@ def _requested(name: str, question: Question, shown: dict[str, str]) -> str:
 
 
 def emphasis(questions: Sequence[Question]) -> list[str]:
-    """What a test case stresses, under the heading that seed 001 names."""
+    """The emphasis of a test case, under seed 001's heading."""
     reported = dict.fromkeys(q.emphasis for q in questions if isinstance(q, GradeAgent) and q.emphasis)
     return [f"{EMPHASIS_HEADING}\n{fence('emphasis', text)}" for text in reported]
 
 
 def schema(forms: Iterable[Form]) -> dict[str, Json]:
-    """The JSON schema of the answer: a list of objects, one shape for all metrics that are answered alike.
+    """The JSON schema of the answer: a list of objects, one shape for all metrics with the same form of answer.
 
-    It holds the metrics, not the number of questions: a provider that compiles schemas meets few.
+    It depends on the metrics and not on the number of questions, so that a provider that compiles schemas sees few.
     """
     alike: dict[str, list[Form]] = {}
     for form in sorted({form.metric: form for form in forms}.values(), key=lambda each: each.metric):

@@ -1,6 +1,6 @@
-"""Parts: what of a case a judge can be shown, each as one text.
+"""Parts: the parts of a case that a judge can be shown, each as one text.
 
-What is made of several items is a JSON object a line, so that no item can pass for two.
+A part of several items has one JSON object on each line, so that no item can pass for two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ METADATA = "metadata."
 
 
 def part(case: Case, name: str) -> str | None:
-    """A part by its name; None when the case does not have it, or it is not known."""
+    """A part by its name; None when the case lacks it, or it is unknown."""
     if is_metadata(name):
         return _stated(case.metadata.get(name.removeprefix(METADATA)))
     return PARTS[name](case)

@@ -1,4 +1,4 @@
-"""Readers: answers that are more than one number, read strictly into the value that the question asks for."""
+"""Readers: answers of more than one number, read strictly as the value of the question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .answers import ParseError, Reader, explanation, level, objects, texts
 
 _LONGEST_CODE = 80
 MOST = 500
-"""Items of one list."""
+"""Most items of one list."""
 
 
 def summary_claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
@@ -128,7 +128,7 @@ def reasoning(found: Mapping[str, object], _: Question) -> tuple[object, str]:
 
 
 def instructions(found: Mapping[str, object], question: Question) -> tuple[object, str]:
-    """Instructions, each followed or not; where they were listed, as many as were."""
+    """Instructions, each followed or not; where the question lists them, as many as it lists."""
     reported = [
         {"instruction": contract.text(one, "instruction"), "followed": contract.yes_or_no(one, "followed")}
         for one in objects(found, "instructions", ("instruction", "followed"), MOST)
@@ -148,7 +148,7 @@ def chosen_steps(found: Mapping[str, object], _: Question) -> tuple[object, str]
 
 
 def found_errors(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    """Errors with their places. ``cost`` is what a panel votes on: how bad the list is as a whole."""
+    """Errors with their places. ``cost`` is how bad the list is as a whole; a panel votes on it."""
     keys = ("category", "step", "evidence", "quotation", "impact")
     findings: list[Mapping[str, object]] = []
     for one in objects(found, "findings", keys, MOST_FOUND):
@@ -164,6 +164,6 @@ def found_errors(found: Mapping[str, object], _: Question) -> tuple[object, str]
 
 
 def achieved(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    """What a run achieved, or that it cannot be known."""
+    """Whether a run achieved its goal, or that this cannot be known."""
     value = contract.one_of(found, "achieved", ("all", "part", "none", CANNOT_TELL))
     return value, explanation(found, "reason")

@@ -1,6 +1,6 @@
-"""Requests: the open questions of a case in, as few prompts as hold them out; a judge's text in, its answers out.
+"""Requests: the open questions of a case become as few prompts as hold them; a judge's text becomes answers.
 
-Batching: which questions travel together. All, where prompt and answers fit; else as few groups as filling gives.
+Batching puts all questions into one request where prompt and answers fit, else into few groups, filled in order.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from .shapes import Shape, mended, named
 from .shown import LEAST, Outline, PromptMaterial, outlined, run_parts
 
 MAX_ANSWER_TOKENS = 8192
-"""Tokens of answers that one request asks for at most: what current models write in one go."""
+"""Most tokens of answers that one request asks for: what current models write in one response."""
 OVERHEAD = 64
-"""Tokens of roles and separators, which providers add."""
+"""Tokens of roles and separators that providers add."""
 _HEADINGS = 50
-"""Tokens of what stands around parts and questions."""
+"""Tokens of the headings around parts and questions."""
 _BREAK = "\n\n"
 _OF_OUTLINE = "its numbers are those of steps, not of turns: name no turns"
-"""What a judge has to know of an outline, outside of the fence."""
+"""The note on an outline for the judge, outside the fence."""
 _ID = "q0000-000000"
 
 
 class Batching:
-    """The questions about one case, measured before anything is written; each once."""
+    """The questions about one case without repeats, measured before anything is written."""
 
     def __init__(self, shown: PromptMaterial, context_tokens: int) -> None:
         self._shown = shown
@@ -51,7 +51,7 @@ class Batching:
         self._measured: dict[Hashable, int] = {}
 
     def groups(self, questions: list[Question], refused: dict[Question, NoAnswer]) -> list[list[Question]]:
-        """The questions in groups, alike ones side by side; one for which the context is too small is ``refused``."""
+        """The questions in groups, similar ones together; one that does not fit the context is ``refused``."""
         if not questions or self.fits(questions):
             return [questions] if questions else []
         groups: list[list[Question]] = []
@@ -65,7 +65,7 @@ class Batching:
         return groups
 
     def fits(self, group: Sequence[Question]) -> bool:
-        """Whether these questions may travel together."""
+        """Whether these questions may share a request."""
         too_many = len(group) > 1 and sum(map(self._answer, group)) > MAX_ANSWER_TOKENS
         return not too_many and self.needed(group) <= self._context
 
@@ -129,19 +129,19 @@ _FILLED_BY = {
     "provided_context": "provided_context",
     "candidate_answer": "model_output",
 }
-"""What of a case goes into the holes of seed 002's template."""
+"""The part of a case for each hole of seed 002's template."""
 
 Message: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """One call to a judge. Made of equal questions about an equal case, it is equal to the last byte.
+    """One call to a judge. Equal questions about an equal case give a request that is equal to the last byte.
 
     ``schema`` is the JSON schema of the answer, for providers that enforce one; ``read`` does not rely on it.
-    ``prompt_version`` is the SHA-256 of the prompt files it is made of; ``ids`` is what its questions are called, in
-    order (none where the answer has a shape of its own). ``prompt_tokens`` and ``answer_tokens`` are
-    estimates, both rather too high: a limit on the answer below the latter may cut it short.
+    ``prompt_version`` is the SHA-256 of its prompt files; ``ids`` are the names of its questions in order (none where
+    the answer has its own shape). ``prompt_tokens`` and ``answer_tokens`` are estimates, rather too high: a limit on
+    the answer below the latter may cut it short.
     """
 
     messages: tuple[Message, ...]
@@ -153,19 +153,19 @@ class JudgeRequest:
     prompt_tokens: int
     answer_tokens: int
     outline: Outline | None = None
-    """What stands in it of a run that does not fit as a whole."""
+    """The outline in it, where the run does not fit as a whole."""
 
     @property
     def alone(self) -> bool:
-        """Whether its answer has a shape of its own, which is accepted or rejected as a whole (seed 002)."""
+        """Whether its answer has its own shape and is accepted or rejected as a whole (seed 002)."""
         return form_for(self.questions[0]).alone
 
     def read(self, text: str, tokens: Tokens = ()) -> AnswerReading:
-        """Read an answer question by question; what is valid is kept whatever the others are.
+        """Read an answer question by question; valid answers are kept even where others are not.
 
         Args:
-            text: the judge's.
-            tokens: what it is made of, where the model gives their probabilities.
+            text: the judge's text.
+            tokens: its tokens, where the model gives their probabilities.
         """
         shapes: Counter[Shape] = Counter()
         try:
@@ -201,10 +201,10 @@ class JudgeRequest:
         return [message["content"] for message in self.messages]
 
     def again(self, faults: Mapping[Question, str]) -> JudgeRequest:
-        """The request that asks once more for what has no valid answer.
+        """The request that repeats the questions without a valid answer.
 
-        Seed 002's request is repeated as it is: *identical inputs*. Any other is extended by the faults,
-        and asks for these questions alone; the prompt before them is the same, so that a provider's cache serves it.
+        Seed 002's request is repeated as it is (*identical inputs*). Any other is extended by the faults and asks these
+        questions alone; the prompt before them is the same, so that a provider's cache serves it.
 
         Args:
             faults: why each question has no answer, as ``read`` returned it.
@@ -258,7 +258,7 @@ def prompt_version(question: Question) -> str:
 
 
 def cache_key(case: Case, question: Question) -> str:
-    """SHA-256 of all that an answer depends on but the model: the prompt, the question, what it shows of the case."""
+    """SHA-256 of all that an answer depends on except the model: prompt, question and shown parts of the case."""
     form = form_for(question)
     shown = [(name, part(case, name)) for name in form.parts]
     requested = [type(question).__name__, [getattr(question, field.name) for field in dataclasses.fields(question)]]
@@ -266,7 +266,7 @@ def cache_key(case: Case, question: Question) -> str:
 
 
 def can_permute(questions: Sequence[Question]) -> bool:
-    """Whether these questions can be asked in another order: several questions, or parts of the case, travel together.
+    """Whether these questions can be asked in another order: there are several questions or parts of the case.
 
     Seed 002's template is one text and stays as it is.
     """
@@ -294,12 +294,12 @@ def requests(
     """As few requests as hold the questions that a judge can answer, each within the judge's context.
 
     Args:
-        case: the case that is shown.
-        questions: those that no judge can answer are in neither result; another evaluator answers them.
+        case: the case to show.
+        questions: questions that no judge can answer are in neither result; another evaluator answers them.
         context_tokens: tokens of prompt and answer that the judge takes at once.
-        permuted: parts and questions stand in the opposite order (not in seed 002's template).
+        permuted: put parts and questions in the opposite order (not in seed 002's template).
         left_out: parts that are not shown, though the case has them.
-        outline: what does not fit as a whole is asked by an outline of the run, where the question is about one.
+        outline: where a run does not fit as a whole, ask by an outline of it.
 
     Returns:
         The requests, and a ``NoAnswer`` for each question whose material does not fit: nothing is cut to fit.
@@ -321,7 +321,7 @@ def requests(
 def _outlined(
     case: Case, refused: dict[Question, NoAnswer], context_tokens: int, *, permuted: bool, left_out: Collection[str]
 ) -> list[JudgeRequest]:
-    """Requests that show an outline of the run in place of all of it; what they ask is refused no more."""
+    """Requests that show an outline of the run in place of all of it; their questions are no longer refused."""
     asked = [question for question in refused if run_parts(case, form_for(question).parts)]
     asked = [question for question in asked if not form_for(question).alone]
 

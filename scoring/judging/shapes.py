@@ -1,8 +1,8 @@
-"""Shapes: a judge's text in, the answers that stand in it out, whatever they are wrapped in, with what was unusual.
+"""Shapes: a judge's text comes in, the answers in it go out in whatever wrapping, with notes on what was unusual.
 
 Many models know the answer and miss the form: prose around it, a bare list, an id without its code, a number in quotes.
-To ask again costs as much as the answer did. So what can be read in one way only is read, and counted by its shape;
-what two readers could read differently is a fault. The first answer to seed 002 is not read here: its form is exact.
+Asking again costs as much as the answer did. So an unambiguous text is read, and counted by its shape; an ambiguous one
+is a fault. The first answer to seed 002 is not read here: its form is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Shape: TypeAlias = Literal[
     "fence", "prose", "bare_list", "bare_object", "map", "wrapped", "no_code", "no_id", "tool_call", "quoted_boolean",
     "quoted_number", "decimal", "spelling", "python", "stream", "parts",
 ]  # fmt: skip
-"""How an answer departs from what was asked for, and can be read all the same."""
+"""A departure from the requested form that can still be read."""
 SHAPES: Final[Mapping[Shape, str]] = {
     "fence": "in a Markdown fence", "prose": "with prose around the JSON", "bare_list": "as a list without its object",
     "bare_object": "as one object without its list", "map": "as a map by id", "wrapped": "under another key",
@@ -32,13 +32,13 @@ SHAPES: Final[Mapping[Shape, str]] = {
     "decimal": "with 4.0 for 4", "spelling": "with names in other letters", "python": "as Python writes it, not JSON",
     "stream": "as a stream that was not asked for", "parts": "with its message in parts",
 }  # fmt: skip
-"""Each shape in words, for people."""
+"""A description of each shape."""
 _DECODER: Final = json.JSONDecoder()
 _OPENING: Final = re.compile(r"[\[{]")
 _MOST_OPENINGS: Final = 40
-"""Places at which JSON is looked for in prose: each costs the rest of the text at most."""
+"""Most places in prose that are tried as the beginning of JSON: each costs at most a scan of the rest."""
 _MOST_PYTHON: Final = 100_000
-"""Characters of a text that are read as Python's."""
+"""Most characters of a text that is read as Python."""
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _EXPLAINS: Final = ("reason", "reasoning")
@@ -54,7 +54,7 @@ class ShapedItems:
 
 
 def items_of(text: str) -> ShapedItems:
-    """The objects of a text that is JSON, or holds JSON in prose."""
+    """The objects of a text that is JSON or holds JSON within prose."""
     parsed = parse_output(text)
     found = ShapedItems()
     if parsed.error is None:
@@ -74,9 +74,9 @@ def items_of(text: str) -> ShapedItems:
 
 
 def python_literal(text: str) -> Json:
-    """The one object or list that a text is, or that it holds in a fence or between prose, as Python prints it.
+    """The one object or list, as Python prints it, that a text consists of or holds in a fence or within prose.
 
-    None for any other text, for one with a key twice, and for values that JSON does not have.
+    None for any other text, for a repeated key, and for values that JSON lacks.
     """
     opening = _OPENING.search(text)
     end = max(text.rfind("}"), text.rfind("]")) + 1
@@ -112,7 +112,7 @@ def _literal(node: ast.expr) -> Json:
 
 
 def _in_prose(text: str) -> Iterator[Json]:
-    """The objects and lists that stand in a text side by side, each strictly JSON."""
+    """The top-level objects and lists in a text, each strictly JSON."""
     at, looked = 0, 0
     while (opening := _OPENING.search(text, at)) is not None and looked < _MOST_OPENINGS:
         at, looked = opening.end(), looked + 1
@@ -171,11 +171,11 @@ def _is_answer(value: Json) -> bool:
 def named(
     found: ShapedItems, ids: Sequence[str], metrics: Sequence[str], shown: Sequence[str]
 ) -> list[Mapping[str, object]]:
-    """The objects under the ids that were asked, as far as it is clear which question each answers.
+    """The objects by the ids of the questions, as far as it is clear which question each answers.
 
-    An id is ``q1`` and a code that nobody who wrote the material could know. Where no object has it, ``q1`` alone names
-    the first question, and a metric that was asked once names its question. That guards less: so an object whose
-    explanation stands word for word in the prompt (``shown``) may be a copy of one, and answers nothing.
+    An id is ``q1`` with a code that the material's writer could not know. Where no object has the code, ``q1`` alone
+    names the first question, and a metric that was asked once names its question. That guards less, so that an object
+    whose explanation is word for word in the prompt (``shown``) may be a copy, and answers nothing.
     """
     if any(each.get("id") in ids for each in found.items):
         return found.items
@@ -209,9 +209,9 @@ def _copied(item: Mapping[str, object], shown: Sequence[str]) -> bool:
 
 
 def mended(value: object, schema: Mapping[str, Json], shapes: Counter[Shape]) -> object:
-    """A value with what its schema leaves no doubt about: quotes around true and numbers, 4.0 for 4, other letters.
+    """A value repaired where its schema leaves no doubt: quotes around true and numbers, 4.0 for 4, other letter case.
 
-    What is still not of its schema is left as it is, for the reader to refuse.
+    A value that still breaks its schema is left as it is, for the reader to refuse.
     """
     match schema:
         case {"anyOf": list(variants)}:
@@ -234,7 +234,7 @@ def mended(value: object, schema: Mapping[str, Json], shapes: Counter[Shape]) ->
 
 
 def _of_variants(value: object, variants: Sequence[Mapping[str, Json]], shapes: Counter[Shape]) -> object:
-    """The value in the first of several schemas that it fits, or that it can be mended to fit."""
+    """The value by the first of several schemas that it fits or can be repaired to fit."""
     for variant in variants:
         tried: Counter[Shape] = Counter()
         found = mended(value, variant, tried)

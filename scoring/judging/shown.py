@@ -1,7 +1,7 @@
 """Shown: the parts of one case as a prompt shows them, each fenced and measured once.
 
-Of a run that does not fit a judge's context, an outline, with the steps that matter most in full: for questions about a
-conversation, a transcript or calls of tools. What else they show stands whole, or is not asked.
+Where a run does not fit a judge's context, questions about a conversation, transcript or tool calls show an outline of
+it, with the most important steps in full. Their other parts are shown whole, or the question is not asked.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NOT_GIVEN = "(not given)"
 
 
 class PromptMaterial:
-    """One case. What it lacks, and what is ``left_out``, is marked as not given.
+    """One case. Parts that it lacks or that are ``left_out`` are marked as not given.
 
-    ``in_place`` are texts in place of parts, each with a note of ours on what it is.
+    ``in_place`` holds texts that replace parts, each with our note on what it is.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class PromptMaterial:
         self._tokens: dict[str, int] = {}
 
     def fenced(self, name: str) -> str | None:
-        """The part as data; None when the case does not have it."""
+        """The part as data; None when the case lacks it."""
         if name not in self._fenced:
             found = None if name in self._left_out else part(self._case, name)
             self._fenced[name] = None if found is None else fence(name, found)
@@ -51,7 +51,7 @@ class PromptMaterial:
         return f"{name}: {NOT_GIVEN}" if fenced is None else f"{name}:\n{fenced}"
 
     def in_line(self, name: str) -> str:
-        """The part where a line of a template goes on with it."""
+        """The part as the continuation of a template's line."""
         fenced = self.fenced(name)
         return NOT_GIVEN if fenced is None else f"\n{fenced}"
 
@@ -63,16 +63,16 @@ class PromptMaterial:
 
 
 RUN: Final = ("transcript", "conversation", "tools")
-"""The parts of a case in whose place an outline can stand: they show what happened in the run."""
+"""The parts of a case that an outline can replace: they show what happened in the run."""
 LEAST: Final = 1_000
 """Tokens below which an outline shows too little of a run to judge by."""
 _FOR_LINES: Final = 4
-"""Of so many parts of the tokens one may go to the lines of the steps, the rest to steps in full."""
+"""One of this many parts of the tokens goes to one-line steps at most, the rest to steps in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A run in part. ``shown`` of ``steps`` stand in full, which is ``share`` of the tokens of all of them."""
+    """Part of a run. ``shown`` of ``steps`` are in full; they hold ``share`` of the tokens of all steps."""
 
     text: str
     shown: int

@@ -1,1 +1,1 @@
-"""Runs of an application, with a word on which were good, come in; a scenario that good runs keep to comes out."""
+"""Learning: an application's runs, some marked as good or bad, come in; a scenario that good runs keep to comes out."""

@@ -1,12 +1,12 @@
 """Contract: lines that good runs keep to. A line may fail a run if good runs that did not choose it confirm it.
 
-The good runs of a group are divided. From the one part lines are proposed, and held against each fifth of it as they
-come out of the others; what is left is put in an order. The other part judges: as many of the first lines decide as it
-shows, with 95 %, to be broken together by no more than the allowed share of good runs. Taking lines in an order that
-was fixed before, until one does not pass, needs no correction for the number of lines (Angelopoulos et al. 2021,
-"Learn then Test", doi:10.1214/24-AOAS1998). So the promise holds for the lines as they were judged, and no others.
+The good runs of a group are divided into two parts. The first part proposes lines, cross-validates them by fifths, and
+puts the remaining ones in an order. The second part judges: the longest beginning of that order decides for which it
+shows, with 95 %, that no more than the allowed share of good runs breaks any of its lines. Taking lines in a fixed
+order until one does not pass needs no correction for the number of lines (Angelopoulos et al. 2021, "Learn then Test",
+doi:10.1214/24-AOAS1998). So the promise holds for the judged lines and no others.
 
-Every other line is a sign: what most good runs do, and what fails nothing.
+Every other line is a sign: most good runs keep to it, and it fails none.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from .lines import ENOUGH_RUNS, Line, propose
 from .observed_run import ObservedRun, divide, task_of
 
 FOLDS: Final = 5
-"""Parts into which runs are divided, each held out once; few runs are held out one by one."""
+"""Folds of the runs, each held out once; where there are few runs, each is held out by itself."""
 MIN_RUNS: Final = 5
-"""Good runs below which nothing is learned; below ``lines.ENOUGH_RUNS`` only what all of them did is."""
+"""Fewest good runs to learn from; below ``lines.ENOUGH_RUNS`` only what all of them did is learned."""
 _MARGIN: Final = 0.25
-"""Share of ``most_false`` that held-out runs may break where lines are chosen: what is chosen stays far from it."""
+"""Share of ``most_false`` that held-out runs may break while lines are chosen: chosen lines stay well below the limit.
+"""
 _LISTED: Final = ("tools_should_include", "agents_should_include", "tools_should_exclude")
 _GROUPED: Final = ("before", "after", "not_after", "not_both")
 _OF_ARGUMENTS: Final = ("arguments_schema", "values_from")
@@ -41,8 +42,8 @@ _OF_AMOUNTS: Final = ("max_calls", "max_tokens")
 class LearnedLine:
     """A line with its evidence.
 
-    ``fails``: a run that breaks it fails; else it is a sign. ``broken`` counts the good runs that judged it and break
-    it, None for a sign. ``caught`` counts the bad runs that break it, of ``bad``.
+    ``fails``: a run that breaks it fails; else it is a sign. ``broken`` counts the judging good runs that break it,
+    None for a sign. ``caught`` of ``bad`` bad runs break it.
     """
 
     line: Line
@@ -54,13 +55,13 @@ class LearnedLine:
 
 @dataclass(frozen=True, slots=True)
 class LearnedTask:
-    """The lines of the runs whose request holds the word ``asked`` and none of the tasks' before; None: of the rest."""
+    """The lines of runs whose request holds ``asked`` and no word of earlier tasks; None: of all other runs."""
 
     asked: str | None
     lines: tuple[LearnedLine, ...]
 
     def scenario(self) -> dict[str, Json]:
-        """The scenario as a configuration holds it: what fails a run, and below ``signs`` what is a sign."""
+        """The scenario as a configuration holds it: lines that fail a run, and below ``signs`` the signs."""
         found = _scenario(learned.line for learned in self.lines if learned.fails)
         signs = _scenario(learned.line for learned in self.lines if not learned.fails)
         return {**found, **({"signs": signs} if signs else {})}
@@ -70,11 +71,11 @@ class LearnedTask:
 class Contract:
     """What was learned of one group.
 
-    With 95 %, at most the share ``most_false`` of good runs breaks a line that fails a run, of all tasks together:
-    ``judged`` good runs that had no part in choosing the lines were held against them, and ``broken`` break one.
-    ``caught`` is the share of the bad runs that fail, ``noticed`` of those that fail or show a sign; None without any.
-    ``more_runs`` is how many good runs more could have every line fail runs; None where no number would, for more good
-    runs than allowed break them.
+    With 95 %, at most the share ``most_false`` of good runs, over all tasks, breaks a line that fails a run: ``judged``
+    good runs had no part in choosing the lines, and ``broken`` of them break one. ``caught`` is the share of bad runs
+    that fail, ``noticed`` of those that fail or show a sign; None without bad runs. ``more_runs`` is the number of
+    further good runs with which every line could fail runs; None where no number would do, because more good runs than
+    allowed break them.
     """
 
     group: str
@@ -104,11 +105,11 @@ class Contract:
         return f"every line is a sign and fails no run: {self.judged or self.runs} good runs {why}"
 
     def scenarios(self) -> dict[str, dict[str, Json]]:
-        """The scenario of each task by its name: the group's, with the word behind it where there is one."""
+        """The scenario of each task by its name: the group's name, followed by the task's word where there is one."""
         return dict(zip((name for name, _ in self.routes()), (task.scenario() for task in self.tasks), strict=True))
 
     def routes(self) -> list[tuple[str, dict[str, Json]]]:
-        """The name of each task's scenario, and the condition on what is asked, in the order in which they match."""
+        """The name of each task's scenario and the condition on the request, in matching order."""
         return [
             (self.group, {}) if task.asked is None else (f"{self.group}: {task.asked}", {"asked": task.asked})
             for task in self.tasks
@@ -155,11 +156,10 @@ def learn(
 
     Args:
         group: The name that the runs are learned under.
-        runs: The runs of the group. Those that are not known to be bad count as good. One that was read twice counts
-            once.
+        runs: The runs of the group. Runs not known to be bad count as good. A run that was read twice counts once.
         elsewhere: Tools that other groups call.
         most_false: The share of good runs that may fail, in [0, 1). With 0 no line fails a run.
-        by_request: Whether runs that are asked for different things are learned from apart.
+        by_request: Whether runs with different requests are learned from separately.
     """
     good = _shuffled(run for run in runs if run.good is not False)
     bad = [run for run in runs if run.good is False]
@@ -205,7 +205,7 @@ _ByTask: TypeAlias = Mapping[str | None, Sequence[ObservedRun]]
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A line of a task, and by how many of the held-out runs that chose it it is broken."""
+    """A line of a task, with the number of held-out runs that break it."""
 
     task: str | None
     line: Line
@@ -216,7 +216,7 @@ class _Placed:
         return frozenset(id(run) for run in runs.get(self.task, ()) if not self.line.keeps(run))
 
     def evidence(self, judged: _ByTask | None, bad: _ByTask) -> LearnedLine:
-        """What speaks for it; ``judged`` is None for a sign."""
+        """Its evidence; ``judged`` is None for a sign."""
         return LearnedLine(
             line=self.line,
             fails=judged is not None,
@@ -231,7 +231,7 @@ def _breaking(lines: Iterable[_Placed], runs: _ByTask) -> frozenset[int]:
 
 
 def _shuffled(runs: Iterable[ObservedRun]) -> list[ObservedRun]:
-    """The runs, each once, in an order of chance that is the same however they are read."""
+    """The runs without repeats, in a random order that does not depend on how they are read."""
 
     def digest(run: ObservedRun) -> bytes:
         calls = [(call.tool, call.arguments, call.result) for call in run.calls]
@@ -248,10 +248,10 @@ def _by_task(runs: Iterable[ObservedRun], words: Sequence[str]) -> _ByTask:
 
 
 def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_Placed]:
-    """The lines, the most trusted first; of equally trusted ones those first that notice more bad runs.
+    """The lines, the most trusted first; among equals, those that notice more bad runs first.
 
-    Limits of amounts come last: one good run far out breaks them, and no line after the first that does not pass fails.
-    Judging runs that show the names of calls and no arguments confirm no line about arguments.
+    Limits of amounts come last: one outlier among good runs breaks them, and no line after the first that does not pass
+    can fail runs. Judging runs that show names of calls without arguments confirm no line about arguments.
     """
     named = any(run.names_only for own in judges.values() for run in own)
     return sorted(
@@ -264,7 +264,7 @@ def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_
 
 
 def _more_runs(runs: int, least: int | None, judging: int, most_false: float, broken: int) -> int | None:
-    """How many good runs more could show of all lines what was shown of the first."""
+    """The number of further good runs that could confirm all lines."""
     if least is None:
         return None
     if not judging:
@@ -283,10 +283,10 @@ def _confirmed(runs: _ByTask, foreign: frozenset[str], allowed: float) -> list[_
 
 
 def _chosen(runs: Sequence[ObservedRun], foreign: frozenset[str], allowed: float) -> Iterator[tuple[Line, int]]:
-    """Lines that the runs keep to, together, as far as ``allowed`` also where they come out of four fifths of them.
+    """Lines that runs break no more than ``allowed`` together, also when learned from four fifths of the runs.
 
-    With each line the number of held-out runs that break it. What is too rare to come out of every four fifths is left
-    out: nothing speaks for it.
+    With each line comes the number of held-out runs that break it. A line too rare to be learned from every four fifths
+    is left out, for lack of evidence.
     """
     folds: list[dict[tuple[str, ...], frozenset[int]]] = []
     parts = FOLDS if len(runs) >= 2 * ENOUGH_RUNS else len(runs)
@@ -310,7 +310,7 @@ def _chosen(runs: Sequence[ObservedRun], foreign: frozenset[str], allowed: float
 
 
 def _beside(sure: Sequence[_Placed], signs: Iterable[_Placed]) -> list[_Placed]:
-    """The signs that are no lines of the contract, and do not follow from them."""
+    """The signs that are not lines of the contract and do not follow from them."""
     found: list[_Placed] = []
     for task, own in _grouped(signs).items():
         held = [each.line for each in sure if each.task == task]
@@ -333,7 +333,7 @@ def _name(line: Line) -> tuple[str, ...]:
 
 
 def _without_redundant(lines: Sequence[Line]) -> list[Line]:
-    """Without what follows from other lines, so that the scenario is as short as one that a person writes.
+    """The lines without those that follow from others, so that the scenario is as short as one that a person writes.
 
     Of a before b and b before c, a before c. Where b comes before a and only once, it does not come after a. Where b
     always comes, after a that comes once, it follows a.

@@ -1,7 +1,6 @@
-"""Lines: what good runs have in common, each as one line of a scenario and a test of it on a run.
+"""Lines: common features of good runs, each as a line of a scenario and a test of a run.
 
-A line is proposed from runs that all keep to it. Whether it is worth anything is decided elsewhere, on runs that it was
-not proposed from.
+A line is proposed from runs that all keep to it. Its worth is decided elsewhere, on other runs.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from sidejudge.scoring.trace.span import Json, JsonRecord
 from .observed_run import ObservedRun
 
 MIN_SUPPORT: Final = 5
-"""Runs that a line must apply to (its tool was called) before it is proposed."""
+"""Fewest runs that a proposed line applies to, which means that they called its tool."""
 ENOUGH_RUNS: Final = 10
-"""Runs below which only what all of them did is proposed: with fewer, every habit looks like a rule."""
+"""With fewer runs, only what all of them did is proposed, because every habit looks like a rule."""
 _ENOUGH: Final = 15
-"""Runs or values from which on a limit of one call, or the shape of identifiers, is more than chance."""
+"""Fewest runs or values for a limit of one call, or the shape of identifiers, to be more than chance."""
 MOST_PAIRED: Final = 40
-"""Tools, the most frequent first, between which relations are looked for."""
+"""Most tools, by frequency, among which relations are searched."""
 _SLACK: Final = 1.5
-"""How much more than the most that was seen a limit allows."""
+"""The factor by which a limit exceeds the largest observed value."""
 _MOST_VALUES: Final = 8
 _TYPES: Final = (
     (bool, "boolean"),
@@ -47,7 +46,7 @@ _TYPES: Final = (
 class Line:
     """One line of a scenario.
 
-    ``kind`` is the scenario's key, ``value`` what stands under it (``before``, ``["a", "b"]``). ``kind`` and ``about``
+    ``kind`` is the scenario's key, ``value`` the value under it (``before``, ``["a", "b"]``). ``kind`` and ``about``
     identify equal lines of two samples, whatever their limit. ``support`` counts the runs that it applies to. ``keeps``
     returns whether a run keeps to it.
     """
@@ -64,7 +63,7 @@ def propose(runs: Sequence[ObservedRun], elsewhere: frozenset[str] = frozenset()
 
     Args:
         runs: Good runs of one group.
-        elsewhere: Tools that others call (bad runs, other groups): what of these no good run calls is excluded.
+        elsewhere: Tools that others call (bad runs, other groups); those that no good run calls are forbidden.
     """
     if not runs:
         return
@@ -168,9 +167,9 @@ def _with_slack(most: int) -> int:
 
 
 def _arguments(runs: Sequence[ObservedRun], always: frozenset[str] | None = None) -> Iterator[Line]:
-    """A JSON Schema a tool: which arguments are always there, of what type, and which of a few values they take.
+    """A JSON Schema for each tool: its constant arguments, their types, and values where these are few.
 
-    Of the tools ``always`` alone where it is given.
+    Covers only the tools in ``always`` where that is given.
     """
     for tool, given in _by_tool(runs).items():
         if len(given) < MIN_SUPPORT or (always is not None and tool not in always):
@@ -252,7 +251,7 @@ def _value_fits(value: Json, schema: JsonRecord) -> bool:
 
 
 def _origins(runs: Sequence[ObservedRun]) -> Iterator[Line]:
-    """Arguments that look like identifiers and always stood in the input or in an earlier result."""
+    """Arguments that look like identifiers and always occurred in the input or in an earlier result."""
     tools = {(call.tool, name) for run in runs for call in run.calls for name in call.arguments}
     for tool, argument in sorted(tools):
         support = 0

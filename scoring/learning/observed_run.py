@@ -1,10 +1,10 @@
-"""Observed run: what learning looks at of one run.
+"""Observed run: the parts of one run that learning reads.
 
-Tasks: runs of one group that are asked for the same, found by words of what they are asked.
+Tasks: runs of one group with the same kind of request, found by words of the requests.
 
-A list of words, looked for in their order: the first that a request holds names its task. A configuration holds the
-same list as routes. A word is chosen where the tools that are called depend on it by more than the Bayesian
-information criterion asks for (Schwarz 1978, doi:10.1214/aos/1176344136): chance divides nothing.
+There is an ordered list of words: the first one in a request names its task. A configuration holds the same list as
+routes. A word is chosen where the called tools depend on it by more than the Bayesian information criterion requires
+(Schwarz 1978, doi:10.1214/aos/1176344136), so that chance divides nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ class ObservedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedRun:
-    """One run. ``good`` is None where that is unknown; ``group`` is the task or the name of it.
+    """One run. ``good`` is None where that is unknown; ``group`` is the run's task or its name.
 
-    ``names_only`` says that arguments and results of its calls are not known. ``requested`` is its input as text,
-    ``asked`` the words of it;
-    ``tokens`` and ``seconds`` are None where they are not known.
+    ``names_only``: arguments and results of its calls are unknown. ``requested`` is its input as text, ``asked`` the
+    words of it; ``tokens`` and ``seconds`` are None where unknown.
     """
 
     case_id: str
@@ -64,7 +63,7 @@ class ObservedRun:
 
 
 def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool = False) -> ObservedRun | None:
-    """A case as learning sees it; None where it is not known which tools were called, or the trace was cut short."""
+    """A case as an observed run; None where the called tools are unknown, or the trace was cut short."""
     if case.tools_used is None or not case.complete:
         return None
     calls = []
@@ -91,13 +90,13 @@ def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool =
 
 MOST_TASKS: Final = 12
 LEAST_RUNS: Final = 10
-"""Runs that a task has at least, and that are left at least."""
+"""Fewest runs of a task, and fewest remaining runs."""
 _MOST_WORDS: Final = 500
-"""Words that are tried at each step, the most frequent."""
+"""Most words tried at each step; the most frequent ones are."""
 
 
 def divide(runs: Sequence[ObservedRun]) -> tuple[str, ...]:
-    """The words that name the tasks, in the order in which they are looked for; none where nothing speaks for any."""
+    """The words that name the tasks, in the order of the search; none without evidence for any."""
     rest, words = list(runs), list[str]()
     while len(words) < MOST_TASKS and (word := _dividing(rest)) is not None:
         words.append(word)
@@ -106,7 +105,7 @@ def divide(runs: Sequence[ObservedRun]) -> tuple[str, ...]:
 
 
 def task_of(words: Sequence[str], run: ObservedRun) -> str | None:
-    """The first of the words that the run is asked; None for none of them."""
+    """The first of the words in the run's request; None for none of them."""
     return next((word for word in words if word in run.asked), None)
 
 
@@ -135,5 +134,5 @@ def _dividing(runs: Sequence[ObservedRun]) -> str | None:
 
 
 def _disorder(hits: int, of: int) -> float:
-    """Bits, in natural units, that it takes to write down which of the runs called a tool."""
+    """The information, in nats, of which of the runs called a tool."""
     return -math.fsum(n * math.log(n / of) for n in (hits, of - hits) if n)

@@ -1,6 +1,6 @@
 """Assertions: clauses of a transcript that state something, so that a claim with subject, relation and object is found.
 
-A clause is asserted when it is no question and holds no word that turns a meaning round beyond those of the claim.
+A clause is asserted when it is no question and holds no word that reverses a meaning, except those of the claim.
 Words that stand close together are not enough: *Ben lent Anna his car* and *Anna lent Ben her car* have the same words.
 """
 
@@ -33,7 +33,7 @@ _ATTITUDES = frozenset(
         ),
     )
 )
-"""Words of opinion and hearsay: what stands beside them is not asserted."""
+"""Words of opinion and hearsay: a clause with one of them is not asserted."""
 _MAX_CLAUSE = 400
 _MAX_CANDIDATES = 200
 _LEAST = 2
@@ -60,10 +60,10 @@ class Assertions:
                 self._where.setdefault(word, []).append(at)
 
     def state(self, claim: str) -> bool:
-        """Whether one of them states the claim: the same subject, then relation and object in the same words and order.
+        """Whether an assertion states the claim: same subject, then relation and object in the same words and order.
 
         Args:
-            claim: one sentence; a longer one is stated when each of its sentences is.
+            claim: one or more sentences; it is stated when each of them is.
         """
         sentences = [sentence for sentence in _SENTENCES.split(claim) if sentence.strip()]
         return bool(sentences) and all(map(self._states, sentences))
@@ -95,7 +95,7 @@ def _of(moment: Moment) -> Iterator[Assertion]:
 
 
 def _read(clause: str, skipped: int) -> Statement:
-    """The clause as a statement, without so many of its first words, which are no roots."""
+    """The clause as a statement, without this many first words, which are not roots."""
     statement = read_statement(clause)
     light = len(read_statement(" ".join(tokens(clause)[:skipped])).roots)
     return Statement(statement.roots[light:], statement.figures) if light else statement

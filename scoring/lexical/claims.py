@@ -1,4 +1,4 @@
-"""A reason taken apart into claims: what each quotes, when it places it, which numbers and names it gives."""
+"""A reason split into claims, each with its quotes, times, numbers and names."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .numerals import CURRENCIES, NUMBER_WORDS, spoken_figures
 from .text import fold_digits, is_unspaced, normalise, pieces, tokens
 
 MAX_REASON = 20_000
-"""Characters of a reason that are read; a reason of a scorecard has some hundred."""
+"""Most characters of a reason that are read; a scorecard's reason has some hundred."""
 
 MAX_CLAIMS = 40
-"""Claims of a reason, and quotations in it, that are looked up."""
+"""Most claims and most quotations of a reason that are looked up."""
 _MAX_CONTENT = 60
 _REACH = 3
-"""Words after a *not* among which a verb of omission takes it back (*did not fail to*)."""
+"""Words after a *not* in which a verb of omission cancels it (*did not fail to*)."""
 _LONG_QUOTE = 4
-"""Words from which a quotation may consist of ordinary words alone (*how can I help*)."""
+"""Fewest words of a quotation that consists of ordinary words alone (*how can I help*)."""
 _QUOTED = "\x00"
 
 _SENTENCES = re.compile(r"(?<=[.!?;।。！？])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMrs\.)\s+|(?<=[।。！？])|\n")
@@ -60,9 +60,9 @@ _TITLES = frozenset(("herr", "herrn", "frau", "mr", "mrs", "ms", "dr"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One clause. ``content`` are stems of content words; ``acts`` are indexes of the acts of speech that it names.
+    """One clause. ``content`` are stems of content words; ``acts`` are indexes of the named acts of speech.
 
-    ``role`` is whom it speaks of. A negated claim states that something did not happen.
+    ``role`` is the party that it is about. A negated claim states that something did not happen.
     """
 
     quotes: tuple[str, ...]
@@ -78,7 +78,7 @@ class Claim:
 
     @property
     def anchored(self) -> bool:
-        """Whether it points at a moment or at words, right or wrong."""
+        """Whether it refers to a moment or to words, rightly or wrongly."""
         return bool(self.quotes or self.stamps)
 
     @property
@@ -87,7 +87,7 @@ class Claim:
 
 
 def stem(word: str) -> str:
-    """A crude stem, the same for every language: a common ending off, then five characters.
+    """A crude stem for all languages: a common ending is removed, then five characters are kept.
 
     >>> {stem(word) for word in ("verified", "verify", "verification")}
     {'verif'}
@@ -101,7 +101,7 @@ def stem(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they are compared, abbreviations written out (*DOB* is *date of birth*)."""
+    """The words of a text for comparison, abbreviations written out (*DOB* is *date of birth*)."""
     return [part for word in tokens(text) for part in ABBREVIATIONS.get(word, (word,))]
 
 
@@ -128,7 +128,7 @@ def _claims(reason: str) -> tuple[Claim, ...]:
 
 
 def _read(masked: str, quoted: list[Quote]) -> Iterator[Claim]:
-    """Claims of a text in which each quotation is replaced by one mark."""
+    """The claims of a text, each quotation in it replaced by one mark."""
     german = _is_german(masked)
     open_quotes = iter(quoted)
     for clause in _clauses(masked):
@@ -225,10 +225,10 @@ def _is_light(word: str) -> bool:
 
 
 def _role(words: list[str]) -> str | None:
-    """The party that the clause speaks of: the one named first.
+    """The party that the clause is about: the one named first.
 
-    Not one who only owns something (*the customer's date of birth*, *of the customer*), unless nobody else is named
-    and it is the agent: *the agent's greeting* is an act of the agent.
+    A mere owner does not count (*the customer's date of birth*, *of the customer*), unless it is the agent and nobody
+    else is named: *the agent's greeting* is an act of the agent.
     """
     owner = None
     for at, word in enumerate(words):
@@ -262,5 +262,5 @@ def _cut(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """Without the marks that the reason itself gives ("5/5", "score of 5"): they are not facts of the call."""
+    """The text without the marks that the reason itself gives ("5/5", "score of 5"): they are no facts of the call."""
     return _MARKS_GIVEN.sub(" ", text)

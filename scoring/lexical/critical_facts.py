@@ -46,7 +46,7 @@ class CriticalFact:
 
 
 class CriticalFacts:
-    """The facts of one text, each once, and whether it states a given one."""
+    """The facts of one text without repeats, and whether it states a given one."""
 
     def __init__(self, text: str) -> None:
         found, words = _read(normalise(text))
@@ -64,7 +64,7 @@ class CriticalFacts:
         self._words.update(digits for literal in self._literals for digits in re.findall(r"\d+", literal))
 
     def state(self, fact: CriticalFact) -> bool:
-        """Whether the fact stands here. A unit, currency or year that only one side gives speaks against nothing."""
+        """Whether the fact is here. A unit, currency or year that only one side gives contradicts nothing."""
         if fact.literal:
             return fact.literal in self._literals or fact.literal in self._joined
         if fact.date:
@@ -84,7 +84,7 @@ class CriticalFacts:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What a translated sentence did to its reference's facts. A changed fact is an omission with an addition."""
+    """The changes of a translated sentence to its reference's facts. A changed fact is an omission with an addition."""
 
     expected: tuple[CriticalFact, ...]
     omitted: tuple[CriticalFact, ...]
@@ -92,12 +92,12 @@ class Drift:
 
     @property
     def additions(self) -> int:
-        """Additions beyond those in the place of an omission: a changed fact counts once (the seed's example)."""
+        """Additions beyond those that replace an omission: a changed fact counts once (the seed's example)."""
         return max(0, len(self.added) - len(self.omitted))
 
 
 def drift(expected: str, given: str, source: str = "") -> Drift:
-    """Compare a translated sentence with its reference; what the source sentence states is not added.
+    """Compare a translated sentence with its reference; facts of the source sentence do not count as added.
 
     >>> found = drift("3–5 दिनों में ₹४९, खाता 9987", "7-10 दिनों में ₹49, खाता 9987")
     >>> [fact.text for fact in found.expected], [fact.text for fact in found.omitted], found.additions
@@ -165,7 +165,7 @@ def _is_measure(word: str) -> bool:
 
 
 def _ranges(text: str) -> Iterator[CriticalFact]:
-    """Numbers, those of one range together: they share its unit."""
+    """Numbers, with those of one range grouped, because they share a unit."""
     run: list[tuple[Quantity, int, int]] = []
     for match in _NUMBER.finditer(text):
         between = text[run[-1][2] : match.start()].strip() if run else ""

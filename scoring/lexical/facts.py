@@ -1,7 +1,7 @@
 """Facts in a text that can be checked literally: numbers, amounts, time stamps, dates, quotes, names.
 
 Expressions here have no nested or overlapping repeats, so that none takes more than linear time on any input. Every
-function reads the first ``MAX_TEXT`` characters: what follows is not seen.
+function reads only the first ``MAX_TEXT`` characters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .numerals import CURRENCIES, MONTHS, currency_of
 from .text import fold_digits, is_unspaced, normalise
 
 MAX_TEXT = 500_000
-"""Characters of a text that are read for facts: some eight hours of speech. Ten megabytes take long even so."""
+"""Most characters of a text that are read for facts: some eight hours of speech."""
 
 _NUMBER = re.compile(r"(?<!\d)\d+(?:[.,]\d+)*")
 _LETTERS_BEFORE = re.compile(r"[^\W\d_]+\Z")
@@ -48,7 +48,7 @@ class NumberInText:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """The text between quotation marks, and where in the text it stands (with its marks)."""
+    """The text between quotation marks, and its place in the whole text (with its marks)."""
 
     text: str
     start: int
@@ -95,7 +95,7 @@ def timestamps(text: str) -> list[int]:
 
 
 def dates(text: str) -> list[frozenset[str]]:
-    """Dates, each as the set of ``yyyy-mm-dd`` (or ``mm-dd`` without a year) that it may mean.
+    """Dates, each as the set of days (``yyyy-mm-dd``, or ``mm-dd`` without a year) that it may mean.
 
     >>> dates("on 12 March 2026")
     [frozenset({'2026-03-12'})]
@@ -219,7 +219,7 @@ def _dated(match: re.Match[str], days: set[tuple[int, int]], year: str | None) -
 
 
 def _values(raw: str) -> frozenset[str]:
-    """What a number may mean: its last separator marks decimals, or groups, or (before three digits) either."""
+    """Possible values of a number: its last separator marks decimals, or groups, or (before three digits) either."""
     marks = [character for character in raw if character in ".,"]
     if not marks:
         return frozenset({_canonical(raw, "")})

@@ -1,7 +1,7 @@
-"""Known figures: which numbers a text gives, in figures or in words, and which follow from them.
+"""Known figures: the numbers that a text gives, in figures or in words, and the numbers that follow from them.
 
-A number is unaccounted for when it stands nowhere, follows from none that does, and the writer neither rounds nor
-reckons. That alone is no contradiction: ``restatement`` looks for another number in its place.
+A number is unaccounted for when it is absent, follows from no number that is present, and the writer neither rounds nor
+calculates. That alone is no contradiction: ``restatement`` looks for another number in its place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNREAD: Final = re.compile(
     r"hundred|thousand|million|dozen|hundert|tausend|zig\b|ßig\b|ssig\b|zehn\b|ciento|cien\b|cientos|\bmil\b|veint|treinta"
     r"|cuarenta|cincuenta|sesenta|setenta|ochenta|noventa|सौ|हज़ार|हजार|लाख|cent\b|vingt|trente|quarante|cinquante"
 )
-"""Number words that are not read: beside one of them nobody knows which numbers a text gives."""
+"""Number words that are not read: beside one of them a text's numbers are unknown."""
 _STAMP: Final = re.compile(r"(?<!\d)(\d{1,2}):([0-5]\d)(?!\d)")
 _FRACTIONS: Final = {
     "half": (50,), "halves": (50,), "hälfte": (50,), "halb": (50,), "mitad": (50,), "medio": (50,), "third": (33,),
@@ -34,10 +34,10 @@ _FRACTIONS: Final = {
 """Percent that a fraction may be."""
 _RATIO: Final = re.compile(r"(?<![\d/])(\d{1,3}) ?/ ?(\d{1,3})(?![\d/])")
 _FACTORS: Final = (2.0, 5.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1e3, 1e6)
-"""Units of time, how often something is meant, and what a number may leave out: *sixty* for 60,000, *1.2k*, cents."""
+"""Factors of units of time, of frequencies, and of what a number may leave out: *sixty* for 60,000, *1.2k*, cents."""
 _PLACES: Final = 4
 _MOST: Final = 60
-"""Different numbers of a text among which others may follow; of more, any number might."""
+"""Most different numbers of a text from which others are derived; from more, any number might follow."""
 _LONG: Final = 1000
 _DIGITS: Final = 4
 _REACH: Final = 2
@@ -62,13 +62,13 @@ _ORDINALS: Final = {
     for word in words.split()
 }  # fmt: skip
 _BETWEEN: Final = frozenset(("to", "or", "bis", "oder", "a", "o"))
-"""What stands between the ends of a range."""
+"""Words between the ends of a range."""
 _LONGEST: Final = 15
 _ARTICLES: Final = frozenset(("a", "an", "ein", "eine", "einen", "einer", "un", "una"))
 _NUMBERED: Final = word_list(
     "gate room row floor page ticket flight platform order number no seat line bus channel zimmer gleis nummer tor"
 )
-"""What bears a number as its name: no arithmetic leads to it."""
+"""Things with a number as their name: no arithmetic leads to it."""
 _TIME: Final = frozenset(
     map(
         root,
@@ -86,7 +86,7 @@ _RECKONED: Final = re.compile(
     r"remaining|double|triple|half|twice|times\s+as|older|younger|longer|shorter|faster|slower|i\.?e|"
     r"rund|etwa|ungefähr|fast|mehr|weniger|insgesamt|zusammen|jeweils|früher|später|unos|casi|más|menos|doble|mitad)\b"
 )
-"""Words beside which a number is rounded or reckoned by whoever writes."""
+"""Words that mark a number as rounded or calculated by the writer."""
 
 
 class KnownFigures:
@@ -118,7 +118,7 @@ class KnownFigures:
             self._by_unit.setdefault(unit, set()).add(value)
 
     def gives(self, value: float) -> bool:
-        """Whether the number stands in the text, or might: beside words that are not read this is unknown."""
+        """Whether the number is in the text, or may be: beside unread number words this is unknown."""
         if self._unread or value in self._values or len(self._values) > _MOST:
             return True
         return value >= _LONG and value == int(value) and str(int(value)) in self._joined  # dictated in groups
@@ -128,13 +128,13 @@ class KnownFigures:
         return round(value, _PLACES) in self._derived
 
     def yields_share(self, value: float) -> bool:
-        """Whether so many percent are the ratio of two amounts here, or of their difference to one of them."""
+        """Whether this percentage is the ratio of two amounts here, or of their difference to one of them."""
         pairs = ((left, right) for left in self._amounts for right in self._amounts if right)
         shares = {round(100 * each / right) for left, right in pairs for each in (left, abs(left - right))}
         return round(value) in shares
 
     def measures(self, unit: str) -> frozenset[float]:
-        """The numbers of this unit, and what two of them give; of a unit of time, what other units of time give."""
+        """The numbers with this unit and the results of two of them; for times also conversions of other units."""
         known = self._by_unit.get(unit, set())
         times = set().union(*(self._by_unit.get(one, set()) for one in _TIME)) if unit in _TIME and known else set()
         converted = (each for one in times for factor in _FACTORS for each in (one * factor, one / factor))
@@ -148,14 +148,14 @@ class KnownFigures:
 
 
 class Account(Enum):
-    """How a number of a claim stands to the numbers of texts."""
+    """How the numbers of texts account for a number of a claim."""
 
     FOR = auto()
-    """It stands there, follows from them, or the writer rounds or reckons."""
+    """It is present, follows from them, or the writer rounds or calculates."""
     OPEN = auto()
-    """It stands nowhere and may be a count or a name of something."""
+    """It is absent and may be a count or a name of something."""
     AGAINST = auto()
-    """It stands nowhere, and the texts give other amounts, shares or numbers of its unit."""
+    """It is absent, and the texts give other amounts, shares or numbers of its unit."""
 
 
 def account(number: NumberInText, claim: str, texts: tuple[KnownFigures, ...]) -> Account:
@@ -196,7 +196,7 @@ def _reckoned(values: set[float]) -> Iterator[float]:
 
 
 def _of_times(normal: str) -> Iterator[float]:
-    """Hours and minutes of times of day, in either way to count the hours."""
+    """Hours and minutes of times of day, in both ways of counting the hours."""
     for match in _STAMP.finditer(normal):
         hour = int(match[1])
         yield from (float(hour), float(hour + 12), float(max(hour - 12, 0)), float(match[2]))

@@ -1,8 +1,8 @@
 # ruff: noqa: E501, ISC004  # word lists read best as long lines
 """Word lists for lexical answers, all in normalised form. Data, not rules.
 
-Full lists for English, German, Spanish and Hindi; for French, Portuguese, Italian and Dutch the words without which a
-denial would be read as its opposite: negations, parties, verbs of speech, the commonest acts of speech.
+Full lists for English, German, Spanish and Hindi. For French, Portuguese, Italian and Dutch only the words that keep a
+denial from being read as its opposite: negations, parties, verbs of speech, the commonest acts of speech.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ VAGUE = _set(
     "general momento todo nada algo ayuda ayudó respetuoso paciente claro",
     "विनम्र विनम्रता अच्छा अच्छी अच्छे अच्छा पेशेवर सहायक बहुत सही ठीक कॉल बातचीत सेवा व्यवहार मदद शिष्ट धैर्य उत्कृष्ट सब",
 )
-"""Praise and generalities: they point at no moment."""
+"""Praise and generalities: they refer to no moment."""
 
 RUBRIC_WORDS = _set(
     "score scored scores scoring point points mark marks full partial zero question criteria criterion requirement",
@@ -108,14 +108,14 @@ PARTICLES = _set(
     "niet geen nooit zonder",
     "नहीं न कभी बिना मत ना",
 )
-"""Words that turn a statement round; ``t`` is what is left of *n't*."""
+"""Words that reverse a statement; ``t`` is the rest of *n't*."""
 
 DISAVOWALS = _set(
     "denied denies deny denying refused refuses refuse refusing declined declines disputed disputes",
     "verweigerte verweigert bestritt bestritten leugnete abgelehnt negó niega rechazó nié refusé nie refuse negou recusou",
     "negato rifiutato ontkende ontkend weigerde geweigerd",
 )
-"""Verbs that deny or refuse a thing; they may follow it (*the refund was denied*)."""
+"""Verbs of denial or refusal; they may follow their object (*the refund was denied*)."""
 
 OMISSIONS = _set(
     "failed fails fail failing failure omitted omits omit omitting skipped skips skip skipping missing missed misses miss",
@@ -131,7 +131,7 @@ NEGATIONS = PARTICLES | DISAVOWALS | OMISSIONS
 UNSPACED_NEGATIONS = (
     "没有", "沒有", "没能", "沒能", "未能", "并未", "並未", "从未", "從未", "未曾", "ませんでした", "ません", "なかった", "ไม่ได้", "ไม่",
 )  # fmt: skip
-"""The same in scripts without spaces, where they stand within a run; longer ones before those that they begin with."""
+"""Negations in scripts without spaces, where they occur within a run; longer ones precede their own beginnings."""
 
 ABBREVIATIONS = {"dob": ("date", "of", "birth"), "acct": ("account",)}
 """A written abbreviation and its spoken words."""

@@ -1,4 +1,4 @@
-"""Mentions: whether a term or a name stands in a text, as a word of its own."""
+"""Mentions: whether a text contains a term or a name as a separate word."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FIRST_SYLLABLE, _LAST_SYLLABLE = "\uac00", "\ud7a3"
 
 
 class Mentions:
-    """Texts in which many phrases are looked up, compared after normalisation.
+    """Texts in which many phrases are looked up after normalisation.
 
-    A mention begins and ends where a word does. Languages bend that, and so do we: scripts without spaces have no
-    bounds; where scripts change, a word ends (``KYCची``); a word of four letters or more may take an ending of two
-    (``Annas``, ``प्रियाला``) that is not just a vowel sign; Arabic and Hebrew put up to three letters in front.
+    A mention begins and ends where a word does, with exceptions by language: scripts without spaces have no bounds; a
+    change of script ends a word (``KYCची``); a word of four letters or more may take an ending of two (``Annas``,
+    ``प्रियाला``) that is not just a vowel sign; Arabic and Hebrew put up to three letters in front.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ class Mentions:
 
 
 def _run(beside: str, text: str) -> int:
-    """How many characters at the beginning of the text go on with the word that ``beside`` belongs to."""
+    """How many characters at the beginning of the text continue the word that ``beside`` belongs to."""
     for at, character in enumerate(text):
         if not _same_word(beside, character):
             return at

@@ -1,6 +1,6 @@
-"""Nearest: what an unknown key was probably meant to be.
+"""Nearest: the key that was probably meant by an unknown one.
 
-Ratio: what somebody meant who wrote a percentage where a number from 0 to 1 is wanted.
+Ratio: the value that was probably meant by a percentage where a number from 0 to 1 is required.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PERCENT: Final = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")
 
 
 def ratio_meant(value: object) -> str:
-    """A remedy for ``85`` and ``"85%"``, to be put behind a message; nothing for what is no percentage.
+    """A remedy for ``85`` and ``"85%"``, to append to a message; empty for anything else.
 
     >>> ratio_meant(85), ratio_meant("5 %"), ratio_meant(250), ratio_meant("high")
     ('; for 85 % write 0.85', '; for 5 % write 0.05', '', '')

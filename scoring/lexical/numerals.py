@@ -1,6 +1,6 @@
 """Tables for reading numbers in texts: months, currencies and number words of English, German, Spanish and Hindi.
 
-Tables for what stands beside a number: units and scales in English, German, Spanish and Hindi.
+Also tables of units and scales, which stand beside a number, in the same languages.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ NUMBER_WORDS = (
 
 
 def spoken_figures(words: list[str]) -> list[str]:
-    """Values of 13 and more that are spelt out, each run of tens and units as one number, in order.
+    """Spelt-out values of 13 and more in order, each run of tens and units as one number.
 
-    Smaller ones are too often mere articles (*one*) or counted by the writer (*three times*).
+    Smaller ones are too often articles (*one*) or the writer's counts (*three times*).
 
     >>> spoken_figures("one refund of forty nine dollars".split())
     ['49']
@@ -103,7 +103,7 @@ def spoken_numbers(words: list[str]) -> set[str]:
 def currency_of(text: str, start: int, end: int) -> str | None:
     """The currency written directly before or after the number at ``text[start:end]``: a symbol, a code or a word.
 
-    A symbol that the table does not know stands for itself.
+    A symbol that is not in the table stands for itself.
     """
     before = text[max(0, start - 12) : start].rstrip(" .").rpartition(" ")[2]
     after = text[end : end + 12].lstrip(" ").partition(" ")[0]
@@ -137,7 +137,7 @@ _UNITS = {
     "tb": "tb",
 }
 UNITS = {normalise(word): unit for unit, words in _UNITS.items() for word in words.split()}
-"""Normalised word or sign of a unit → one name for it. What the table does not know is no unit."""
+"""Normalised word or sign of a unit → one name for it. A word that is not in the table is no unit."""
 
 _SCALES = {
     1_000: "thousand k tausend mil हज़ार हजार",
@@ -150,7 +150,7 @@ SCALES = {normalise(word): scale for scale, words in _SCALES.items() for word in
 """Normalised word that multiplies the number before it → its factor (``5 लाख`` is 500000)."""
 
 RANGE_MARKS = frozenset(("-", "–", "—", "−", "~", "〜", "to", "bis", "a", "hasta", "से"))
-"""What stands between the two ends of a range."""
+"""Marks between the two ends of a range."""
 
 ORDINALS = frozenset(("st", "nd", "rd", "th", "er", "te", "ten", "x", "am", "pm", "h", "s"))
-"""What may be written onto a number without making it a code."""
+"""Endings that do not make a number a code."""

@@ -1,11 +1,11 @@
-"""Shown text: any text in, the same without what could pass for a mark or a control token, or cannot be seen.
+"""Shown text: any text comes in, and goes out without invisible characters and anything like a mark or control token.
 
-Labels: text of a case as a verdict shows it. A case may be of any size; its label is short and writable.
+Labels are texts of a case as a verdict shows them. A case may be of any size; its label is short and writable.
 
-Secrets: what has the shape of a key is struck from the words of others before anybody sees them. A provider may quote
-a key in its refusal, and not only the one that it was sent: a proxy's own, that of another account. No list of formats
-is complete, so besides the prefixes that are known any long run of mixed letters and digits counts as one. Names of
-models, paths and UUIDs are made of short words and stay.
+Secrets: anything with the shape of a key is removed from foreign messages before they are shown. A provider may quote a
+key in its refusal: the one that it was sent, a proxy's own, or another account's. No list of formats is complete, so
+that any long run of mixed letters and digits counts as a key, besides the known prefixes. Names of models, paths and
+UUIDs consist of short words and stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTROL_TOKENS = re.compile(
     re.IGNORECASE,
 )
 _JOINERS = re.compile(r"[\u200c\u200d\ufe00-\ufe0f]{2,}")
-"""Joiners and variation selectors spell scripts and emoji one at a time; in a row they spell hidden messages."""
+"""Joiners and variation selectors: single ones belong to scripts and emoji, several in a row spell hidden messages."""
 
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -38,7 +38,7 @@ def _written(characters: str) -> str:
 
 
 def _shown(code: int) -> str:
-    """A character where it can be seen, else its number."""
+    """The character itself if visible, else its number."""
     character = chr(code)
     hidden = unicodedata.category(character) in _HIDDEN or 0xE0100 <= code <= 0xE01EF
     return _written(character) if hidden and character not in _PLAIN else character
@@ -48,7 +48,7 @@ _VISIBLE = CodePoints(_shown)
 
 
 def plain(text: str) -> str:
-    r"""The text with nothing in it that could pass for a mark, act as a control token, or not be seen.
+    r"""The text with marks, control tokens and invisible characters defused.
 
     >>> plain("a\u202eb <<<END 00>>> <|im_end|>")
     'a[U+202E]b < < <END 00> > > < |im_end| >'
@@ -66,7 +66,7 @@ def plain(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    r"""The text with its number in place of a character that cannot be seen, or that turns others round.
+    r"""The text with numbers in place of characters that are invisible or change the direction of others.
 
     >>> seen("a\u202eb\x9b31m")
     'a[U+202E]b[U+009B]31m'
@@ -75,15 +75,15 @@ def seen(text: str) -> str:
 
 
 MAX_LABEL = 60
-"""Characters of one name, key or id."""
+"""Most characters of one name, key or id."""
 MAX_LABELS = 20
-"""Names in one list of a result's details."""
+"""Most names in one list of a result's details."""
 MAX_REASON = 2000
-"""Characters of a reason as a whole, whoever gave it."""
+"""Most characters of a whole reason from any source."""
 
 
 def label(text: str, most: int = MAX_LABEL) -> str:
-    """The text, cut; half a surrogate pair, which no output can carry, becomes ``?``.
+    """The text, cut to the limit; half a surrogate pair, which no output can carry, becomes ``?``.
 
     >>> label("a very long name", 6)
     'a very…'
@@ -106,7 +106,7 @@ def labels(names: Iterable[str], most: int = MAX_LABELS) -> list[str]:
 
 _STRUCK: Final = "…"
 _LONGEST: Final = 10_000
-"""Characters that are looked at; what comes after them is not shown at all."""
+"""Most characters that are read; the rest is not shown at all."""
 _IN_URL: Final = re.compile(r"(?<=://)[^\s/@]{1,500}@")
 _AFTER_SCHEME: Final = re.compile(r"(?i)\b(bearer|basic)(\s+)(?=\S{0,500}[0-9=._-])[\w.~+/=*-]{8,}")
 _NAMED: Final = re.compile(
@@ -123,7 +123,7 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
 def struck(text: str) -> str:
-    """The text without what looks like a key, a token or a password in an address; not much longer than was needed.
+    """The text without anything like a key, a token or a password in a URL.
 
     >>> struck("Incorrect API key provided: sk-proj-abc123DEF456.")
     'Incorrect API key provided: ….'
@@ -138,7 +138,7 @@ def struck(text: str) -> str:
 
 
 def _unless_a_stop(found: re.Match[str]) -> str:
-    """A full stop at the end belongs to the sentence."""
+    """The ellipsis for a secret, with the full stop that ends the sentence kept."""
     return _STRUCK + "." * (len(found[0]) - len(found[0].rstrip(".")))
 
 
@@ -147,7 +147,7 @@ def _unless_words(found: re.Match[str]) -> str:
 
 
 def _random(word: str) -> bool:
-    """Whether letters and digits are mixed as in no word: a change of kind in four characters, or all of it hex."""
+    """Whether letters and digits are mixed as in no word: a change of kind every four characters, or all of it hex."""
     kinds = [(character.isdigit(), character.isupper()) for character in word]
     if not any(kind[0] for kind in kinds) or word.isdigit():
         return False

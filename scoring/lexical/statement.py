@@ -1,6 +1,6 @@
 """A short statement as an ordered list: roots of its content words, and its figures.
 
-Coarser than equality and finer than overlap: order counts, and so do the words that turn a meaning round.
+It is coarser than equality and finer than overlap: order counts, and so do words that reverse a meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .numerals import CURRENCIES
 from .text import fold_digits, normalise, tokens
 
 MAX_STATEMENT = 4000
-"""Characters of a statement that are read: a highlight has some sixty."""
+"""Most characters of a statement that are read; a highlight has some sixty."""
 
 _ENDINGS = ("ing", "ed", "es", "en", "s", "e")
 
@@ -116,7 +116,7 @@ def states_the_same(left: Statement, right: Statement) -> bool:
 
 
 def contradicts(statement: Statement, other: Statement) -> bool:
-    """Whether both speak of the same thing, ``other`` in no more words, and give other figures or the opposite.
+    """Whether both are about the same thing, ``other`` in no more words, and give different figures or the opposite.
 
     >>> contradicts(read_statement("Refund initiated for $49"), read_statement("Refund of $99"))
     True

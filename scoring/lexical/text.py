@@ -1,4 +1,4 @@
-"""Text in one comparable form, and its words. Every comparison of texts in every rubric goes through here.
+"""Text in one comparable form, and its words. All comparisons of texts in all rubrics use it.
 
 All functions take time linear in their input, whatever it holds: transcripts come from untrusted traces.
 """
@@ -19,9 +19,9 @@ _MAX_MARKS = 30
 Normalisation sorts marks, in time quadratic in the length of a run: real languages use four, an attack uses a million.
 """
 _GROWTH = 2
-"""How much longer than a text its normal form may be; that of a text in any language is hardly longer than the text."""
+"""How much longer than a text its normal form may be; in any language it is hardly longer."""
 _PHRASES = {code: unicodedata.normalize("NFKC", chr(code))[:4] for code in (0xFDFA, 0xFDFB)}
-"""The two characters that stand for a phrase, of 18 and 8 letters; every other one becomes 6 at most."""
+"""The two characters that expand to a phrase, of 18 and 8 letters; any other one expands to 6 letters at most."""
 _SUSPECT = re.compile(r"[^\x00-\x7f]{256}")
 
 
@@ -39,7 +39,7 @@ def _letter(code: int) -> int:
 _DIGITS = CodePoints(_digit)
 _LETTERS = CodePoints(_letter)
 _NAME = 48
-"""Characters up to which a text is taken for a name, or a keyword."""
+"""Most characters of a text that counts as a name or keyword."""
 
 
 def fold_digits(text: str) -> str:
@@ -53,7 +53,7 @@ def fold_digits(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def _folded(text: str) -> str:
-    """Kept for a moment: a long text of a case is read by one metric after the other."""
+    """Cached for a moment, because several metrics read the same long text of a case in turn."""
     return _compatible(_stream_safe(text)).translate(_DIGITS)
 
 
@@ -94,11 +94,11 @@ def _normalised(text: str) -> str:
 
 
 _normalised_name = lru_cache(maxsize=4096)(_normalised)
-"""Names come again and again: the same keywords are configured, expected and found, case after case."""
+"""Cached, because the same keywords are configured, expected and found in many cases."""
 
 
 def _compatible(text: str) -> str:
-    """NFKC, cut at ``_GROWTH`` times the length: an attack sends nothing but characters that become many."""
+    """NFKC, cut at ``_GROWTH`` times the length, against an attack with characters that expand to many."""
     return unicodedata.normalize("NFKC", text.translate(_PHRASES))[: _GROWTH * len(text) + _NAME]
 
 
@@ -133,7 +133,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def pieces(words: list[str]) -> Iterator[str]:
-    """Comparable units: a word as it is; a run of an unspaced script as its overlapping pairs of characters.
+    """Comparable units: words unchanged; runs of unspaced scripts as overlapping pairs of characters.
 
     >>> list(pieces(["refund", "退款吧"]))
     ['refund', '退款', '款吧']
@@ -159,7 +159,7 @@ class WordIndex:
         return f" {' '.join(self._in_order)} "
 
     def has_phrase(self, phrase: str) -> bool:
-        """Whether the words of the phrase stand here next to each other; punctuation and case do not count."""
+        """Whether the words of the phrase occur next to each other; punctuation and case do not count."""
         words = tokens(phrase)
         if not words:
             return False
@@ -168,7 +168,7 @@ class WordIndex:
         return bool(self._unspaced) and is_unspaced(words[0][0]) and "".join(words) in self._unspaced
 
     def has_word(self, word: str) -> bool:
-        """Whether this word stands here (as part of a run, in scripts without spaces)."""
+        """Whether this word occurs (as part of a run, in scripts without spaces)."""
         return word in self.words or (bool(self._unspaced) and is_unspaced(word[0]) and word in self._unspaced)
 
 

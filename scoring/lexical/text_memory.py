@@ -1,8 +1,8 @@
-"""Text memory: what was worked out of texts that come again, bounded by their length.
+"""Text memory: cached results for repeated texts, bounded by the texts' length.
 
-A number of texts is no bound: who writes them chooses how long they are.
+A bound on the number of texts would not suffice, because their writer chooses their length.
 
-Code points: what is known of single characters, for ``str.translate``, in a memory that does not grow.
+Code points: results for single characters, for ``str.translate``, in a memory that does not grow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Found = TypeVar("Found")
 
 
 class TextMemory(Generic[Found]):
-    """A function of one text that remembers answers, of ``longest`` characters together; beyond that it begins anew."""
+    """A cached function of one text; the cache is emptied when its texts exceed ``longest`` characters together."""
 
     def __init__(self, answer: Callable[[str], Found], longest: int) -> None:
         self._answer, self._longest = answer, longest
@@ -39,11 +39,11 @@ class TextMemory(Generic[Found]):
 Known = TypeVar("Known", int, str)
 
 MOST: Final = 8192
-"""Code points that are remembered: more than the texts of one language use."""
+"""Most cached code points: more than the texts of one language use."""
 
 
 class CodePoints(dict[int, Known], Generic[Known]):
-    """Code point → what ``answer`` says of it. When there are too many, it begins anew."""
+    """Code point → result of ``answer`` for it. It is emptied when it grows too large."""
 
     def __init__(self, answer: Callable[[int], Known]) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Tokens: how many a text will be at most, roughly, without any model's tokenizer.
+"""Tokens: a rough upper estimate of a text's tokens without any model's tokenizer.
 
 Weights a character, in hundredths of a token, at or above what byte-pair encodings of current models need for ordinary
-texts (English 0.2, Hindi 1.0, Tamil 1.4, Burmese 2.0, Amharic 2.5, emoji 2.7 by cl100k): too much is a second call, too
-little is a call that fails. Only letters strung together at random need more than this estimate.
+texts (English 0.2, Hindi 1.0, Tamil 1.4, Burmese 2.0, Amharic 2.5, emoji 2.7 by cl100k): an estimate too high costs a
+second call, one too low a call that fails. Only random strings of letters need more than this estimate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALL = (_LETTER, _MARK, _DIGIT, _ALPHABET, _INDIC, _WIDE, _RARE)
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text, estimated high; 0 for an empty one.
+    """Tokens of a text, rather too high; 0 for an empty one.
 
     >>> estimate("How can I help you today?")
     10

@@ -1,6 +1,6 @@
-"""What calls are about: words of English, German and Spanish for the common topics of call centres. Data, not rules.
+"""Topics: English, German and Spanish words for the common topics of call centres. Data, not rules.
 
-A text is *understood* when every content word of it stands here. Only two understood texts can be found to speak of
+A text is *understood* when this list has all of its content words. Only two understood texts can be found to be about
 different things: any other word might be a synonym.
 """
 
@@ -51,7 +51,7 @@ _DOING = (
     "send email sms geschickt envió",
     "escalate transfer forward weitergeleitet transfirió",
 )
-"""What is done in calls of any domain."""
+"""Actions in calls of any domain."""
 
 _WISHES = frozenset(
     map(
@@ -65,12 +65,12 @@ _WISHES = frozenset(
         ),
     )
 )
-"""Words of purposes that only express that somebody wants something."""
+"""Words that only express a wish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReading:
-    """What a statement speaks of. ``unknown`` are roots that stand in no list."""
+    """The topics of a statement. ``unknown`` are roots that no list has."""
 
     domains: frozenset[str]
     concepts: frozenset[str]
@@ -83,7 +83,7 @@ class TopicReading:
 
 
 def read_topics(statement: Statement) -> TopicReading:
-    """What a statement speaks of."""
+    """Find the topics of a statement."""
     content = [word for word in statement.roots if word not in _WISHES and word not in (AGENT, CUSTOMER)]
     known = [_CONCEPTS[word] for word in content if word in _CONCEPTS]
     return TopicReading(

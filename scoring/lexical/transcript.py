@@ -1,4 +1,4 @@
-"""A transcript as moments: speaker, text, time. Structured turns as they are; text is read line by line.
+"""A transcript as moments (speaker, text, time). Structured turns are taken as they are; text is read line by line.
 
 Text may carry time stamps (``[01:23]``, ``(00:12)``) and speakers (``Agent:``) at the start of a line or, for the
 common names of the two parties, anywhere in it.
@@ -31,7 +31,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?।。])\s")
 class Moment:
     """One utterance. ``role`` is ``agent``, ``customer`` or None; ``at`` is seconds from its time stamp.
 
-    ``speaker`` is the label of whoever spoke, as written.
+    ``speaker`` is the speaker's label as written.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Moment:
 
 
 def role_of(speaker: str | None) -> str | None:
-    """``agent`` or ``customer`` for a speaker's label, None when it says neither (or both).
+    """``agent`` or ``customer`` for a speaker's label, None when it names neither (or both).
 
     >>> role_of("Agent (Priya)")
     'agent'

@@ -20,20 +20,20 @@ from .text import WordIndex, normalise, tokens
 from .transcript import Moment
 
 MAX_TRANSCRIPT = 500_000
-"""Characters of a transcript that lexical answers are given on: some eight hours of speech."""
+"""Longest transcript, in characters, for lexical answers: some eight hours of speech."""
 _WINDOW = 1
-"""A description may draw on a moment and this many on either side of it: question, answer, confirmation."""
+"""A description may draw on a moment and this many moments on either side: question, answer, confirmation."""
 _CITES = 0.5
 _BORNE_OUT = 0.65
 _AT_MOMENT = 0.34
 _MAX_PLACES = 2000
-"""Places kept for one word: a word in so many moments does not distinguish them."""
+"""Most places kept for one word: a word in that many moments does not distinguish them."""
 _NEGATION_REACH = 3
-"""Words before a matched word among which a negation turns it round, and after it, a disavowal."""
+"""Words before a matched word in which a negation reverses it, and after it in which a disavowal does."""
 _TALKED_OF = 1 / 3
-"""Share of a denial's words that must stand in the transcript, or name an act of the lexicon."""
+"""Share of a denial's words that the transcript must hold, unless they name an act of the lexicon."""
 BUDGET = 1_000_000
-"""Work that all reasons of one case may cost, in places visited (about a microsecond each).
+"""Most work for all reasons of one case, in visited places (about a microsecond each).
 
 A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on earlier reasons,
 so whether all reasons of a case fit does not depend on their order.
@@ -41,22 +41,22 @@ so whether all reasons of a case fit does not depend on their order.
 
 
 _BEGINNING, _BEGINNING_OF_NAME = 4, 3
-"""Letters by which two forms of a name begin alike, fewer where both have a capital."""
+"""Letters that two forms of a name share at the beginning; fewer where both are capitalised."""
 _ABBREVIATION = re.compile(r"\b(?:[A-Z]\.?){2,7}(?![a-z])")
 _CAPITAL = re.compile(r"\b[^\W\d_a-z][^\W\d_]{2,40}")
 _MOST_NAMES = 300
-"""Words with a capital that a name is held against, and names that are; any other may stand here."""
+"""Most capitalised words compared with a name, and most names compared; any further one counts as possibly present."""
 _LONGEST_NAME = 40
 _SAME_NAME = 0.75
 _MOST_WORDS = 2_000
-"""Words of one moment that are looked at for another number."""
+"""Most words of one moment that are searched for another number."""
 _PRICE_OF_NUMBER = 4
-"""Work of reading one number of the transcript: a transcript of nothing else leaves less for its reasons."""
+"""Work of reading one number of the transcript; a transcript full of numbers leaves less for its reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptMatch:
-    """How far a description stands in the transcript: the best place for it, and what was found there."""
+    """How far the transcript holds a description: the best place for it, and the findings there."""
 
     words: tuple[str, ...] = ()
     cites: bool = False
@@ -65,7 +65,7 @@ class TranscriptMatch:
 
 
 class TranscriptIndex:
-    """A transcript's moments with their words. Building it takes linear time, and asking it no more than ``BUDGET``."""
+    """A transcript's moments with their words, built in linear time; its look-ups take no more than ``BUDGET``."""
 
     def __init__(self, text: str, moments: Sequence[Moment]) -> None:
         self._moments = moments
@@ -101,7 +101,7 @@ class TranscriptIndex:
 
     @cached_property
     def assertions(self) -> Assertions:
-        """What is asserted, clause by clause."""
+        """The assertions, clause by clause."""
         return Assertions(self._moments)
 
     @cached_property
@@ -120,7 +120,7 @@ class TranscriptIndex:
         return frozenset((*capital, *(word[:_BEGINNING] for word in self._index.words)))
 
     def may_name(self, word: str) -> bool:
-        """Whether a word like this one stands here, in any form (*Rome* where *Roman* does)."""
+        """Whether a word like this one occurs in any form (*Rome* where *Roman* does)."""
         if self._index.has_word(word):
             return True
         alike = (word[:_BEGINNING], word[:_BEGINNING_OF_NAME])
@@ -131,7 +131,7 @@ class TranscriptIndex:
         return self._alike[word]
 
     def _is_misspelt(self, word: str) -> bool:
-        """Whether a word with a capital here is spelt nearly so, or is short for it (*Liz*, *Elizabeth*)."""
+        """Whether a capitalised word here is spelt almost like it, or is short for it (*Liz*, *Elizabeth*)."""
         return any(
             known in word or word in known or SequenceMatcher(None, known, word).ratio() >= _SAME_NAME
             for known in self._capital
@@ -143,7 +143,7 @@ class TranscriptIndex:
         return list(dict.fromkeys(map(str.casefold, _CAPITAL.findall(f"{labels} {self._text}"))))[:_MOST_NAMES]
 
     def together(self, content: frozenset[str]) -> tuple[list[list[str]], float]:
-        """The words of the moments around the place where most of these stems stand, and the share of stems there."""
+        """The words of the moments around the place with most of these stems, and the share of stems there."""
         tally: Counter[int] = Counter()
         for stem in content:
             tally.update(_around(self._where.get(stem, ())))
@@ -154,7 +154,7 @@ class TranscriptIndex:
         return [words[:_MOST_WORDS] for words in around], number / len(content)
 
     def gives_dates(self) -> bool:
-        """Whether any date stands here."""
+        """Whether any date occurs."""
         return bool(self._dates)
 
     def can_read(self, reason: str) -> bool:
@@ -164,7 +164,7 @@ class TranscriptIndex:
         return self._costs[reason]
 
     def can_check(self, reason: str, found: Iterable[Claim]) -> bool:
-        """Whether looking up a reason's claims is within the budget; it is charged once, before any of it is done."""
+        """Whether looking up a reason's claims is within the budget; it is charged once, before the look-ups."""
         key = f"\x00{reason}"
         if key not in self._costs:
             self._costs[key] = self._charge(sum(map(self._cost, found)))
@@ -182,33 +182,33 @@ class TranscriptIndex:
         return 20 + 2 * visited + scans * scan + len(claim.dates) * len(self._dates)
 
     def is_foreign_to(self, claim: Claim) -> bool:
-        """Whether the claim's words are of a script that the transcript does not use: words cannot decide, then."""
+        """Whether the claim's words are in a script that the transcript does not use, so that words cannot decide."""
         written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
         differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
         return differ and not any(self._places_of(unit, claim) for unit in self._units(claim))
 
     def has_word(self, word: str) -> bool:
-        """Whether this word stands here, anywhere."""
+        """Whether this word occurs anywhere."""
         return self._index.has_word(word)
 
     def uses_script_of(self, word: str) -> bool:
-        """Whether the word is written in a script that is used here."""
+        """Whether the transcript uses the word's script."""
         return _script(word[0]) in self._scripts
 
     @cached_property
     def has_times(self) -> bool:
-        """Whether any of its times can be read; without them a time in a reason can be neither found nor missed."""
+        """Whether any of its times can be read; otherwise a time in a reason can be neither confirmed nor refuted."""
         return any(moment.at is not None for moment in self._moments)
 
     def quotes_at(self, claim: Claim) -> bool:
-        """Whether each quote of a claim stands here, word for word, in a moment at one of the times that it names."""
+        """Whether each quote of a claim occurs word for word in a moment at one of the claim's times."""
         return bool(claim.quotes) and all(
             any(moment.at in claim.stamps and moment.role in (None, claim.role or moment.role) for moment in places)
             for places in map(self._moments_with, claim.quotes)
         )
 
     def fault_of_anchors(self, claim: Claim) -> str | None:
-        """A time stamp that does not exist, a quote that was not spoken, or not then, or not by the one named."""
+        """A time stamp that does not exist, or a quote that was not spoken, or at another time or by another party."""
         for at in claim.stamps:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
@@ -223,7 +223,7 @@ class TranscriptIndex:
         return None
 
     def fault_of_facts(self, claim: Claim) -> str | None:
-        """A number, date or name that does not stand in the transcript."""
+        """A number, date or name that the transcript lacks."""
         for number in claim.numbers:
             if not self._has_number(number):
                 return f"the number {number.text[:30]} does not stand in the transcript"
@@ -243,16 +243,16 @@ class TranscriptIndex:
         return next((min(day) for day in absent), None)
 
     def talks_of(self, claim: Claim) -> bool:
-        """Whether a denial is of something that this transcript is about, or of an act by known phrases.
+        """Whether a denial concerns a topic of this transcript, or an act with known phrases.
 
-        That the agent did not dance the tango is true of every call, and evidence of none.
+        That the agent did not dance the tango is true of every call and proves nothing.
         """
         units = self._units(claim)
         known = [unit for unit in units if unit.startswith(_ACT) or self._places_of(unit, claim)]
         return bool(known or (claim.acts and not units)) and len(known) >= _TALKED_OF * len(units)
 
     def match(self, claim: Claim) -> TranscriptMatch:
-        """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
+        """The best place for a claim's description, and whether it suffices for a citation and for a proof."""
         found = self._matches.get(claim)
         if found is None:
             found = self._matches[claim] = self._match(claim)
@@ -281,7 +281,7 @@ class TranscriptIndex:
         return None
 
     def _fits(self, claim: Claim) -> bool:
-        """Whether a description with a time stamp stands at that time, or next to it."""
+        """Whether a description with a time stamp occurs at that time or next to it."""
         if not claim.stamps:
             return True
         near = {
@@ -297,7 +297,7 @@ class TranscriptIndex:
         return len(there) / len(self._units(claim)) >= _AT_MOMENT
 
     def _best(self, claim: Claim) -> tuple[tuple[int, ...], frozenset[str]]:
-        """The window in which most of the content stands.
+        """The window with most of the content.
 
         Ties go to the window in which the claim's speaker said the most.
         """
@@ -316,7 +316,7 @@ class TranscriptIndex:
         return window, frozenset(unit for unit, places in places_of.items() if not set(window).isdisjoint(places))
 
     def _units(self, claim: Claim) -> frozenset[str]:
-        """What of a claim is looked for in one place: its content words, and its numbers (as ``#49``).
+        """The units of a claim that are searched in one place: its content words, and its numbers (as ``#49``).
 
         All words that name one act of speech are one unit (as ``@0``): to verify and to identify are not two things.
         """
@@ -330,7 +330,7 @@ class TranscriptIndex:
         return [at for at in places if role is None or self._moments[at].role in (None, role)]
 
     def _places_of(self, word: str, claim: Claim) -> list[int]:
-        """Where a number or a word stands, or an act of speech is named, or performed by the party that is named."""
+        """The places of a number or a word, or where an act of speech is named, or performed by the named party."""
         if word.startswith("#"):
             same = dict.fromkeys(number for number in claim.numbers if f"#{number.text}" == word)
             return [at for number in same for at in self._places_of_number(number)]
@@ -369,7 +369,7 @@ class TranscriptIndex:
         return seen
 
     def stands(self, quote: str) -> bool:
-        """Whether a quotation stands here; an ellipsis stands for words left out."""
+        """Whether a quotation occurs here; an ellipsis stands for omitted words."""
         return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
 
     def _moments_with(self, quote: str) -> list[Moment]:
@@ -383,11 +383,11 @@ class TranscriptIndex:
         return self._is_dictated(number)
 
     def _is_dictated(self, number: NumberInText) -> bool:
-        """Whether the digits of a long number stand here in groups, as people spell them out."""
+        """Whether the digits of a long number occur here in groups, as people spell them out."""
         return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
 
     def _places_of_acts(self) -> list[list[int]]:
-        """Where each act of speech is performed; a moment is searched only for phrases whose first word it has."""
+        """The places of each act of speech; a moment is searched only for phrases whose first word it has."""
         found: list[list[int]] = [[] for _ in ACTS]
         for at, (words, spaced) in enumerate(zip(self._words, self._spaced, strict=True)):
             for word in _PHRASE_BEGINNINGS.intersection(words):
@@ -406,7 +406,7 @@ _PHRASE_BEGINNINGS = frozenset(_PHRASES_BY_WORD)
 _ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
 
 _ACT = "@"
-"""What the mark of an act of speech among units begins with."""
+"""Prefix of the mark of an act of speech among units."""
 
 
 def _spelt_out(units: frozenset[str], claim: Claim) -> frozenset[str]:
@@ -427,7 +427,7 @@ def _parts(quote: str) -> list[str]:
 
 
 def _joined_digits(text: str) -> str:
-    """Digits with single spaces and hyphens between them taken out: numbers that are dictated digit by digit."""
+    """The text without single spaces and hyphens between digits: numbers that are dictated digit by digit."""
     kept = [character if character.isdigit() else "" if character in " -" else "\n" for character in text]
     return "".join(kept)
 

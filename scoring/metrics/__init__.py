@@ -1,1 +1,1 @@
-"""Metrics: a case and answers to questions come in, one result a metric goes out."""
+"""Metrics: a case and answers to questions come in, one result for each metric goes out."""

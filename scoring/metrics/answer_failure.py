@@ -1,8 +1,8 @@
 """Answer failure: whether an answer is an error message or a refusal, in several languages.
 
-An assistant may explain an error, translate one, or quote one: an answer that begins as an error message counts as one
-only if it goes on with nothing, and if nobody asked about errors. A refusal opens a short answer; a long one that opens
-with what it cannot do goes on with what it can.
+An assistant may explain, translate or quote an error: an answer that begins as an error message counts as one only if
+nothing follows, and if nobody asked about errors. A refusal opens a short answer; a long answer that opens with what
+the assistant cannot do continues with what it can.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _GOES_ON: Final = re.compile(
     r"|which|so\s+the|steps|bedeutet|weil|heißt|significa|porque|signifie|parce)\b|```|请在|这样|表示|意味",
     re.IGNORECASE,
 )
-"""Words with which an error is explained."""
+"""Words that introduce an explanation of an error."""
 _OF_A_PROGRAM: Final = re.compile(
     r"error|exception|traceback|\btime-?out|timed\s+out|\bhttp|^\W*[45]\d\d\s|rate\s+limit|too\s+many\s+requests|overloaded"
     r"|something\s+went\s+wrong|encountered\s+an?\s|there\s+was\s+an?\s|\b(?:tool|function|api|server)\b|unauthori[sz]ed|null"
     r"|fehler|zeitüberschreitung|erreur|erro\b|ошибк|错误|失败|超时|出错|エラー|失敗|오류|실패",
     re.IGNORECASE,
 )
-"""An error message holds one of these words. Without any, "Order 7 was not found." is what a customer is to know."""
+"""An error message holds one of these words. Without any, "Order 7 was not found." is information for a customer."""
 _VERB: Final = (
     r"(?:(?:directly|possibly|actually|just|ever|to|be\s+able\s+to)\s+)*(?:assist|help|comply|provide|answer|do\s+(?:that|this|so|it)"
     r"|fulfil+|complete|create|generate|continue|discuss|share|support|process|perform|access|engage|write|produce"
@@ -78,12 +78,12 @@ _REFUSAL: Final = re.compile(
 
 
 def answer_failure(answer: str, asked: Json, results: Iterable[Json] = ()) -> str | None:
-    """Why an answer is an error message, in few words and without contents; None where it is none.
+    """Why an answer is an error message or a refusal, in a few words without contents; None where it is neither.
 
     Args:
         answer: What the run answered.
-        asked: What it was asked; to a question about errors an error message is an answer.
-        results: What its tools returned; what they speak of may be an answer likewise.
+        asked: Its request; to a question about errors an error message is an answer.
+        results: The results of its tools; repeating them may be an answer likewise.
     """
     text = answer.strip()
     if (message := service_message(text, texts_in(asked), texts_in(list(results)))) is not None:

@@ -21,13 +21,13 @@ from .structure import match_by_id, strict_key
 
 _MOST_WORDS = 3
 _MOST_KEYS = 50
-"""Fields of an item that are tried as a key."""
+"""Most fields of an item that are tried as a key."""
 _SENTENCE_MARKS = (".", "!", "?", "।", "。", "！", "？")
 _MAX_PATH = 120
 MAX_DEPTH = 100
-"""Levels of nesting that are compared; what nests deeper matches nothing."""
+"""Most levels of nesting that are compared; deeper values match nothing."""
 _ABSENT = object()
-"""On the side that has no such field; ``None`` is a value."""
+"""The value of an absent field; ``None`` is a value."""
 
 
 def is_id(key: str) -> bool:
@@ -53,10 +53,10 @@ def is_closed(value: object) -> bool:
 
 @dataclass(slots=True)
 class FieldComparison:
-    """Fields counted on both sides. ``places``: fields that either side has; ``ids`` of them are matched items' ids.
+    """Fields counted on both sides. ``places``: fields of either side; ``ids`` of them are ids of matched items.
 
-    ``wrong`` are the paths of those that do not match, ``strange`` the ids that the reference does not know or that
-    stand twice. ``stated`` and ``wanted`` are the prose of the output and of the reference.
+    ``wrong`` are the paths of fields that do not match, ``strange`` the ids that the reference lacks or that occur
+    twice. ``stated`` and ``wanted`` are the prose of the output and of the reference.
     """
 
     matched: int = 0
@@ -71,7 +71,7 @@ class FieldComparison:
 
 
 def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()) -> FieldComparison:
-    """Compare all fields, however deep. Prose under a key of ``echoes`` is not kept.
+    """Compare all fields at any depth. Prose under a key of ``echoes`` is not kept.
 
     >>> found = compare({"label": "Negative", "score": 4}, {"label": "negative", "score": 5})
     >>> (found.matched, found.places, found.wrong)
@@ -94,7 +94,7 @@ def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()
 
 
 def _too_deep(place: _Place, made: FieldComparison) -> None:
-    """What stands below is one field, and matches nothing."""
+    """Count a value that is nested too deeply as one field, which matches nothing."""
     made.places += 1
     made.expected += place.expected is not _ABSENT
     made.found += place.found is not _ABSENT
@@ -164,7 +164,7 @@ def _key_of(expected: Sequence[Json]) -> str | None:
 
 
 def _as_wholes(place: _Place, found: list[Json], expected: list[Json]) -> Iterator[_Place]:
-    """Items that nothing distinguishes match when they are equal; what is left on either side has no partner."""
+    """Match items without a key where they are equal; the remaining ones on either side have no partner."""
     by_text: dict[str | None, list[Json]] = {}
     for item in found:
         # Nothing to be equal to on the other side: no need to look at all that the item holds, level by level.
@@ -178,7 +178,7 @@ def _as_wholes(place: _Place, found: list[Json], expected: list[Json]) -> Iterat
 
 
 def _written(value: Json) -> str | None:
-    """A text that equal values share; None for one that is nested too deeply to be equal to anything."""
+    """A text that equal values share; None for a value nested too deeply to equal anything."""
     try:
         return json.dumps(value, sort_keys=True)
     except RecursionError:
@@ -203,7 +203,7 @@ def _count_values(place: _Place, found: list[Json], expected: list[Json], made: 
 
 
 def _plain(place: _Place, made: FieldComparison) -> None:
-    """A value that holds no others, on either side."""
+    """Compare two values that hold no others."""
     found = _ABSENT if isinstance(place.found, dict | list) else place.found
     expected = _ABSENT if isinstance(place.expected, dict | list) else place.expected
     if found is _ABSENT and expected is _ABSENT:

@@ -1,8 +1,8 @@
-"""Context use: which pieces of context an output draws on, beside those that the expected outcome takes.
+"""Context use: the pieces of context that an output draws on, compared with those that the expected outcome uses.
 
 Pieces are the case's retrieved documents, else the turns of its transcript (rubrics §7).
 
-Pieces of context by their words: which of them a text draws on, as far as words and amounts show.
+Words and amounts show which pieces a text draws on.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .settle import settle
 from .stated import sentences
 
 MAX_PIECES = 2000
-"""Pieces of context that are distinguished."""
+"""Most pieces of context that are distinguished."""
 _SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUse:
-    """Numbers, from 0, of the pieces that were used and of those that were needed."""
+    """Numbers, from 0, of the used and of the needed pieces."""
 
     used: frozenset[int]
     needed: frozenset[int]
@@ -125,12 +125,12 @@ def _marked(value: object, count: int) -> frozenset[int]:
 
 
 BUDGET = 1_000_000
-"""Places that tracing one text may visit."""
+"""Most places that tracing one text may visit."""
 _SHARED = 2
 _SHARE = 0.5
-"""A statement draws on a place with which it shares two words or figures at least, and half of its own."""
+"""A statement draws on a place with which it shares at least two words or figures, and this share of its own."""
 _WINDOW = 2
-"""Sentences of a document that are one place: a statement may join two."""
+"""Sentences of a document that form one place: a statement may join two."""
 _LIGHT = STOPWORDS | AGENT_WORDS | CUSTOMER_WORDS
 
 
@@ -139,7 +139,7 @@ class TooMuchError(SidejudgeError, ValueError):
 
 
 class Pieces:
-    """Pieces, indexed once to find which of them statements draw on."""
+    """Pieces, indexed once to find the ones that statements draw on."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self._where: dict[str, list[int]] = {}
@@ -158,7 +158,7 @@ class Pieces:
     def drawn_on(self, statements: Iterable[str]) -> frozenset[int] | None:
         """Numbers of the pieces; None when words cannot decide: too few statements can be traced to any piece.
 
-        ``TooMuchError`` when it would cost too much.
+        ``TooMuchError`` when it would take too much work.
 
         >>> pieces = Pieces(["I see the duplicate charge of $49.", "The weather is fine."])
         >>> sorted(pieces.drawn_on(["Duplicate charge confirmed"]))

@@ -1,4 +1,4 @@
-"""Answer correctness and relevancy: an output's facts and meaning beside the reference's, and beside the question."""
+"""Answer correctness and relevancy: an output's facts and meaning compared with the reference and with the question."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _compared(case: Case) -> FieldComparison:
 
 
 def _facts(made: FieldComparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
-    """Facts matched one to one: closed-form fields at their places, and the statements of the prose, wherever."""
+    """Facts matched one to one: closed-form fields at their places, and the statements of the prose anywhere."""
     stated, wanted = _statements(made.stated), _statements(made.wanted)
     if max(len(stated), len(wanted)) > MAX_FACTS:
         return Unavailable(Reason("more than {most} facts to compare", most=MAX_FACTS))

@@ -1,4 +1,4 @@
-"""Grounding: which claims of an output the transcript or the expected outcome supports (seed 000, Layer 2; rubrics §9).
+"""Grounding: the claims of an output that transcript or expected outcome support (seed 000, Layer 2; rubrics §9).
 
 Faithfulness and hallucination rate are two readings of it, the text rubric's check of a summary is a third.
 Each claim is the same question, so that one answer serves all three.
@@ -24,9 +24,9 @@ from .summary import MAX_FACTS, SummaryField, known_texts, summaries, why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grounding:
-    """How many claims an output makes, and which of them nothing supports.
+    """The number of claims of an output, and the unsupported ones.
 
-    ``against`` are the answers that refute these; ``gap`` is why others are undecided, None where all are decided.
+    ``against`` are the answers that refute claims; ``gap`` is why others are undecided, None where all are decided.
     """
 
     claims: int
@@ -39,7 +39,7 @@ class Grounding:
 
 
 def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
-    """Check every claim. What stands in the expected outcome in the same words needs nobody's opinion."""
+    """Check every claim. A claim in the same words as the expected outcome needs no evaluator."""
     if case.model_output is None:
         return Unavailable(Reason("no output: model_output is null"))
     if case.transcript is None and case.expected_outcome is None:
@@ -56,7 +56,7 @@ def _checked(
     claimed: type[StatedClaims | SummaryClaims],
     is_known: Callable[[SummaryField], bool],
 ) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
-    """Take facts apart into claims, and ask of those that are not known already."""
+    """Split facts into claims, and ask about those that are not known already."""
     if len(facts) > MAX_FACTS:
         return Unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
     (reply,) = yield (claimed(tuple(map(str, facts))),)
@@ -85,7 +85,7 @@ def _checked(
 
 
 def fabrication_free(case: Case) -> Steps:
-    """Share of what a summary of a call states that the transcript or the reference supports."""
+    """Share of a call summary's claims that the transcript or the reference supports."""
     both = summaries(case)
     if isinstance(both, Unavailable):
         return both
@@ -140,7 +140,7 @@ def hallucination_rate(case: Case) -> Steps:
 def read_claims(
     reply: Reply, facts: tuple[SummaryField, ...], *, at_least_one: bool = False
 ) -> tuple[SummaryField, ...] | Failed:
-    """The claims that a judge took facts apart into; the facts themselves where there is no judge.
+    """The claims that a judge split facts into; the facts themselves where there is no judge.
 
     ``at_least_one``: the facts of a summary make a claim in any case.
     """

@@ -2,7 +2,7 @@
 
 One table: the rubric ``agent``, its prompt and ``GET /config/available-metrics`` are all read from it.
 
-JudgeConfig: which metrics of seed 001 are judged, with what weight, by which model, and when a case passes.
+JudgeConfig: the judged metrics of seed 001 with their weights, the model, and when a case passes.
 
 metrics:                                       # null or empty: the eight defaults with their default weights
   - {metric: tool_routing, weight: 1.0}        # weight: null takes the metric's default
@@ -32,7 +32,7 @@ ACCEPTABLE_SCORE = 4
 
 
 class Tier(StrEnum):
-    """What a metric looks at."""
+    """The part of a conversation that a metric judges."""
 
     EXECUTION = "execution"
     """Did the agent use the right tools correctly?"""
@@ -48,7 +48,7 @@ class Tier(StrEnum):
 class Definition:
     """A metric as the seed defines it. ``levels`` are the criteria of its scores, best first.
 
-    A metric that is not among the defaults has to be selected, and then with a weight.
+    A metric that is not among the defaults must be selected with a weight.
     """
 
     name: str
@@ -236,7 +236,7 @@ _SELECTION_FIELDS = ("metric", "weight")
 
 
 class JudgeConfigError(SidejudgeError, ValueError):
-    """A configuration that cannot be used; ``problems`` holds all of them, each ``field.path: what is wrong``."""
+    """The configuration is invalid; ``problems`` lists every fault as ``field.path: what is wrong``."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = tuple(problems)

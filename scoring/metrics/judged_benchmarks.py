@@ -17,7 +17,7 @@ from .settle import settle
 from .structure import shown
 
 MAX_PARTS = 500
-"""Steps or instructions of one case."""
+"""Most steps or instructions of one case."""
 SOUNDNESS = (0.0, 0.5, 1.0)
 """Wrong, partial, sound."""
 

@@ -1,4 +1,4 @@
-"""Metric: a value with one function. What a number means and how it is computed stand in one place.
+"""Metric: a value with one function, so that a number's meaning and its computation are in one place.
 
 Sub-score: the weighted mean of several metrics, as a metric of its own.
 """
@@ -30,8 +30,8 @@ class Metric:
     ``id`` is its name everywhere (YAML, Langfuse, Prometheus, documentation); ``formula`` is the seed's, in words;
     ``bounds`` are (low, high) with None for unbounded; ``methods`` are the ways to decide it; ``undefined`` is when it
     has no value. ``short`` stands for the id in score names that would else be too long (``score_name``).
-    ``details_name_parts``: its details name parts of the application (agents, tools), nothing that anybody wrote.
-    ``taught``: its judge is shown examples out of people's labels.
+    ``details_name_parts``: its details name parts of the application (agents, tools) and no contents. ``taught``: its
+    judge is shown examples from people's labels.
     """
 
     id: str
@@ -50,9 +50,9 @@ class Metric:
     taught: bool = False
 
     def start(self, case: Case) -> Begun:
-        """The metric's result for this case, or the steps to it where it asks.
+        """The metric's result for this case; where it asks questions, the steps to it.
 
-        An error in a metric is that metric's failure, with its cause: it must not cost the case its other metrics.
+        An error in a metric is that metric's failure, with its cause; the case's other metrics go on.
         """
         try:
             begun = self.measure(case)
@@ -62,7 +62,7 @@ class Metric:
 
 
 pass_or_fail: Final = partial(Metric, bands=must_be_one(), unit="pass or fail")
-"""A metric whose values are 1 and 0, and of which 1 alone is good."""
+"""A metric with the values 1 and 0, of which only 1 is good."""
 
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 
@@ -79,9 +79,9 @@ def _failed(error: Exception) -> Failed:
 
 
 def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
-    """The measure of a sub-score. It has a value when all its parts have; the inapplicable give their weight away.
+    """The measure of a sub-score: it has a value when all parts have; inapplicable parts give their weight away.
 
-    It asks what its parts ask: the same questions, which are answered once.
+    It asks its parts' questions, which are answered once.
     """
 
     def measure(case: Case) -> Steps:

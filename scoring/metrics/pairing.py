@@ -1,4 +1,4 @@
-"""Pairing: which expected statements the model's statements match, one to one, as many as possible."""
+"""Pairing: the model's statements are matched with the expected ones, one to one, as many as possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sidejudge.scoring.result.result import Failed, Judgement, Method, Unavailab
 from .settle import settle, truth
 
 MAX_PAIRS = 2500
-"""Pairs that are compared: fifty statements on either side. A summary has some five."""
+"""Most pairs that are compared: fifty statements on either side. A summary has some five."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class Pairing:
 def pair_up(
     wanted: Sequence[str], found: Sequence[str], ask: Callable[[str, str], Question], what: str
 ) -> Generator[tuple[Question, ...], Sequence[Reply], Pairing | Unavailable | Failed]:
-    """A largest matching. Equal texts need no answer; ``ask(expected, found)`` is asked, for a bool, of the others.
+    """A largest matching. Equal texts need no answer; for other pairs ``ask(expected, found)`` asks for a bool.
 
-    A pair that nobody could judge leaves no value, unless it cannot change the number. ``what`` names the statements.
+    A pair without an answer leaves no value, unless it cannot change the number. ``what`` names the statements.
     """
     missed, spare = _unequal(wanted, found)
     if not missed or not spare:
@@ -53,9 +53,9 @@ def pair_up(
 
 
 def _unequal(wanted: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What is left on either side once equal texts are matched.
+    """The unmatched texts of either side once equal texts are matched.
 
-    That costs no match: what matches one of two equal texts matches the other.
+    That loses no match: a partner of one of two equal texts is a partner of the other.
     """
     by_text = Counter(map(normalise, wanted)) & Counter(map(normalise, found))
     return _without(wanted, by_text.copy()), _without(found, by_text.copy())
@@ -72,7 +72,7 @@ def _without(statements: Sequence[str], matched: Counter[str]) -> list[str]:
 
 
 def _largest(wanted: int, replies: Sequence[Reply], *, open_ones: bool) -> dict[int, int]:
-    """A largest matching of pairs that hold; with ``open_ones``, as if those without an answer held too."""
+    """A largest matching of pairs that hold; with ``open_ones``, of pairs without an answer too."""
     across = len(replies) // wanted
     holds = [reply.value is True if isinstance(reply, Answer) else open_ones for reply in replies]
     return maximum_matching([[j for j in range(across) if holds[i * across + j]] for i in range(wanted)])
@@ -101,7 +101,7 @@ def _free_right(
 ) -> tuple[int | None, dict[int, tuple[int, int | None]]]:
     """A free right item at the end of an alternating path, and for each right item how it was reached.
 
-    That is: by which left item, and through which right item that left item would have to give up.
+    The way is the left item, and the right item that this left item would have to give up.
     """
     came_from: dict[int, tuple[int, int | None]] = {}
     queue: list[tuple[int, int | None]] = [(start, None)]

@@ -1,4 +1,4 @@
-"""What others reported of a run, as the value of a metric, with whose it is beside it."""
+"""Scores that others reported for a run, as the value of a metric, with their evaluators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
 from sidejudge.scoring.trace.reported import WRONG_VALUES, ReportedScore
 
 _SHOWN: Final = 5
-"""Evaluators that a reason names, and explanations that it quotes."""
+"""Most evaluators that a reason names, and most explanations that it quotes."""
 _QUOTED: Final = 200
 _FIGURE: Final = re.compile(r"[0-9]")
 
@@ -25,9 +25,9 @@ _FIGURE: Final = re.compile(r"[0-9]")
 class ReportedMeasure:
     """The mean of the latest score of each evaluator on each step.
 
-    ``by``: globs on whose count, () for anybody's. ``passes``: labels that count as the upper of the ``bounds``, others
-    as the lower; without any the words for good and bad count that users' feedback has too. A number outside of the
-    bounds is no value.
+    ``by``: globs for the evaluators that count, () for all. ``passes``: labels that count as the upper of the
+    ``bounds``, others as the lower; without any, the words for good and bad of users' feedback count. A number outside
+    the bounds is no value.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ReportedMeasure:
         return not self.by or any(fnmatchcase(whose(score), glob) for glob in self.by)
 
     def _read(self, score: ReportedScore) -> float | Reason:
-        """The value of a score, else why it has none."""
+        """The value of a score, or why it has none."""
         by = part(whose(score))
         if score.invalid is not None:
             what = own(score.invalid) if score.invalid in WRONG_VALUES else quoted(label(score.invalid))
@@ -85,7 +85,7 @@ class ReportedMeasure:
 
 
 def whose(score: ReportedScore) -> str:
-    """Who states to have judged, and the way it came on: ``ragas (telemetry)``."""
+    """The evaluator that a score names, and the way it arrived: ``ragas (telemetry)``."""
     return f"{label(score.by)} ({score.via})" if score.by else f"unnamed ({score.via})"
 
 

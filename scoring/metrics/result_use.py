@@ -1,8 +1,8 @@
-"""Was a tool's result used? A lexical estimate: something that only the result brought in shows in the output.
+"""Whether a tool's result was used. A lexical estimate: the output shows something that only the result brought in.
 
-Where the value of an argument comes from: the user's message, or an earlier call's result.
+The origin of an argument's value: the user's message, or an earlier call's result.
 
-For a run: the share of its results of which something shows in anything that it did after them.
+For a run: the share of its results of which something shows in its later steps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .run_ending import SOURCE, UNKNOWN_CALLS
 from .run_steps import CallStep, RunSteps, run_steps, signs
 
 _ENOUGH_PIECES = 3
-"""Pairs of characters that must be shared in scripts without spaces, or all that a shorter side has."""
+"""Fewest pairs of characters to share in scripts without spaces, or all pairs of a shorter side."""
 _MAX_CHARACTERS = 200_000
 _PLAIN_LINES = (
     "able accepted answer available complete completed count data date done error false find found id info information",
@@ -40,16 +40,16 @@ _PLAIN_LINES = (
     "जानकारी परिणाम उत्तर त्रुटि हाँ नहीं",
 )
 _PLAIN = frozenset(normalise(word) for line in _PLAIN_LINES for word in line.split())
-"""Words that results and answers share without one having come from the other."""
+"""Words that results and answers share by chance."""
 _COMMON = STOPWORDS | VAGUE | RUBRIC_WORDS | _PLAIN
 
 
 def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
-    """Names of tools whose result the output does not draw on, and of tools where that is not known.
+    """Names of tools whose result the output does not use, and of tools where that is unknown.
 
-    A result is used when the output has one of its numbers, or one of its words (names among them), that is no common
-    word and stands neither in the case's input nor in the call's own arguments. Short words and single digits count
-    only for a result that has nothing longer. A result that brings nothing new is not known to be used or unused.
+    A result is used when the output has one of its numbers or words (names included) that is no common word and occurs
+    neither in the case's input nor in the call's own arguments. Short words and single digits count only for a result
+    that has nothing longer. For a result that brings nothing new the use is unknown.
     """
     stated = _read(decoded(case.model_output))
     requested = _read(case.input)
@@ -88,7 +88,7 @@ class LaterWords:
         self._figures |= content.figures - self._requested.figures
 
     def bear_out(self, call: ToolCall, *, result: bool = True) -> bool | None:
-        """Whether anything of a call's result occurs in what was added; then the call's arguments are added as well.
+        """Whether the added messages hold anything of a call's result; then the call's arguments are added as well.
 
         Returns:
             None where the result brings nothing to look for, and without ``result``.
@@ -128,7 +128,7 @@ class _Content:
         )
 
     def distinctive(self) -> _Content:
-        """What is unlikely to be shared by chance: longer words and numbers; where there are none, all there is."""
+        """Contents that are unlikely to be shared by chance: longer words and numbers; where there are none, all."""
         long = _Content(
             words=frozenset([word for word in self.words if len(word) > 2 or not word.isascii()]),
             pairs=self.pairs,
@@ -155,7 +155,7 @@ def _read(value: Json) -> _Content:
 
 
 def _read_quickly(value: Json) -> _Content:
-    """The same for texts in ASCII by one expression, a tenth of the work: a unit or a date is its words and figures."""
+    """Read ASCII by one expression, a tenth of the work: a unit or a date counts as its words and figures."""
     text = (value if isinstance(value, str) else "\n".join(_leaves(value)))[:_MAX_CHARACTERS]
     if not text.isascii():
         return _read(text)
@@ -166,7 +166,7 @@ def _read_quickly(value: Json) -> _Content:
 
 
 def _canonical(figure: str) -> str:
-    """``84.50`` and ``84.5`` alike, as ``numbers`` writes them."""
+    """One form for ``84.50`` and ``84.5``, as ``numbers`` writes them."""
     return figure.rstrip("0").rstrip(".") if "." in figure else figure
 
 
@@ -197,18 +197,18 @@ def _inside(value: Json) -> Iterable[Json]:
 
 
 _LONGEST = 200_000
-"""Characters of the input and of each result that are searched."""
+"""Most characters of the input and of each result that are searched."""
 
 
 def unfounded_values(
     case: Case, calls: Sequence[ToolCall], wanted: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> Iterator[Reason]:
-    """Arguments whose value stands in none of the places where it has to, in words without the value.
+    """Arguments whose value is in none of the required places, described without the value.
 
     Args:
         case: The case, for its input.
         calls: Its calls, in order of time.
-        wanted: Places by tool and argument: ``input``, ``results`` (of earlier calls).
+        wanted: Required places by tool and argument: ``input``, ``results`` (of earlier calls).
     """
     if not wanted:
         return
@@ -232,13 +232,13 @@ def unfounded_values(
 
 
 def searchable(value: Json) -> str:
-    """A value as the text in which others are looked for."""
+    """A value as a text to search for others."""
     text = value if isinstance(value, str) else "" if value is None else canonical(value)
     return text[:_LONGEST].casefold()
 
 
 def stands_in(value: Json, texts: Sequence[str]) -> bool:
-    """Whether a value, or each of a list's, stands in one of the texts; true for what is too short to be looked for."""
+    """Whether one of the texts contains a value, or each value of a list; true for values too short to search for."""
     if isinstance(value, list):
         return all(stands_in(one, texts) for one in value)
     if isinstance(value, bool) or value is None or isinstance(value, dict):
@@ -248,7 +248,7 @@ def stands_in(value: Json, texts: Sequence[str]) -> bool:
 
 
 MOST_CHARACTERS: Final = 100_000
-"""Characters of results and outputs that are searched for one run: some milliseconds of work."""
+"""Most characters of results and outputs that are searched for one run: some milliseconds of work."""
 
 
 def _results_used(case: Case) -> Result:
@@ -276,7 +276,7 @@ def _results_used(case: Case) -> Result:
 
 
 def _unused(case: Case, steps: RunSteps) -> tuple[list[tuple[str | None, str]], int]:
-    """The results that nothing later draws on, and how many results were checked. From the end backwards."""
+    """The results that no later step uses, and the number of checked results. Reads from the end backwards."""
     later = LaterWords(case.input)
     later.add(case.model_output)
     spoken = sorted(steps.models, key=lambda span: span.end_ns)
@@ -298,7 +298,7 @@ def _brings_a_result(step: CallStep) -> bool:
 
 
 def _size(steps: RunSteps) -> int:
-    """About how many characters would be read; structured values count by what they hold as text."""
+    """About how many characters would be read; structured values count as their texts."""
     held = [*(step.call.result for step in steps.calls or ()), *(span.output for span in steps.models)]
     return sum(len(value) if isinstance(value, str) else len(repr(value)) for value in held if value is not None)
 

@@ -1,4 +1,4 @@
-"""What sub-agents return, and whether any part of a run came to a limit of rounds or time."""
+"""The outputs of sub-agents, and whether any part of a run reached a limit of rounds or time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .run_steps import cause, failure_part, share_without, signs
 from .service_message import GAVE_UP, service_message, texts_in
 
 _LEAST_OUTPUT: Final = 40
-"""Characters from which equal outputs of a sub-agent are no coincidence."""
+"""Fewest characters for equal outputs of a sub-agent to be no coincidence."""
 _SHOWN: Final = 3
 _NO_SUB_AGENTS: Final = NotApplicable(Reason("no sub-agent returned words"))
 _NO_CONTENTS: Final = Unavailable(Reason("the telemetry carries no contents"))
@@ -35,7 +35,7 @@ _STOPPED_BY: Final = re.compile(r"max(?:imum)?_(?:turns|rounds|steps|iterations)
 
 
 def _outputs(trace: Trace) -> Iterator[tuple[Span, str]]:
-    """The runs of sub-agents that returned words or ended in an error, each once however many spans wrap it."""
+    """The runs of sub-agents that returned words or ended in an error, each once even if several spans wrap it."""
     first = top(trace)
     for span in trace.spans:
         text = sole_text(span.output)
@@ -101,7 +101,7 @@ def _not_exhausted(case: Case, trace: Trace) -> Result:
 
 
 def _limit(span: Span) -> Reason | None:
-    """The limit that ended a step, by its error, its output or the reason for which it stopped."""
+    """The limit that ended a step, by its error, its output or its stated reason."""
     if span.kind not in _LIMITED:
         return None
     kind = own("step" if span.kind is SpanKind.OTHER else span.kind.value)

@@ -28,7 +28,7 @@ from .run_words import is_english
 from .service_message import texts_in
 
 _READ: Final = 20_000
-"""Characters of one answer that are read."""
+"""Most characters of one answer that are read."""
 _MOST_LEAVES: Final = 2_000
 _WORD: Final = re.compile(r"^[a-z]{4,}$")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -59,13 +59,13 @@ _PAST: Final = {
 _READING: Final = re.compile(
     r"(?:^|[_\W])(?:get|list|search|find|read|look|lookup|fetch|check|query|view|show|browse|retrieve|describe)(?:$|[_\W])"
 )
-"""Names of tools that change nothing, so that they cannot have made good what failed."""
+"""Names of tools that change nothing, so that they cannot have repaired a failure."""
 _NOTHING: Final = NotApplicable(Reason("no result holds a yes or no, and no call with an effect failed"))
 
 
 @record(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What a call shows, the words that state its opposite, and the words of what it is about."""
+    """A fact that a call shows, the words that state its opposite, and the words of its subject."""
 
     step: CallStep
     opposite: re.Pattern[str]
@@ -108,14 +108,14 @@ def _results_upheld(case: Case) -> Result:
 
 
 def _answers(case: Case, steps: RunSteps) -> Iterator[tuple[float, str]]:
-    """What the models wrote, each with its time, and the answer of the run."""
+    """The models' texts with their times, and the answer of the run."""
     for span in steps.models:
         yield span.end_ns, "\n".join(message.text for message in span.output_messages if message.text)
     yield math.inf, sole_text(case.model_output)
 
 
 def _booleans(calls: Sequence[CallStep]) -> Iterator[_Shown]:
-    """The yes or no of each name that the results agree on, with the last call that returned it."""
+    """The booleans by name on which all results agree, each with the last call that returned it."""
     held: dict[str, tuple[set[bool], CallStep, str]] = {}
     for step in calls:
         if step.failure is None:
@@ -153,7 +153,7 @@ def _leaves(value: Json) -> Iterator[tuple[str, str, bool]]:
 
 
 def _failures(calls: Sequence[CallStep]) -> Iterator[_Shown]:
-    """The calls with an effect that failed, and after which nothing succeeded that may have made it good."""
+    """The failed calls with an effect, after which no successful call may have repaired it."""
     for at, step in enumerate(calls):
         if step.failure is None or any(_may_make_good(later) for later in calls[at + 1 :]):
             continue

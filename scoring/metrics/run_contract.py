@@ -1,4 +1,4 @@
-"""Whether the calls that a model made fit the tools that it was offered, and whether it used any of them."""
+"""Whether a model's calls fit the tools that it was offered, and whether it used any of them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 _MOST_TEXTS: Final = 32
-"""Distinct texts of definitions of one run that are read."""
+"""Most distinct texts of definitions of one run that are read."""
 _LONGEST_TEXT: Final = 1 << 17
 REMEMBERED: Final = 1 << 18
-"""Characters of definitions, and of schemas, that are remembered: an application sends the same with every call."""
+"""Most cached characters of definitions, and of schemas: an application sends the same with every call."""
 _NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered is not in the trace"))
 _ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
@@ -40,7 +40,7 @@ _GRAPH: Final = "langgraph"
 
 @record(frozen=True, slots=True, kw_only=True)
 class OfferedTool:
-    """A tool that a model was offered. ``schema`` declares its parameters, as JSON text; None where nothing does."""
+    """A tool that a model was offered. ``schema`` declares its parameters, as JSON text; None if undeclared."""
 
     name: str
     schema: str | None
@@ -60,7 +60,7 @@ def offered_tools(case: Case) -> Mapping[str, OfferedTool]:
 
 
 def _read(text: str) -> Mapping[str, OfferedTool]:
-    """The tools of one text. Of a whole request only the tools are remembered: its messages never come again."""
+    """The tools of one text. Of a whole request only the tools are cached: its messages never recur."""
     if text.startswith("{") and '"messages"' in text:
         request = decoded(text)
         tools = request.get("tools") if isinstance(request, dict) else None
@@ -97,7 +97,7 @@ _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema", "parameters_j
 
 
 def _schema(declared: Json) -> str | None:
-    """The schema of parameters, out of what some clients wrap it in."""
+    """The schema of parameters, without the wrapping of some clients."""
     if not isinstance(declared, dict):
         return None
     inner = declared.get("parameters") or declared.get("jsonSchema") or declared.get("json")
@@ -122,7 +122,7 @@ _validator: Final = TextMemory(_compiled, REMEMBERED)
 def _with_null(schema: Json) -> Json:
     """The schema with ``nullable: true`` of OpenAPI stated in JSON Schema, which has no such word.
 
-    Only a nullable type may be null: beside ``$ref`` or ``anyOf`` the word alone says it as well.
+    The word allows null beside ``type``, and equally beside ``$ref`` or ``anyOf``.
     """
     if isinstance(schema, list):
         return [_with_null(each) for each in schema]
@@ -163,7 +163,7 @@ def _chosen(case: Case) -> frozenset[str]:
 
 
 def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset[str]) -> Reason | None:
-    """What does not fit of a call that did not fail: what failed counts once, as a failure of the tool."""
+    """The misfit of a call that did not fail; a failed call counts once, as a failure of the tool."""
     if step.failure is not None:
         return None
     name = part(label(step.call.name))
@@ -185,7 +185,7 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset
 
 
 def _words(error: jsonschema_rs.ValidationError) -> Reason:
-    """Where and which rule, without the value, which is contents."""
+    """The place and the rule of a misfit, without the value, which is contents."""
     path = part(label(".".join(str(each) for each in error.instance_path)))
     rule = part(label(str(error.schema_path[-1]) if error.schema_path else "schema"))
     if path.text:
@@ -216,7 +216,7 @@ def _tools_tried(case: Case, trace: Trace) -> Result:
 
 
 def _is_graph(span: Span) -> bool:
-    """Whether a chain is the run of a graph of LangGraph, which is an agent and does not call itself one."""
+    """Whether a chain is the run of a LangGraph graph, which is an agent without the name."""
     return span.kind is SpanKind.CHAIN and span.name.lower().startswith(_GRAPH)
 
 
@@ -231,7 +231,7 @@ class _AgentRun:
 
 
 def _runs(trace: Trace) -> list[_AgentRun]:
-    """The runs of agents, what stands above all of them as one more; each span belongs to the run right above it."""
+    """The runs of agents, and one for the spans above all of them; each span belongs to the nearest run above."""
     found: dict[str | None, _AgentRun] = {}
     owner: dict[str, str | None] = {}
     for span in trace.from_top:  # parents come before their children
@@ -254,7 +254,7 @@ def _runs(trace: Trace) -> list[_AgentRun]:
 
 
 def _offers_work(span: Span) -> bool:
-    """Whether a model was offered a tool by which anything is done; what cannot be read may be one."""
+    """Whether a model was offered a tool that does something; an unreadable definition counts as one."""
     for text in span.tool_definitions:
         tools = _read(text) if len(text) <= _LONGEST_TEXT else {}
         if not tools or any(not gives_answer(tool.name) for tool in tools.values()):
@@ -263,7 +263,7 @@ def _offers_work(span: Span) -> bool:
 
 
 def _acts(span: Span) -> bool:
-    """Whether a step does something, or asks for it, other than giving the answer."""
+    """Whether a step does something, or requests it, other than giving the answer."""
     if span.kind in _ACTS:
         return span.tool is None or not gives_answer(span.tool.name)
     return any(not gives_answer(call.name) for message in span.output_messages for call in message.tool_calls)

@@ -1,7 +1,7 @@
-"""What a run took: cost, tokens, steps, duration, first token, the longest gap, calls of one tool in a row.
+"""The effort of a run: cost, tokens, steps, duration, first token, the longest gap, calls of one tool in a row.
 
-Each is held against what is usual for the service, which a running monitor learns, and against the budget that the
-configuration sets. Both come with the case; the metrics themselves remember nothing.
+Each is held against the service's usual effort, which a running monitor learns, and against the configured budget. Both
+come with the case; the metrics themselves keep no state.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NAMES: Final[Mapping[str, str]] = {
     "first_token_s": "time to first token", "gap_s": "longest gap", "in_a_row": "calls of one tool in a row",
 }  # fmt: skip
 _NOTICED: Final[Mapping[str, float]] = {"duration_s": 5.0, "first_token_s": 3.0, "gap_s": 10.0}
-"""Seconds up to which no run is far above the usual: a pause of 3 s where 0.2 s are usual is a busy network."""
+"""Up to this many seconds no run is far above the usual: a pause of 3 s in place of 0.2 s is a busy network."""
 _STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
 
 
 def run_effort(case: Case) -> Mapping[str, float]:
-    """What the run took, by measure; what is not known is left out. Ask by ``case.once(run_effort)``."""
+    """The run's effort by measure; unknown measures are left out. Call by ``case.once(run_effort)``."""
     found: dict[str, float | None] = {
         "cost_usd": case.cost_usd,
         "tokens": None if case.input_tokens is None else case.input_tokens + (case.output_tokens or 0),
@@ -54,7 +54,7 @@ def run_effort(case: Case) -> Mapping[str, float]:
 
 
 def rows(calls: tuple[CallStep, ...]) -> list[tuple[CallStep, int]]:
-    """Each call with how many of its tool stand in a row up to it; calls beside each other count as one."""
+    """Each call with the number of consecutive calls of its tool up to it; parallel calls count as one."""
     found: list[tuple[CallStep, int]] = []
     length, before = 0, None
     for step in calls:
@@ -68,7 +68,7 @@ def rows(calls: tuple[CallStep, ...]) -> list[tuple[CallStep, int]]:
 
 
 def _longest_gap_s(trace: Trace) -> float | None:
-    """The longest time between two steps in which none was under way; None below two steps without steps below."""
+    """The longest time between two steps without a running one; None with fewer than two leaf steps."""
     reached: int | None = None
     longest = 0
     for span in trace.spans:  # in order of start

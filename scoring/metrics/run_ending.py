@@ -1,4 +1,4 @@
-"""How a run ended: in an error, without an answer, or with an answer that is none."""
+"""How a run ended: in an error, without an answer, or with a text that is no answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def top(trace: Trace) -> Span | None:
 
 
 def no_run(case: Case) -> NotApplicable | Unavailable | None:
-    """Why there is no run to look at; None where there is one."""
+    """Why there is no run to judge; None where there is one."""
     if case.trace is None:
         return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
     if case.once(is_lone_call):
@@ -53,7 +53,7 @@ def no_run(case: Case) -> NotApplicable | Unavailable | None:
 
 
 def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
-    """The measure of a run; of a case in which none took part, why."""
+    """The measure of a run; not applicable, with the reason, to a case without one."""
 
     def measured(case: Case) -> Result:
         gap = no_run(case)
@@ -63,7 +63,7 @@ def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
 
 
 def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Result]:
-    """The measure of a run by its trace; not applicable to a case that is none."""
+    """The measure of a run by its trace; not applicable to a case without a run."""
 
     def measured(case: Case) -> Result:
         return NOT_A_TRACE if case.trace is None else measure(case, case.trace)
@@ -122,9 +122,9 @@ def _answered(case: Case) -> Result:
 
 
 def _may_mean_nothing(case: Case) -> bool:
-    """Whether the answer is JSON without contents, by which a model may say that there is nothing.
+    """Whether the answer is empty JSON, by which a model may report that there is nothing.
 
-    What stands in the place of an answer and no model wrote is none.
+    Empty JSON that no model wrote is no answer.
     """
     if case.model_output is None or (isinstance(case.model_output, str) and not shows_text(case.model_output)):
         return False
@@ -135,7 +135,7 @@ def _may_mean_nothing(case: Case) -> bool:
 
 
 def _goes_on_elsewhere(case: Case) -> bool:
-    """Whether the trace holds single model calls alone and the last one calls a tool."""
+    """Whether the trace holds only single model calls and the last one calls a tool."""
     last = last_model_call(case)
     requested = last is not None and any(message.tool_calls for message in last.output_messages)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)

@@ -1,7 +1,7 @@
-"""Repetition in a run: equal calls made again, two calls in turns.
+"""Repetition in a run: repeated equal calls, and two alternating calls.
 
-Calls of one tool that differ are no repetition, however many: an agent whose only tool is a shell calls nothing else.
-How many in a row are usual for a service is a measure of ``within_usual``.
+Different calls of one tool are no repetition, however many: an agent whose only tool is a shell calls nothing else.
+``within_usual`` measures how many in a row are usual for a service.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .run_ending import SOURCE, UNKNOWN_CALLS
 from .run_steps import CallStep, Key, key_of, run_steps, signs
 
 STREAK: Final = 8
-"""Equal calls one after the other, beyond which each further one counts, and beyond which they are a loop if none
-brings anything new."""
+"""Most equal calls in a row without a sign; each further one counts, and the row is a loop if none brings anything new.
+"""
 LEAST: Final = 0.05
-"""The value of a run that repeats and still is no loop, at the least."""
+"""The lowest value of a run that repeats without being a loop."""
 _TURNS: Final = 4
-"""Calls of two kinds in turns (a b a b) from which on they count as an alternation."""
+"""Fewest alternating calls of two kinds (a b a b) that count as an alternation."""
 
 
 def _no_repetition(case: Case) -> Result:
@@ -55,9 +55,9 @@ def _no_repetition(case: Case) -> Result:
 
 
 def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
-    """Calls that were made before with equal arguments and brought nothing new, then or later.
+    """Calls that repeat an earlier one with equal arguments and brought nothing new, then or later.
 
-    Polling that sees a change in the end is none, nor are equal calls beside each other: one turn asked for both.
+    Polling that sees a change in the end is no repetition, nor are parallel equal calls, which one turn requested.
     """
     seen: dict[Key, dict[str, tuple[CallStep, int]]] = {}
     waiting: dict[Key, list[int]] = {}
@@ -79,7 +79,7 @@ def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, Reaso
 
 
 def _turns(case: Case) -> Mapping[Key, Sequence[int]]:
-    """By call, in which of the run's model calls it was asked for, each time in order."""
+    """By call, the run's model calls that requested it, in order."""
     found: dict[Key, list[int]] = {}
     for turn, span in enumerate(case.once(run_steps).models):
         for message in span.output_messages:
@@ -89,12 +89,12 @@ def _turns(case: Case) -> Mapping[Key, Sequence[int]]:
 
 
 def _in_one_turn(turns: Sequence[int], earlier: int, later: int) -> bool:
-    """Whether a model asked for both of these times in one message, knowing neither's result."""
+    """Whether a model requested both calls in one message, without either's result."""
     return later < len(turns) and turns[earlier] == turns[later]
 
 
 def _longest_stretch(repeats: Collection[int]) -> int:
-    """How many calls one after the other repeat."""
+    """The longest row of consecutive repeats."""
     longest = length = 0
     for index in sorted(repeats):
         length = length + 1 if index - 1 in repeats else 1
@@ -115,7 +115,7 @@ def _alternations(calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
 
 
 def _streaks(calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
-    """The calls of a row of equal ones beyond ``STREAK``, whatever they bring: who polls may wait in between."""
+    """The calls in a row of equal ones beyond ``STREAK``, whatever they bring: a polling agent can wait between."""
     length = 1
     for index, (before, step) in enumerate(pairwise(calls), 1):
         equal = step.key == before.key and step.call.arguments is not None

@@ -1,9 +1,9 @@
-"""Steps of a run: its tool calls and model calls as one list each, with the span that shows each of them.
+"""Steps of a run: a list of its tool calls and one of its model calls, each with its span.
 
-Metrics of run health read these; they are made once for a case. Without a trace (a case from a file) the tool calls of
-the case are all there is, and no call has a span.
+Metrics of run health read these; they are computed once for each case. Without a trace (a case from a file) there are
+only the case's tool calls, and no call has a span.
 
-What ended a step, as parts of a reason: kinds of ours, classes of exceptions, messages.
+The cause that ended a step is given as parts of a reason: our kinds, classes of exceptions, messages.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sidejudge.scoring.trace.trace import Trace
 from .tool_failure import failure_of
 
 MOST_CALLS: Final = 5_000
-"""Tool calls of a run that are looked at; a run with more is judged by its first."""
+"""Most tool calls of a run that are read; a run with more is judged by its first."""
 MOST_SIGNS: Final = 20
-"""Signs that one metric shows; their number is reported whole."""
+"""Most signs that one metric shows; their total number is reported."""
 _ACTING: Final = frozenset({
     SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER, SpanKind.EMBEDDING, SpanKind.GUARDRAIL,
 })  # fmt: skip
@@ -38,16 +38,16 @@ _CARRIES: Final = re.compile(
 """Names of spans that carry a request to a tool's server: HTTP, MCP, RPC."""
 Key: TypeAlias = tuple[str, str]
 Found: TypeAlias = Sequence[tuple[str | None, str]]
-"""Signs: the id of a span, None where no span shows it, and what is wrong there."""
+"""Signs: the id of a span, None where there is none, and the fault there."""
 _NAMED: Final = 3
 
 
 @record(frozen=True, slots=True, kw_only=True)
 class CallStep:
-    """One tool call of a run. ``failure`` is why it failed, None where nothing shows that it did.
+    """One tool call of a run. ``failure`` is why it failed, None without a sign of failure.
 
-    ``key`` is equal for equal calls: the name and the arguments, whatever the order of their keys. The times are those
-    of the span that shows the call, both 0 without one.
+    ``key`` is equal for equal calls: the name and the arguments, in any order of keys. The times are those of the
+    call's span, both 0 without one.
     """
 
     call: ToolCall
@@ -58,14 +58,14 @@ class CallStep:
     end_ns: int = 0
 
     def is_beside(self, earlier: CallStep) -> bool:
-        """Whether the call began before an earlier one had ended, so that nobody knew that one's result."""
+        """Whether the call began before an earlier one had ended, so that it could not depend on its result."""
         same_turn = self.span_id is not None and self.span_id == earlier.span_id
         return same_turn or self.start_ns < earlier.end_ns
 
 
 @record(frozen=True, slots=True, kw_only=True)
 class RunSteps:
-    """The steps of one run, in order of time. ``calls`` is None where it is not known which tools were called.
+    """The steps of one run in order of time. ``calls`` is None where the called tools are unknown.
 
     ``steps`` are the spans that are no tool call and may fail of themselves: agents, model calls, chains, retrievers.
     A lone call has no calls of its own.
@@ -77,7 +77,7 @@ class RunSteps:
 
 
 def run_steps(case: Case) -> RunSteps:
-    """The steps of a case's run. Ask by ``case.once(run_steps)``."""
+    """The steps of a case's run. Call by ``case.once(run_steps)``."""
     trace = case.trace
     spans = () if trace is None else trace.spans
     calls: tuple[CallStep, ...] | None = None
@@ -104,7 +104,7 @@ def acts(case: Case) -> bool:
 
 
 def is_lone_call(case: Case) -> bool:
-    """Whether one call of a tool is all that the trace has, with nothing above it but what carried the request.
+    """Whether the trace has only one tool call, with nothing above it but the transport of the request.
 
     The server of a tool reports it so; the run that called it is another trace. Ask by ``case.once(is_lone_call)``.
     """
@@ -128,16 +128,16 @@ def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:
 
 
 def key_of(call: ToolCall) -> Key:
-    """Equal for equal calls: the name and the arguments, whatever the order of their keys."""
+    """A key that is equal for equal calls: the name and the arguments, in any order of keys."""
     arguments = decoded(call.arguments)
     return call.name, (arguments if isinstance(arguments, str) else canonical(arguments))[:_LONGEST_KEY].strip()
 
 
 def signs(found: Found) -> Mapping[str, object]:
-    """The details of a metric: what was found, and at which span. Names and kinds of errors, never contents.
+    """The details of a metric: the findings and their spans. Names and kinds of errors, never contents.
 
     Args:
-        found: Of a ``Reason`` no contents show.
+        found: The signs; contents in a ``Reason`` are not shown.
 
     Returns:
         ``count`` (how many) and ``signs`` (the first of them, each ``{"span_id": …, "sign": …}``).
@@ -160,15 +160,15 @@ def some(found: Found) -> Reason:
 def share_without(
     found: Found, of: int, what: str, *, stated: Reason | None = None, method: Method = Method.EXACT, **counts: object
 ) -> Scored:
-    """The share of the steps looked at that show no sign.
+    """The share of the examined steps without a sign.
 
     Args:
         found: The signs, as ``signs`` takes them.
-        of: How many steps were looked at.
-        what: Words of ours for them, and for what is wrong: *3 of 5* ``tool calls failed``.
+        of: The number of examined steps.
+        what: Our words for the steps and the fault: *3 of 5* ``tool calls failed``.
         stated: The signs in words; None for ``some`` of them.
         method: How they were found.
-        counts: What the details hold besides.
+        counts: Further details.
     """
     if not found:
         return Scored(value=1.0, method=method)
@@ -178,13 +178,13 @@ def share_without(
 
 
 _MESSAGE: Final = 200
-"""Characters of an error's message that a reason quotes."""
+"""Most characters of an error's message that a reason quotes."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _CLASS: Final = re.compile(
     r"\s*(?:[A-Za-z_][\w$]*[.:]+)*([A-Z][A-Za-z]*(?:Error|Exception|Timeout|Failure|Fault|Interrupt|Exit|Warning|Refused|Denied"
     r"|Exceeded|Unavailable|Cancelled|Canceled|Aborted|Rejected|NotFound|Expired))\s*(?:[:(\n]|$)"
 )
-"""The class of an exception at the head of a message. Other words there may be what somebody wrote."""
+"""The class of an exception at the head of a message. Other words there may be contents."""
 _KNOWN_CAUSES: Final = (
     ("rate limit", re.compile(r"rate.?limit|too many requests|\b429\b|quota|overloaded", re.IGNORECASE)),
     ("context length", re.compile(r"context.{0,20}(?:length|window)|maximum context|too many tokens", re.IGNORECASE)),
@@ -195,7 +195,7 @@ _KNOWN_CAUSES: Final = (
 
 
 def cause(error: str) -> ReasonPart:
-    """What kind of error a message reports, in few words and without its contents.
+    """The kind of error that a message reports, in a few words without its contents.
 
     >>> cause("RateLimitError: slow down, customer 4711").text
     'rate limit'
@@ -215,7 +215,7 @@ def stated_cause(error: str) -> Reason:
 
 
 def with_message(stated: Reason, kind: str, text: str) -> Reason:
-    """A sign with what the error says: the first line that names more than its kind, of a traceback the last one."""
+    """A sign with the error's message: its first line that names more than the kind; of a traceback the last line."""
     lines = text.strip().splitlines() or [""]
     line = lines[-1 if lines[0].startswith(_TRACEBACK) else 0].strip()
     head, colon, rest = line.partition(":")
@@ -227,7 +227,7 @@ def with_message(stated: Reason, kind: str, text: str) -> Reason:
 
 
 def failure_part(failure: str) -> ReasonPart:
-    """What ``failure_of`` returned, as a part of a reason: a class of exceptions is the application's."""
+    """The result of ``failure_of`` as a part of a reason: a class of exceptions is a name of the application."""
     return own(failure) if " " in failure else part(failure)
 
 

@@ -14,7 +14,7 @@ from .run_ending import SOURCE, of_trace
 from .run_steps import run_steps, signs
 
 _SKEW_NS: Final = 1_000_000_000
-"""How much earlier than its parent a span may begin before the clocks of two hosts are taken to differ: 1 s."""
+"""A span that begins this much earlier than its parent shows that the clocks of two hosts differ: 1 s."""
 CHECKS: Final = ("attributes", "parents", "contents", "tokens", "clocks")
 
 

@@ -1,4 +1,4 @@
-"""How the steps of a run went: tools that failed, steps that failed, errors that come again."""
+"""The steps of a run: failed tools, failed steps, repeated errors."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _TRANSPORT: Final = re.compile(
     r"(?:HTTP\b|GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|SELECT|INSERT|UPDATE|redis|dns|tls|tcp)\b|[\w.]+/[\w.]+$",
     re.IGNORECASE,
 )
-"""Names of requests to other services, which those who make them may make again."""
+"""Names of requests to other services, which their callers may repeat."""
 MOST_TOOLS: Final = 20
-"""Tools of one run that are counted apart."""
+"""Most tools of one run that are counted separately."""
 _DIGITS: Final = re.compile(r"\d+")
 
 
@@ -58,7 +58,7 @@ def _tool_success(case: Case) -> Result:
 
 
 def calls_by_tool(case: Case) -> dict[str, list[int]]:
-    """By tool, how many calls there were and how many of them failed; the most frequent tools."""
+    """The number of calls and of failed calls by tool, for the most frequent tools."""
     found: dict[str, list[int]] = {}
     for step in case.once(run_steps).calls or ():
         counts = found.setdefault(label(step.call.name), [0, 0])
@@ -99,10 +99,10 @@ def _step_success(case: Case, trace: Trace) -> Result:
 
 
 def _failed_plainly(trace: Trace, span: Span) -> bool:
-    """Whether a plain span is a step of the run that failed, and not part of a step that speaks for itself.
+    """Whether a plain span is a failed step of the run, and not part of a step that reports failures itself.
 
-    What an application calls its own steps is seldom known as an agent or a chain; but a request below a tool or a
-    model that failed may have been made again.
+    Instrumentations seldom mark an application's own steps as agents or chains. But a request below a failed tool or
+    model may have been repeated.
     """
     if span.kind is not SpanKind.OTHER or span.error is None or span.span_id not in trace.by_id:
         return False
@@ -116,7 +116,7 @@ def _failed_step(span: Span, why: ReasonPart) -> Reason:
 
 
 def _from_below(trace: Trace, span: Span) -> bool:
-    """Whether the error came up from a step below, which counts for both."""
+    """Whether the error came from a step below, which counts for both."""
     return any(below.error is not None for below in trace.children.get(span.span_id, ()))
 
 
@@ -126,7 +126,7 @@ def failed_call(step: CallStep) -> Reason:
 
 
 def _stated(step: CallStep) -> Reason:
-    """The same with what the tool's error says."""
+    """The failed call with the message of the tool's error."""
     text = step.call.error or written(step.call.result)
     return with_message(failed_call(step), step.failure or "", text)
 
@@ -152,7 +152,7 @@ def _error_variety(case: Case) -> Result:
 
 
 def _errors(steps: RunSteps) -> list[tuple[str, ReasonPart, str, str | None]]:
-    """Each error of a run: where, what kind, its message, and its span."""
+    """Each error of a run: its place, kind, message and span."""
     found = [
         (step.call.name, failure_part(step.failure), step.call.error or str(step.call.result), step.span_id)
         for step in steps.calls or ()

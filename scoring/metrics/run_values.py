@@ -1,7 +1,7 @@
-"""Whether identifiers that tools are called with stood in any earlier text of the run, or are made up.
+"""Whether identifiers in tool calls occurred in any earlier text of the run, or are made up.
 
-Looked for are values that nobody knows by heart or reckons out: order numbers, accounts, addresses with digits
-of their own. Amounts, dates, versions, code and phrases are not looked at: an agent may make those itself.
+It searches for values that nobody knows by heart or calculates: order numbers, accounts, addresses with digits.
+Amounts, dates, versions, code and phrases are left out, because an agent may make those itself.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from .run_ending import SOURCE, UNKNOWN_CALLS, of_run
 from .run_steps import CallStep, run_steps, share_without
 
 MOST_CHARACTERS: Final = 1_000_000
-"""Characters of one run that are searched for the values."""
+"""Most characters of one run that are searched for the values."""
 _LONGEST_VALUE: Final = 80
 _LEAST_DIGITS: Final = 4
 _LEAST_OF_A_NUMBER: Final = 5
-"""Digits of a plain number under the name of an identifier."""
+"""Fewest digits of a plain number under the name of an identifier."""
 _NAMING: Final = "id ids identifier number no code codes key ref reference sku account phone isbn iban doi serial email"
 _NAMES_ONE: Final = frozenset(_NAMING.split())
-"""Last words of names of arguments that hold an identifier."""
+"""Last words in names of arguments that hold an identifier."""
 _CHOSEN: Final = (
     "idempotency request session thread trace correlation run task todo step seed port time date datetime year amount"
     " price total sum count limit size page offset block expression formula query path file filename color colour"
     " version resolution width height timeout interval duration format encoding algorithm model"
 )
 _MADE_BY_THE_AGENT: Final = frozenset(_CHOSEN.split())
-"""Words in names of arguments whose values an agent chooses or reckons out."""
+"""Words in names of arguments whose values an agent chooses or calculates."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DATE: Final = re.compile(
     r"^(?:\d{4}-?\d\d-?\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{4}-w?\d\d|q\d-?\d{4})"
@@ -52,7 +52,7 @@ _DIGITS: Final = re.compile(r"\d")
 _PLAIN_DIGITS: Final = re.compile(r"\d[\d ()./-]*\d")
 _YEARS: Final = re.compile(r"^(?:19|20)\d\d$")
 _LIKE_ONE: Final = re.compile(r"^[^\w]?[^\W\d_]|@|://")
-"""Values that look like identifiers whatever their argument is called: they begin with a letter."""
+"""Values that look like identifiers under any argument name: they begin with a letter."""
 _PORT: Final = re.compile(r"(?<=[\w\]]):\d{2,5}(?=/|$)")
 _ESCAPED: Final = re.compile(r"\\[nrtbf]")
 _RETURNS: Final = frozenset({SpanKind.AGENT, SpanKind.RETRIEVER})
@@ -91,7 +91,7 @@ def _values_founded(case: Case) -> Result:
 
 
 def _identifiers(step: CallStep) -> dict[str, frozenset[str]]:
-    """The arguments of a call that look like identifiers, each as the words with digits that have to be found."""
+    """The arguments of a call that look like identifiers, each as its words with digits, which must be found."""
     found: dict[str, frozenset[str]] = {}
     arguments = decoded(step.call.arguments)
     for name, value in arguments.items() if isinstance(arguments, dict) else ():
@@ -105,7 +105,7 @@ def _identifiers(step: CallStep) -> dict[str, frozenset[str]]:
 
 
 def _pieces(value: Json, *, named: bool) -> frozenset[str]:
-    """The words with digits of a value that looks like an identifier; ``named``: its argument is called so."""
+    """The words with digits of a value that looks like an identifier; ``named``: its argument's name does too."""
     text = "" if isinstance(value, bool) or not isinstance(value, str | int) else str(value).strip().casefold()
     if not text or len(text) > _LONGEST_VALUE or len(text.split()) > 1 or _DATE.match(text):
         return frozenset()
@@ -118,9 +118,9 @@ def _pieces(value: Json, *, named: bool) -> frozenset[str]:
 
 
 class _EarlierTexts:
-    """The words with digits of all that was asked, offered or returned before a call.
+    """The words with digits of all requests, offers and results before a call.
 
-    What a model of this run writes is none of it: the value that a model makes up stands in its own words first.
+    Texts written by models of this run do not count: a value that a model makes up first occurs in its own words.
     """
 
     def __init__(self, case: Case, calls: Sequence[CallStep]) -> None:
@@ -137,7 +137,7 @@ class _EarlierTexts:
         self._calls = sorted(calls, key=lambda step: step.end_ns)[::-1]  # without times, in their order
 
     def read_until(self, step: CallStep) -> Result | None:
-        """Read what precedes a call; why it is not known where it is not."""
+        """Read all texts before a call; return why they are unknown, if they are."""
         while self._waiting and self._waiting[-1][0] <= step.start_ns:
             for value in self._waiting.pop()[1]:
                 self._read(value)

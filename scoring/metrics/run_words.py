@@ -1,7 +1,7 @@
-"""What an agent reports of itself: that it assumes, makes up or cannot find something, or comes no further.
+"""An agent's statements on itself: that it assumes, makes up or cannot find something, or makes no progress.
 
-Words of English decide only in English texts. The progress report of an orchestrator (``"is_in_loop": …``) is read in
-any language.
+English words count only in English texts. The progress report of an orchestrator (``"is_in_loop": …``) is read in any
+language.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .run_ending import SOURCE, no_run
 from .run_steps import MOST_CALLS, share_without
 
 _READ: Final = 6_000
-"""Characters of one answer of a model that are read."""
+"""Most characters of one model answer that are read."""
 _ENGLISH: Final = frozenset({
     "the", "a", "an", "is", "are", "was", "i", "to", "of", "and", "in", "that", "it", "for", "not", "this", "with",
     "be", "on", "we", "you", "have",
 })  # fmt: skip
 _LEAST_ENGLISH: Final = 0.12
-"""Of the words of an English text, the share of these few, at the least."""
+"""The smallest share of these few words in an English text."""
 _WE: Final = (
     r"(?:i|we|let['’]?s|let\s+us|let\s+me)"
     r"(?:['’](?:ll|m|re)|\s+(?:will|can|must|have\s+to|need\s+to|am|are|could|should|now))?(?:\s+going\s+to)?"
@@ -72,7 +72,7 @@ _NO_WORDS: Final = NotApplicable(Reason("no model answered, or none in words tha
 
 @record(frozen=True, slots=True, kw_only=True)
 class _Statement:
-    """What one answer of a model states of its speaker. ``english``: whether its words are read at all."""
+    """The statement of one model answer on its speaker. ``english``: whether its words are read at all."""
 
     span_id: str
     english: bool
@@ -82,7 +82,7 @@ class _Statement:
 
 
 def _statements(case: Case) -> tuple[_Statement, ...]:
-    """What each answer of a model states. Ask by ``case.once``."""
+    """The statements of all model answers. Call by ``case.once``."""
     if case.trace is None:
         return ()
     answers = ((span, _words(span)) for span in usage.model_calls(case.trace)[:MOST_CALLS])

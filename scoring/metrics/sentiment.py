@@ -1,6 +1,6 @@
 """Sentiment of sentences: the model's labels against the reference's (seed 000, Task 3, Part 1; rubrics §5).
 
-Emotion of a call: which is the strongest (seed 000, Task 3, Part 3; rubrics §5).
+Emotion of a call: the strongest one (seed 000, Task 3, Part 3; rubrics §5).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLASSES = ("positive", "neutral", "negative")
 
 @dataclass(frozen=True, slots=True)
 class SentimentSentence:
-    """A sentence that the reference labels, and the model's label: None when missing, "" when of no class."""
+    """A sentence that the reference labels, and the model's label: None when missing, "" when it is no class."""
 
     sentence_id: Json
     expected: str
@@ -38,7 +38,7 @@ class SentimentSentence:
 class Labels:
     """Both sides matched by sentence id; ``answered``: whether the model gave any item at all.
 
-    ``unlabelled`` are sentences for which the reference itself has no label: they count nowhere.
+    ``unlabelled`` are sentences without a label in the reference: they are not counted.
     """
 
     sentences: tuple[SentimentSentence, ...]
@@ -54,7 +54,7 @@ class Labels:
         return 0.0 if self.answered else 1.0
 
     def remarks(self) -> dict[str, object]:
-        """What was ignored."""
+        """Remarks on what was ignored."""
         reported = {
             "unknown_ids": shown(self.matched.unknown),
             "repeated_ids": shown(self.matched.repeated),
@@ -148,7 +148,7 @@ def macro_f1(labels: Labels) -> Result:
 
 
 def missing(labels: Labels) -> Result:
-    """How many sentences the reference labels and the model does not."""
+    """The number of sentences that the reference labels and the model does not."""
     skipped = [sentence.sentence_id for sentence in labels.sentences if sentence.found is None]
     named = shown(skipped)
     return Scored(

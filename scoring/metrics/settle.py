@@ -1,6 +1,6 @@
-"""From replies to values: what a metric does with the answers to its questions.
+"""From replies to values: a metric's use of the answers to its questions.
 
-Semantic similarity: the cosine of two texts' embeddings, as its answers are read.
+Semantic similarity is read as the cosine of two texts' embeddings.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def settle(
 ) -> tuple[list[T], Method, tuple[Judgement, ...]] | Unavailable | Failed:
     """All values, the least certain method among them, and the judgements that they rest on.
 
-    One missing answer leaves the metric without a value; what the others prove of it is asked of ``refuted``.
+    One missing answer leaves the metric without a value; ``refuted`` gives what the others prove about it.
 
-    ``read`` takes a value apart strictly and raises ``ValueError`` where it is not what the question asks for.
+    ``read`` reads a value strictly and raises ``ValueError`` where it is not of the question's type.
     """
     refused = [reply for reply in replies if isinstance(reply, NoAnswer)]
     if refused:
@@ -53,7 +53,7 @@ def bounded(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> Unavailable | Failed:
-    """A result without a value, with what its answered questions prove about the value.
+    """A result without a value, with bounds that its answered questions prove.
 
     Args:
         gap: Why there is no value.
@@ -72,7 +72,7 @@ def bounded(
 def settle_field(
     replies: Sequence[Reply], field: str, fields: Sequence[str], read: Callable[[object], T]
 ) -> tuple[list[T], Method, tuple[Judgement, ...]] | Unavailable | Failed:
-    """As ``settle``, for one of ``fields`` that are values of their own: the judges of a panel may be split on others.
+    """As ``settle``, for one of several independent ``fields``: the judges of a panel may be split on others.
 
     A field on which they are split is None in their answer, and fails alone.
     """
@@ -95,7 +95,7 @@ def least_certain(methods: Iterable[Method]) -> Method:
 
 
 def carried(scored: Iterable[Scored]) -> tuple[Judgement, ...]:
-    """The judgements of several results, each once, in order: those of a result that is made of them."""
+    """The judgements of several results without repeats, in order, for a result that is made of them."""
     return tuple(dict.fromkeys(judgement for result in scored for judgement in result.judgements))
 
 
@@ -105,7 +105,7 @@ def methods_of(replies: Iterable[Reply]) -> tuple[Method, ...]:
 
 
 def judgements_of(replies: Iterable[Reply]) -> tuple[Judgement, ...]:
-    """The judgements of these replies, each once, in order."""
+    """The judgements of these replies without repeats, in order."""
     judged = (reply.judgement for reply in replies if isinstance(reply, Answer) and reply.judgement is not None)
     return tuple(dict.fromkeys(judged))
 

@@ -1,4 +1,4 @@
-"""What an output states: sentences and filled fields, apart from labels, scores, ids and echoes of the input."""
+"""Statements of an output: sentences and filled fields, without labels, scores, ids and echoes of the input."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .closed_form import is_closed, is_id
 from .summary import SummaryField, is_filled, read_summary
 
 ECHOES = frozenset(("sentiment", "source_text"))
-"""Keys under which an output repeats what it was given: sentences with their labels, sentences with translations."""
+"""Keys under which an output repeats its input: sentences with their labels, sentences with translations."""
 _JUDGED = frozenset(("label", "type", "score", "max_score", "emotion"))
-"""Keys of an output's own judgements about the input; these are right or wrong, and state nothing."""
+"""Keys of an output's own judgements of the input; they are right or wrong, and state nothing."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？।])\s+|(?<=[。！？।])|\n")
 _LEAST_WORDS = 2
 """A shorter part (*Mr.*, *1.*) is no sentence; the next one begins with it."""
@@ -40,7 +40,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def stated(value: Json) -> Iterator[SummaryField]:
-    """What a value states, in order; a summary of a call as in the text rubric. A question states nothing.
+    """The statements of a value in order; a summary of a call as in the text rubric. A question states nothing.
 
     >>> [str(fact) for fact in stated({"reason": "It was paid. It was late.", "score": 5, "by": "Priya"})]
     ['It was paid.', 'It was late.', 'by: Priya']
@@ -68,9 +68,9 @@ def _of_leaves(value: Json) -> Iterator[SummaryField]:
 
 
 def leaves(value: Json, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, Json]]:
-    """Every value that holds no others, in order, with the key of the field that it fills; empty for one of a list.
+    """All values that hold no others, in order, with the key of their field; empty for an item of a list.
 
-    What stands under a key of ``without`` is left out.
+    Values under a key of ``without`` are left out.
     """
     waiting: list[tuple[str, Json]] = [("", value)]
     while waiting:

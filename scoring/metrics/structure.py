@@ -33,14 +33,14 @@ _FREE_MAPS = ("$.summary.call_extracted_info", "$.emotion")
 _NULLABLE = "$.sentiment[].label"
 """The only place where null may stand for a string: missing labels have their own counter."""
 _TEXTS = ("$.detected_keywords", "$.detected_topics", "$.valid_entity_set", "$.summary.highlights")
-"""Lists of strings, whatever the reference's own hold: an empty one does not define its items."""
+"""Lists of strings, whatever the reference's lists hold, because an empty list does not define its items."""
 MAX_STEPS = 300_000
-"""Values that one check may compare; a real scorecard has some hundred."""
+"""Most values that one check compares; a real scorecard has some hundred."""
 _MAX_DEPTH = 100
-"""Levels of nesting that an outline covers; what nests deeper is compared value by value."""
+"""Levels of nesting that an outline covers; deeper values are compared one by one."""
 _MAX_PATH = 200
 _NEAREST = 20
-"""Expected shapes that are compared with a wrong item; the most similar one shows what is wrong with it."""
+"""Most expected shapes that are compared with a wrong item; the most similar one shows its fault."""
 
 
 class TooVariedError(SidejudgeError, ValueError):
@@ -61,7 +61,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """Items of an output by id: ``by_id`` the first of each expected id, and the ids of what was ignored."""
+    """Items of an output by id: ``by_id`` the first of each expected id, and the ids of ignored items."""
 
     by_id: dict[object, dict[str, Json]] = field(default_factory=dict)
     unknown: tuple[object, ...] = ()
@@ -96,7 +96,7 @@ def reference(case: Case) -> Json | Unavailable:
 
 
 def over(read: Callable[[Case], T | Unavailable], measure: Callable[[T], Result]) -> Callable[[Case], Result]:
-    """The measure of a case from a measure of what is read of it, once for all metrics; where it cannot be, why."""
+    """The measure of a case from a measure of a value read from it, read once for all metrics; else the reason."""
 
     def measured(case: Case) -> Result:
         found = case.once(read)
@@ -107,7 +107,7 @@ def over(read: Callable[[Case], T | Unavailable], measure: Callable[[T], Result]
 
 @lru_cache(maxsize=64)
 def _unreadable(error: str) -> Unavailable:
-    """One object for all references that fail alike: prose is not JSON from its first character on."""
+    """One object for all references that fail in the same way: prose is not JSON from its first character on."""
     return Unavailable(Reason("expected_outcome is {error}", error=quoted(error)))
 
 
@@ -118,7 +118,7 @@ def items(value: Json, key: str) -> list[Json]:
 
 
 def match_by_id(found: Sequence[Json], id_key: str, wanted: Sequence[object]) -> Matched:
-    """Items by their id, never by position; unknown and repeated ids are ignored, and reported."""
+    """Items by their id, never by position; unknown and repeated ids are ignored and reported."""
     expected = set(map(strict_key, wanted))
     by_id: dict[object, dict[str, Json]] = {}
     unknown: list[object] = []
@@ -155,7 +155,7 @@ def _label(value: object) -> str | int | float:
 
 
 class _Check:
-    """One comparison: the outlines of lists' items, each made once, and the steps that are left."""
+    """One comparison: the cached outlines of lists' items, and the remaining steps."""
 
     def __init__(self) -> None:
         self._left = MAX_STEPS
@@ -255,7 +255,7 @@ class _Shapes:
 
 
 def _head(value: Json) -> Hashable:
-    """What two values that may have the same shape have in common without looking further: the kind, and the keys."""
+    """The kind and the keys of a value, which two values of the same shape share."""
     return frozenset(value) if isinstance(value, dict) else kind(value)
 
 
@@ -278,7 +278,7 @@ def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
 def structure_compliance(reference_fault: Callable[[Case], Unavailable | None]) -> Metric:
     """Response structure compliance, for a rubric that decides when its reference cannot be used.
 
-    What is wrong with the reference is never held against the output.
+    A fault of the reference never counts against the output.
     """
     return replace(response_structure_compliance, measure=lambda case: reference_fault(case) or _measure(case))
 

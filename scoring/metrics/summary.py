@@ -1,6 +1,6 @@
 """Summary of a call: purpose, highlights, extracted fields (seed 000, Task 3, Part 2; rubrics §5).
 
-Highlights of a summary: which of the reference's the model captured, and which of its own are correct.
+Highlights of a summary: the reference's highlights that the model captured, and the correct ones among its own.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .settle import settle, truth
 from .structure import items, reference, shown
 
 _WHY = 200
-"""Characters of an answer's reason that are quoted."""
+"""Most characters of an answer's reason that are quoted."""
 MAX_FACTS = 500
-"""Facts of one summary that are looked up."""
+"""Most facts of one summary that are looked up."""
 
 _EMPTY = frozenset(("", "n/a", "unknown", "none"))
-"""What stands in a field that was not filled, normalised."""
+"""Contents of an unfilled field, normalised."""
 _INTENT_LEVELS = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryField:
-    """Something that a summary states; ``about`` names the field that it fills, empty for a sentence."""
+    """A statement of a summary; ``about`` names the field that it fills, empty for a sentence."""
 
     text: str
     about: str = ""
@@ -45,7 +45,7 @@ class SummaryField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One side's summary. Blank highlights are left out; ``fields`` hold what they hold."""
+    """One side's summary without blank highlights; ``fields`` are unchanged."""
 
     call_purpose: str
     highlights: tuple[str, ...]
@@ -67,7 +67,7 @@ def is_filled(value: Json) -> bool:
 
 
 def read_summary(value: Json) -> Summary:
-    """A summary read leniently: its structure has been checked, and what is not there is empty."""
+    """A summary read leniently: its structure has been checked, and missing parts are empty."""
     summary = value.get("summary") if isinstance(value, dict) else None
     purpose = summary.get("call_purpose") if isinstance(summary, dict) else None
     fields = summary.get("call_extracted_info") if isinstance(summary, dict) else None
@@ -101,7 +101,7 @@ def summaries(case: Case, **needed: str) -> tuple[Summary, Summary] | Unavailabl
 
 
 def call_intent(case: Case) -> Steps:
-    """1.0 the same intent, 0.5 part of it, 0.0 another; equal texts and a blank one need nobody's opinion."""
+    """1.0 the same intent, 0.5 part of it, 0.0 another; equal texts and a blank one need no evaluator."""
     both = summaries(case, call_purpose="string")
     if isinstance(both, Unavailable):
         return both
@@ -121,7 +121,7 @@ def call_intent(case: Case) -> Steps:
 
 
 def required_fields(case: Case) -> Result:
-    """Share of the reference's fields that the model filled; what the reference leaves empty may stay so."""
+    """Share of the reference's fields that the model filled; fields that the reference leaves empty may stay empty."""
     both = summaries(case, call_extracted_info="object")
     if isinstance(both, Unavailable):
         return both
@@ -141,12 +141,12 @@ def required_fields(case: Case) -> Result:
 
 
 def known_texts(expected: Summary) -> frozenset[str]:
-    """What the reference states, normalised: the same words need no further support."""
+    """The reference's statements, normalised: the same words need no further support."""
     return frozenset(normalise(fact.text) for fact in expected.facts)
 
 
 def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
-    """The reason that was given with the first answer, or with the first *no*."""
+    """The reason of the first answer, or of the first *no*."""
     at = values.index(False) if False in values else 0
     reply = replies[at]
     if not isinstance(reply, Answer):

@@ -1,7 +1,7 @@
-"""Tool efficiency computed: expected tools and a call budget against what was called (seed 004).
+"""Tool efficiency computed: expected tools and a call budget against the actual calls (seed 004).
 
-The seed gives five levels in words. They speak of two things, *selection* and *call count*, and a bad level is
-reached by either ("wrong tools **or** excessive call counts"): the value is the worse of the two.
+The seed describes five levels by two criteria, *selection* and *call count*. Either leads to a bad level ("wrong tools
+**or** excessive call counts"), so that the value is the worse of the two.
 
 ======  ===========================================  ==========================================================
 value   selection                                    call count
@@ -14,8 +14,8 @@ value   selection                                    call count
         of all calls to wrong tools
 ======  ===========================================  ==========================================================
 
-*Wrong* are tools that the scenario excludes, those outside a closed scenario, and those with a budget of 0. The budget
-is every ``max_calls`` entry, each on its own; the worst counts. A call after one that failed is a retry, and a call
+*Wrong* are tools that the scenario excludes, those outside a closed scenario, and those with a budget of 0. Each
+``max_calls`` entry is a budget of its own; the worst counts. A call after one that failed is a retry, and a call
 without arguments may be a poll: neither is *made twice*.
 """
 
@@ -35,14 +35,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """A level's value in {1.0, 0.8, 0.6, 0.3, 0.0}, and what speaks against a better one."""
+    """A level's value in {1.0, 0.8, 0.6, 0.3, 0.0}, and the faults that prevent a better one."""
 
     value: float
     faults: tuple[Reason, ...] = ()
 
 
 def states_budget(scenario: Scenario) -> bool:
-    """Whether the scenario has what is needed: which tools are expected, and how many calls."""
+    """Whether the scenario states the expected tools and a number of calls."""
     return bool(scenario.tools.include and scenario.max_calls)
 
 
@@ -102,7 +102,7 @@ def _level_over(made: int, limit: int) -> float:
 
 
 def _made_twice(calls: Sequence[ToolCall]) -> list[str]:
-    """Names of tools that were called with arguments with which they had answered already."""
+    """Names of tools that were called again with arguments that they had already answered."""
     answered: dict[str, list[ToolCall]] = {}
     found: dict[str, None] = {}
     for call in calls:

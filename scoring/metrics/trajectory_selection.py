@@ -1,4 +1,4 @@
-"""Selection: which steps of a long run are shown in full for so many tokens, and the outline of all of them."""
+"""Selection: the steps of a long run that are shown in full within a budget of tokens, and the outline of all steps."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from sidejudge.scoring.trace.span import SpanKind
 from .trajectory_steps import Trajectory, TrajectoryStep
 
 _BY_SIGNS: Final = 0.85
-"""Share of the tokens that goes to steps by their own signs, before what they rest on is added."""
+"""Share of the tokens for steps chosen by their own signs, before the steps that they rest on are added."""
 _LONG: Final = 0.25
-"""Share of the average step from which on a step counts as long: it has to have more signs to be shown."""
+"""Multiple of the average step's length from which a step counts as long and needs more signs to be shown."""
 INSTRUCTIONS: Final = 2_500
-"""Tokens of the instructions of one request, of the task and of the schema, about."""
+"""Approximate tokens of one request's instructions, task and schema."""
 _FOR_THE_END: Final = 8
-"""Of so many parts of a run's tokens one goes to its last steps, by which it is judged what it achieved."""
+"""One of this many parts of a run's tokens goes to its last steps, which show what it achieved."""
 PLAIN: Final = 2.5
-"""Weight of a sign from which on a step is shown before others, however long it is."""
+"""Weight of a sign from which a step of any length is shown before others."""
 _MOST_OF_ONE: Final = 0.25
-"""Share of the tokens that one step may take."""
+"""Largest share of the tokens for one step."""
 _GROUND: Final = 0.05
-"""Share of the tokens that a step may take on which others rest."""
+"""Largest share of the tokens for a step that others rest on."""
 _BASE: Final[Mapping[SpanKind, float]] = {SpanKind.LLM: 1.0, SpanKind.AGENT: 0.3}
-"""What a step without any sign promises: models decide, tools obey."""
+"""The worth of a step without any sign, by kind: models decide, tools obey."""
 _REST: Final = 0.1
 """The same for all other kinds."""
 _NEAR: Final = 1
-"""Steps before and after a shown one whose lines stay in an outline that is folded."""
+"""Steps before and after a shown one whose lines stay in a folded outline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may take of a judge: a share of its tokens, from ``least`` to ``most``, ``request`` in one request."""
+    """A run's tokens for the judge: a share of its own, from ``least`` to ``most``, ``request`` in one request."""
 
     share: float = 0.10
     least: int = 20_000
@@ -53,29 +53,29 @@ class Budget:
         return min(self.request // 3, self.tokens(run) // 8)
 
     def shown_tokens(self, run: Trajectory) -> int:
-        """Tokens of steps in full in one request, beside the outline and what stands of the questions."""
+        """Tokens of steps in full in one request, besides the outline and the questions."""
         return self.request - self.outline_tokens(run) - INSTRUCTIONS
 
     def for_steps(self, run: Trajectory, outline: int) -> int:
-        """Tokens that are left for steps in full, where each request repeats an outline of so many tokens.
+        """Tokens that remain for steps in full, where each request repeats an outline of this many tokens.
 
-        A request goes to what the run achieved, and one to the choice of further steps.
+        One request is spent on the run's achievement, and one on the choice of further steps.
         """
         each, shown = outline + INSTRUCTIONS, self.shown_tokens(run)
         left = self.tokens(run) - 2 * each - min(shown, self.tokens(run) // _FOR_THE_END)
         return max(0, left - max(1, -(-left // (each + shown))) * each)
 
     def for_end(self, run: Trajectory) -> int:
-        """Tokens of the last steps in full, by which it is judged what the run achieved."""
+        """Tokens of the last steps in full, which show what the run achieved."""
         return min(self.shown_tokens(run), self.tokens(run) // _FOR_THE_END)
 
 
 def select(run: Trajectory, tokens: int, *, first: Sequence[int] = ()) -> tuple[int, ...]:
-    """The numbers of the steps that are shown in full for at most so many tokens, in order.
+    """The numbers of the steps to show in full within this many tokens, in order.
 
     Args:
         run: the steps with their signs.
-        tokens: what they may take together.
+        tokens: their budget together.
         first: numbers of steps that come first, the most wanted first.
     """
     chosen: dict[int, None] = {}
@@ -108,7 +108,7 @@ def select(run: Trajectory, tokens: int, *, first: Sequence[int] = ()) -> tuple[
 
 
 def _worth(step: TrajectoryStep, unit: float) -> float:
-    """What a step promises to show, for its length in units of so many tokens."""
+    """The worth of a step relative to its length, in units of this many tokens."""
     return _telling(step) / (1 + step.tokens / unit)
 
 
@@ -118,12 +118,12 @@ def _telling(step: TrajectoryStep) -> float:
 
 
 def outline(run: Trajectory, tokens: int, near: Collection[int] = ()) -> str:
-    """A line for each step; where they take more than so many tokens, steps without a sign are counted together.
+    """A line for each step; where these exceed the tokens, steps without a sign are summarised by their number.
 
     Args:
         run: the steps.
-        tokens: what the outline may take.
-        near: numbers of steps around which the lines stay.
+        tokens: the budget of the outline.
+        near: numbers of steps whose surrounding lines stay.
     """
     lines = [step.line() for step in run.steps]
     if sum(map(estimate, lines)) + len(lines) <= tokens:
@@ -158,9 +158,9 @@ def _folded(steps: Sequence[TrajectoryStep], lines: Sequence[str], whole: Collec
 
 
 def requests_of(run: Trajectory, shown: Sequence[int], tokens: int) -> tuple[tuple[tuple[int, ...], str], ...]:
-    """The shown steps divided into texts of at most so many tokens: the numbers in each, and the text.
+    """The shown steps divided into texts of at most this many tokens: the numbers in each, and the text.
 
-    A step that is longer than one text stands in several, part by part; nothing of it is left out.
+    A step that is longer than one text is divided among several; nothing of it is left out.
     """
     groups: list[tuple[tuple[int, ...], str]] = []
     numbers: list[int] = []

@@ -1,7 +1,7 @@
-"""Steps of a long run: each with who acts, what it adds to the steps before it, its signs, and what it rests on.
+"""Steps of a long run, each with its actor, its new texts, its signs, and the steps that it rests on.
 
-Instrumentations repeat: a model's call carries the whole conversation again, a chain what its last step returned. So a
-text belongs to the step that had it first, and stands in full there alone. Nothing is copied until a step is shown.
+Instrumentations repeat texts: a model call carries the whole conversation again, a chain its last step's output. So a
+text belongs to the first step that has it, and is shown in full only there. Nothing is copied until a step is shown.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace
 
 MOST_STEPS: Final = 20_000
-"""Steps of a run that are outlined; a run with more has no outline."""
+"""Most steps of a run with an outline; a run with more has none."""
 _LINE: Final = 140
-"""Characters of a line of the outline, about."""
+"""Approximate characters of a line of the outline."""
 _RESULT: Final = 60
 _HEADING: Final = 16
-"""Tokens of a step's heading and of the line between two steps, about."""
+"""Approximate tokens of a step's heading and of the line between two steps."""
 _BRIEF: Final = 160
-"""Characters of a text that stands again wherever it is repeated: to point to it would take as many."""
+"""Longest text, in characters, that is repeated in full, because a pointer to it would be as long."""
 _CARRY: Final = frozenset({SpanKind.LLM, SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
-"""Kinds of steps that are given what others were given or returned."""
+"""Kinds of steps that carry inputs and outputs of other steps."""
 _BEFORE: Final = "in"
 _AFTER: Final = "out"
 
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """One text of a step: who says it, before or after the step's work. ``same_as``: the step that had it first."""
+    """One text of a step with its speaker, before or after the work. ``same_as``: the step that had it first."""
 
     speaker: str
     value: Json
@@ -47,10 +47,10 @@ class StepText:
 
 @dataclass(slots=True, kw_only=True)
 class TrajectoryStep:
-    """One step. ``number`` counts from 1 in the order of time; ``tokens`` is what it takes to show it in full.
+    """One step. ``number`` counts from 1 in the order of time; ``tokens`` is its length in full.
 
-    ``signs`` are what is known of it without a judge: words of ours, and what each weighs. ``rests_on`` are the
-    numbers of the steps whose results it works with, or that asked for it.
+    ``signs`` are findings without a judge, in our words, each with its weight. ``rests_on`` are the numbers of the
+    steps whose results it uses, or that requested it.
     """
 
     number: int
@@ -68,7 +68,7 @@ class TrajectoryStep:
 
     @property
     def who(self) -> str:
-        """Who acts: kind and name."""
+        """The actor: kind and name."""
         span = self.span
         name = span.tool.name if span.tool is not None else span.agent or span.name
         if span.kind is SpanKind.LLM:
@@ -76,7 +76,7 @@ class TrajectoryStep:
         return f"{span.kind.value} {label(name)}"
 
     def line(self) -> str:
-        """The step in one line: who, what, result, signs."""
+        """The step in one line: actor, action, result, signs."""
         said = [piece for piece in self.pieces if piece.place == _AFTER]
         given = next((piece for piece in self.own if piece.place == _BEFORE), None)
         what = "" if given is None else f" {_short(given.value)}"
@@ -89,7 +89,7 @@ class TrajectoryStep:
         return "\n".join([f"=== step {self.number} · {self.who}", *self.body()])
 
     def body(self) -> Iterator[str]:
-        """Its texts, one after the other, and where the others stand."""
+        """Its own texts in order, with pointers to the others."""
         earlier: Counter[int] = Counter()
         for piece in self.pieces:
             if piece.same_as is None:
@@ -105,7 +105,7 @@ class TrajectoryStep:
 
     @property
     def quotable(self) -> Iterator[str]:
-        """Every text that may hold a quotation of this step: its own, and those of earlier steps that it was given."""
+        """All texts that a quotation of this step may come from: its own, and those from earlier steps."""
         yield from (written(piece.value) for piece in self.pieces)
         if self.span.error is not None:
             yield self.span.error
@@ -113,7 +113,7 @@ class TrajectoryStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """The steps of a run, ``tokens`` to show all of them in full, and ``recorded`` as they were sent, repeated."""
+    """The steps of a run; ``tokens`` is their length in full, ``recorded`` that with all repetitions."""
 
     steps: tuple[TrajectoryStep, ...]
     tokens: int
@@ -127,7 +127,7 @@ class Trajectory:
 
 
 def trace_of(case: Case) -> Trace | None:
-    """The trace of a case; of one from a file, its calls between question and answer. None where there is neither."""
+    """The trace of a case; from a file, its calls between question and answer. None where there is neither."""
     if case.trace is not None or case.tools_used is None:
         return case.trace
     last = len(case.tools_used) + 1
@@ -160,7 +160,7 @@ def steps_of(trace: Trace) -> Trajectory:
 
 
 def _is_step(span: Span) -> bool:
-    """Whether anything happened at a span: plain spans only where they say something or failed."""
+    """Whether a span is a step: plain spans only where they carry a text or failed."""
     says = span.input is not None or span.output is not None or span.input_messages or span.output_messages
     return (span.kind is not SpanKind.OTHER and span.kind is not SpanKind.EVALUATOR) or bool(says or span.error)
 
@@ -227,7 +227,7 @@ def _message(message: Message) -> Iterator[tuple[str, Json]]:
 
 
 def _give_grounds(trace: Trace, steps: Mapping[str, TrajectoryStep]) -> None:
-    """Name what each step rests on: who asked for a call, and the results that a model reads."""
+    """Set the steps that each step rests on: the requester of a call, and the results that a model reads."""
     asked: dict[int, int] = {}
     results: dict[str | None, list[int]] = {}
     for step in steps.values():

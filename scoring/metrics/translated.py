@@ -1,4 +1,4 @@
-"""A translation beside its reference: sentences matched by ``source_id``, terms and names by what they translate."""
+"""A translation and its reference: sentences matched by ``source_id``, terms and names by their source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .structure import Matched, items, match_by_id, reference, shown, strict_key
 class TranslatedSentence:
     """A sentence of the reference. ``given`` is the model's translation of it, None where there is none.
 
-    A blank text is none, and so is a copy of the source where the reference differs from it (``copied``).
+    A blank text is no translation, nor is a copy of the source where the reference differs from it (``copied``).
     """
 
     source_id: Json
@@ -32,7 +32,7 @@ class TranslatedSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """The reference's sentences, and the model's texts: the full text, and each known sentence as it stands."""
+    """The reference's sentences, and the model's texts: the full text, and each known sentence unchanged."""
 
     sentences: tuple[TranslatedSentence, ...]
     matched: Matched
@@ -41,7 +41,7 @@ class Translation:
 
     @property
     def given(self) -> str:
-        """The model's translated sentences as one text, a line a sentence."""
+        """The model's translated sentences as one text, one on each line."""
         return "\n".join(sentence.given for sentence in self.sentences if sentence.given)
 
     @property
@@ -53,7 +53,7 @@ class Translation:
         return f"{self.full}\n\n{sentences}" if sentences else self.full
 
     def remarks(self) -> dict[str, object]:
-        """What was ignored or is no translation."""
+        """Remarks on what was ignored or is no translation."""
         reported = {
             "missing": shown(s.source_id for s in self.sentences if s.given is None and not s.copied),
             "copied": shown(s.source_id for s in self.sentences if s.copied),
@@ -65,7 +65,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """A term or name of the reference: how it is to be handled, how the model states it did, and whether that shows."""
+    """A term or name of the reference: its required handling, the one that the model reports, and whether it shows."""
 
     name: str
     expected: str
@@ -74,7 +74,7 @@ class Handled:
 
     @property
     def correct(self) -> bool:
-        """A self-report that the model's own text does not bear out is wrong."""
+        """Whether the handling is right; a self-report that the model's own text contradicts is wrong."""
         return self.given is not None and same(self.given, self.expected) and self.borne_out
 
     def __str__(self) -> str:

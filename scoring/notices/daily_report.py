@@ -1,4 +1,4 @@
-"""Report: how things went over a day (or whatever time it covers), as plain values."""
+"""Report: the results of a day (or another period), as plain values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDay:
-    """One (service, environment, rubric): its verdicts of the time covered, and its status at the end of it.
+    """One (service, environment, rubric): its verdicts of the period, and its status at the end.
 
-    The pass ratio is the weighted estimate with the 95 % interval of the pages; ``None``: nothing passed or failed.
+    The pass ratio is the weighted estimate with the 95 % interval of the pages; ``None`` where nothing passed or
+    failed.
     """
 
     service: str
@@ -43,7 +44,7 @@ class WeakMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureLine:
-    """A group of like failures of the day, ``before`` the day before; ``words`` hold nothing that is content.
+    """A group of similar failures of the day, with the number ``before`` of the day before; ``words`` hold no contents.
 
     ``nameless`` are the words without names of the application's parts, None where they are the same.
     """
@@ -60,7 +61,7 @@ class FailureLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedOn:
-    """How far the judge agrees with people on a rubric: kappa of ``n`` pairs."""
+    """The judge's agreement with people on a rubric: kappa from ``n`` pairs."""
 
     rubric: str
     kappa: float
@@ -71,8 +72,8 @@ class AgreedOn:
 class DailyReportText:
     """From ``begin_ns`` to ``end_ns``. ``cost_usd`` is ``None`` without a judge; ``more`` courses are not shown.
 
-    ``firing`` are the titles of the alerts that fire at the end of it, with what they are about; ``firing_nameless``
-    the same without names of the application's parts.
+    ``firing`` are the titles and subjects of the alerts that fire at its end; ``firing_nameless`` the same without
+    names of the application's parts.
     """
 
     begin_ns: int
@@ -87,7 +88,7 @@ class DailyReportText:
     firing_nameless: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """The report for a wire; what is not known is null."""
+        """The report as JSON; unknown values are null."""
         return asdict(self)
 
     @classmethod

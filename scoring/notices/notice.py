@@ -1,8 +1,8 @@
-"""Notice: one message to people, as plain values; each receiver words it in its own form.
+"""Notice: one message to people, as plain values; each receiver formats it.
 
-Runbook link: the address of an alert's runbook, by the one setting that says where runbooks lie.
+Runbook link: the address of an alert's runbook, from the one setting for all runbooks.
 
-``alerts.links.runbooks`` is that setting. Notices, rules for Prometheus and Grafana's boards all go by this file.
+``alerts.links.runbooks`` is that setting. Notices, rules for Prometheus and Grafana's boards all use this file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Stated = TypeVar("Stated", Example, MainFailure)
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about.
+    """The kind of a notice.
 
-    ``alert``: something happened to one alert; ``group``: to several at about the same time. ``reminder``: an alert
-    that was sent still fires. ``digest``: what happened to less severe alerts since the last. ``refresh``: the
-    alerts that fire, for a receiver that wants repetition. ``report``: a day. ``test``: nothing, somebody requested it.
+    ``alert``: an event of one alert; ``group``: events of several at about the same time. ``reminder``: an alert that
+    was sent still fires. ``digest``: events of less severe alerts since the last digest. ``refresh``: all firing
+    alerts, for a receiver that wants repetition. ``report``: a day. ``test``: a test message.
     """
 
     ALERT = "alert"
@@ -43,7 +43,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A message made at ``at_ns``. ``events`` are what it describes: one for an alert or a reminder.
+    """A message made at ``at_ns``. ``events`` are its contents: one for an alert or a reminder.
 
     ``id`` is the same each time the notice is delivered, so that a receiver can recognise a repeated one.
     """
@@ -55,7 +55,7 @@ class Notice:
     report: DailyReportText | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The notice for a wire or a store."""
+        """The notice as JSON, to send or store."""
         return {
             "id": self.id, "kind": self.kind.value, "at_ns": self.at_ns,
             "events": [event.to_json() for event in self.events],
@@ -73,9 +73,9 @@ class Notice:
 
 
 def without_names(notice: Notice) -> Notice:
-    """The notice without names of the application's parts, its versions, tenants and routes among them.
+    """The notice without names of the application's parts, including versions, tenants and routes.
 
-    A part of the traffic keeps a digest in place of its name, so that its alerts stay apart.
+    A slice of the traffic keeps a digest in place of its name, so that its alerts stay distinct.
     """
     report = notice.report
     if report is not None:
@@ -85,7 +85,7 @@ def without_names(notice: Notice) -> Notice:
 
 
 def nameless(labels: Labels) -> Labels:
-    """The labels of an alert without the name of a part of the traffic."""
+    """The labels of an alert without the name of a slice of the traffic."""
     by = dict(labels).get("slice")
     return tuple((name, _digest(by, text) if by and name == "value" else text) for name, text in labels)
 
@@ -114,11 +114,11 @@ def _digest(by: str, value: str) -> str:
 
 
 SLUG = "{runbook}"
-"""Where the name of a runbook goes, in an address whose end it is not."""
+"""The placeholder for the name of a runbook, in an address that does not end with it."""
 
 
 def runbook_link(runbooks: str, slug: str) -> str:
-    """The address of a runbook; ``slug`` is its name, or what somebody else puts its name in the place of.
+    """The address of a runbook; ``slug`` is its name, or a placeholder that somebody else replaces.
 
     >>> runbook_link("https://monitor.example/help/alert", "judge-budget")
     'https://monitor.example/help/alert/judge-budget'
@@ -129,10 +129,10 @@ def runbook_link(runbooks: str, slug: str) -> str:
 
 
 def check_runbooks(runbooks: str) -> str:
-    """The setting as it stands.
+    """Validate the setting and return it unchanged.
 
     Raises:
-        ValueError: No runbook's name could follow it.
+        ValueError: No runbook's name could be appended to it.
     """
     if unknown := re.findall(r"[{}]", runbooks.replace(SLUG, "")):
         raise ValueError(f"holds {unknown[0]!r}: only {SLUG} is replaced in it, by the name of a runbook")

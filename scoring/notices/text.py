@@ -1,4 +1,4 @@
-"""Notice text: a notice in words: a title and paragraphs of lines, which each receiver sets in its own format."""
+"""Notice text: a notice as a title and paragraphs of lines, which each receiver formats."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """How an operator wants things worded.
+    """An operator's choices for the wording of notices.
 
-    ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` where runbooks lie
-    (``runbook_link``); ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; they are sent
-    without what people and models wrote, unless they are to be ``quoted``. ``dashboard_url`` is the address of a
-    dashboard, with ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}`` where these go.
-    ``instance`` names one of several monitors: each has alerts of its own, so that none ends what another holds.
-    ``host`` is the machine or Pod that it runs on, for who looks for the monitor.
+    ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` that of the runbooks
+    (``runbook_link``); ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; with them,
+    contents by people and models are removed unless ``quoted``. ``dashboard_url`` is the address of a dashboard, with
+    the placeholders ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}``. ``instance`` names one of several
+    monitors: each has its own alerts, so that none ends an alert of another. ``host`` is the machine or Pod that the
+    monitor runs on.
     """
 
     trace_url: str | None = None
@@ -47,7 +47,7 @@ class Wording:
         return example.reason
 
     def report(self, report: DailyReportText) -> DailyReportText:
-        """A day with the reasons of failures as they may be sent."""
+        """A daily report with the reasons of failures as they may be sent."""
         if self.reasons:
             return report
         return replace(report, failures=tuple([replace(each, words="") for each in report.failures]))
@@ -57,14 +57,14 @@ class Wording:
         return None if self.trace_url is None else self.trace_url.replace("{trace_id}", _quoted(trace_id))
 
     def dashboard(self, labels: Iterable[tuple[str, str]]) -> str | None:
-        """The address of the dashboard of an alert with these labels; what it has no label for is left empty."""
+        """The address of the dashboard of an alert with these labels; placeholders without a label become empty."""
         if self.dashboard_url is None:
             return None
         known = dict(labels)
         return _PLACE.sub(lambda found: _quoted(known.get(found[1], "")), self.dashboard_url)
 
     def fingerprint(self, fingerprint: str) -> str:
-        """The identity of an alert for receivers, 16 hex digits: that of the condition, and of the instance."""
+        """The identity of an alert for receivers, 16 hex digits, from the condition and the instance."""
         if self.instance is None:
             return fingerprint
         return hashlib.sha256(f"{self.instance}\n{fingerprint}".encode()).hexdigest()[:16]
@@ -101,12 +101,12 @@ class NoticeText:
 
 
 def paragraphs(*groups: Iterable[TextLine]) -> tuple[tuple[TextLine, ...], ...]:
-    """The groups that are not empty."""
+    """The non-empty groups."""
     return tuple(lines for group in groups if (lines := tuple(group)))
 
 
 def plain(text: str, most: int = 300) -> str:
-    """A text of whatever origin on one line: cut, without control characters or marks that turn the reading order."""
+    """A text of any origin on one line: cut, without control characters or marks that change the reading order."""
     kept = "".join(char if char.isprintable() else " " for char in text[: 4 * most])
     return label(" ".join(kept.split()), most)
 

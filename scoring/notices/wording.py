@@ -1,4 +1,4 @@
-"""Wording: notices in plain words: what, how bad with interval and n, since when, the worst traces, what to do."""
+"""Wording: notices in plain words: what, how bad (with interval and n), since when, the worst traces, what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, whe
 
 MOST_IN_DIGEST = 20
 _OF_BOTH_SIDES = (*PASS_RATES, "scenario_drift", "version_worse", "slice_worse")
-"""Conditions whose bounds hold together, as pages show them; those of others are one-sided, as their limits are."""
+"""Conditions with a two-sided interval, as pages show it; the bounds of others are one-sided, as their limits are."""
 _OVER = {
     AlertTransition.RESOLVED: "Resolved",
     AlertTransition.UNKNOWN: "Not known any more",
@@ -48,7 +48,7 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
 
 
 def headline(event: AlertEvent, *, again: bool = False) -> str:
-    """What happened, and to which service, on one line."""
+    """What happened to which service, on one line."""
     what = _OVER.get(event.transition) or f"{'Still ' if again else ''}{event.severity.value}".capitalize()
     named = [plain(value, 80) for name, value in event.labels if name in {"service", "environment", "rubric"}]
     if _is_counted(event) and event.value is not None:
@@ -59,12 +59,12 @@ def headline(event: AlertEvent, *, again: bool = False) -> str:
 
 
 def _is_counted(event: AlertEvent) -> bool:
-    """Whether the title has the figures and since when they are so."""
+    """Whether the title has the figures and their beginning."""
     return event.transition is AlertTransition.FIRING and event.condition in PASS_RATES
 
 
 def _since_when(event: AlertEvent) -> str:
-    """The time that the figure covers, since when it holds, and the figure before."""
+    """The period of the figure, when it began, and the figure before."""
     known, began_ns, from_ns = event.explained, event.changed_ns, event.measured_ns
     within = "" if from_ns is None else f" within {lasting(event.at_ns - from_ns).removeprefix('less than ')}"
     if began_ns is None:  # what failed since the alert itself began is not what broke
@@ -121,7 +121,7 @@ def _is_of_slice(event: AlertEvent) -> bool:
 
 
 def what_broke(event: AlertEvent, wording: Wording) -> str | None:
-    """What most of the latest failures have in common; ``None`` where that is not known, or is not to be sent."""
+    """What most of the latest failures have in common; ``None`` where that is unknown, or must not be sent."""
     if event.failure is None or event.transition is not AlertTransition.FIRING:
         return None
     reason = plain(wording.reason(event.failure))
@@ -133,7 +133,7 @@ def what_broke(event: AlertEvent, wording: Wording) -> str | None:
 
 
 def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
-    """Which tools and failures there are beyond the usual, in which part of the traffic, and what is new."""
+    """Tools and failures beyond the usual, the affected part of the traffic, and what is new."""
     known = event.explained
     if known is None or event.transition is not AlertTransition.FIRING:
         return
@@ -156,7 +156,7 @@ def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
 
 
 def _failed(ratio: float, n: int) -> str:
-    """Verdicts as they were counted, or their share of all traffic, where sampling was uneven."""
+    """The number of failed verdicts or, where sampling was uneven, their share of all traffic."""
     if abs(ratio * n - round(ratio * n)) < 1e-6:
         return f"{round(ratio * n):,} of {n:,}"
     return f"{ratio:.1%} (n = {n:,})"
@@ -195,7 +195,7 @@ def measured(event: AlertEvent) -> str | None:
 
 
 def since(event: AlertEvent) -> str:
-    """Since when, for how long, and when the change detector thinks that it began."""
+    """When it began, how long it has lasted, and the change detector's estimate of its beginning."""
     length = lasting(event.at_ns - event.since_ns)
     if event.transition in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}:
         return f"It began {when(event.since_ns)} and lasted {length}."
@@ -244,7 +244,7 @@ def _test(notice: Notice) -> NoticeText:
 
 
 def _group(notice: Notice, wording: Wording) -> NoticeText:
-    """A paragraph for each event, the worst first: what, how bad, and the trace that shows it best."""
+    """A paragraph for each event, the worst first: what happened, how bad it is, and the trace that shows it best."""
     order = (AlertTransition.FIRING, AlertTransition.UNKNOWN, AlertTransition.EXPIRED, AlertTransition.RESOLVED)
     events = sorted(notice.events, key=lambda each: (order.index(each.transition), list(Severity).index(each.severity)))
     kinds = Counter(_OVER.get(each.transition, each.severity.value).lower() for each in events)

@@ -1,1 +1,1 @@
-"""Questions: what a metric needs judged comes in, requests to evaluators and their answers go out."""
+"""Questions: metrics come in, their questions to evaluators and the answers go out."""

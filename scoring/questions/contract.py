@@ -1,4 +1,4 @@
-"""A judge's answer taken apart strictly: an answer of another form than requested is a breach, never a number.
+"""A judge's answer read strictly: an answer in another form than the requested one is a breach, never a number.
 
 Every reader raises ``ValueError`` with the field and its fault. ``true`` is not 1, ``"5"`` is not 5, NaN is nothing
 (rubrics §1.8, §8).
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from sidejudge.scoring.case.case import parse_output
 
 MAX_TEXT = 2000
-"""Characters of a judge's text that a verdict keeps."""
+"""Most characters of a judge's text that a verdict keeps."""
 
 
 def read_object(value: object) -> Mapping[str, object]:
@@ -31,14 +31,14 @@ def read_object(value: object) -> Mapping[str, object]:
 
 
 def required(found: Mapping[str, object], key: str) -> object:
-    """What stands under a key that must be there."""
+    """The value of a required key."""
     if key not in found:
         raise ValueError(f"{key} is missing")
     return found[key]
 
 
 def whole(found: Mapping[str, object], key: str, low: int, high: int) -> int:
-    """A whole number from ``low`` to ``high``; 4.0 and ``true`` are none."""
+    """A whole number from ``low`` to ``high``; 4.0 and ``true`` are rejected."""
     value = required(found, key)
     if type(value) is not int or not low <= value <= high:
         raise ValueError(f"{key} is not a whole number from {low} to {high}")
@@ -70,7 +70,7 @@ def one_of(found: Mapping[str, object], key: str, allowed: Collection[str]) -> s
 
 
 def text(found: Mapping[str, object], key: str) -> str:
-    """Text that is not blank, as a verdict can hold it: of bounded length, without halves of characters."""
+    """Non-blank text as a verdict can hold it: of bounded length, without half surrogate pairs."""
     value = required(found, key)
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{key} is empty")

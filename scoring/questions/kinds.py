@@ -61,8 +61,8 @@ class GradeAgent(Question):
 class StatedClaims(Question):
     """Which claims do these statements make? Answered by a tuple of texts, each to be checked by itself.
 
-    Nobody able to answer: each statement counts as one claim, as it stands. The statements are all that is to be taken
-    apart: they may be the output's, another run's, or the reference's.
+    Without an evaluator each statement counts as one claim. The statements may be the output's, another run's, or the
+    reference's; nothing else is split.
     """
 
     statements: tuple[str, ...]
@@ -78,14 +78,14 @@ class SameFact(Question):
 
 @dataclass(frozen=True, slots=True)
 class PiecesUsed(Question):
-    """Which of these pieces of context does the output draw on? Answered by a tuple of bools, one a piece."""
+    """Which of these pieces of context does the output draw on? Answered by a tuple of bools, one for each piece."""
 
     pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PiecesNeeded(Question):
-    """Which of these pieces does it take to give the expected outcome? Answered by a tuple of bools, one a piece."""
+    """Which of these pieces does the expected outcome need? Answered by a tuple of bools, one for each piece."""
 
     pieces: tuple[str, ...]
 
@@ -104,7 +104,7 @@ class SoundReasoning(Question):
 class FollowsInstructions(Question):
     """Which instructions did the output follow? The expected outcome shows an output that follows all of them.
 
-    ``instructions`` are the case's own; None: those of its system prompt, which are to be listed. Answered by
+    ``instructions`` are the case's own; None: those of its system prompt, which the judge lists. Answered by
     ``{"instructions": [{"instruction": str, "followed": bool}]}``, those of the case in their order.
     """
 
@@ -112,20 +112,20 @@ class FollowsInstructions(Question):
 
 
 CANNOT_TELL: Final = "cannot tell"
-"""What a judge answers where the material does not decide a question: no value, which no coin toss replaces."""
+"""The judge's answer where the material does not decide a question: no value rather than a guess."""
 AnswerKind: TypeAlias = Literal["boolean", "scale", "one_of", "number", "findings"]
 
 
 @dataclass(frozen=True, slots=True)
 class AskDeclared(Question):
-    """What the instructions ask of the case, whose ``parts`` are shown as data.
+    """A question by free instructions about the case, whose ``parts`` are shown as data.
 
-    ``metric`` is how it is called in the prompt: unlike for unlike instructions. ``choices`` belong to the ``kind``.
+    ``metric`` is its name in the prompt, different for different instructions. ``choices`` depend on the ``kind``.
     Answered by, for boolean: a bool; scale: a whole number from ``choices[0]`` to ``choices[1]``; one_of: one of
     ``choices``; number: a number, between the two where they are given; findings: a tuple of texts, at most
-    ``choices[0]``. All but findings may be ``CANNOT_TELL``: whoever asked gets no answer then. ``texts`` are shown
-    besides, by name: those of a single step, whose case has other parts. ``prompt`` is the prompt of prompt management
-    that it was read from, with its version (``tone v3``); empty: none.
+    ``choices[0]``. All but findings may be ``CANNOT_TELL``, which counts as no answer. ``texts`` by name are shown as
+    well: those of a single step, which the case's parts lack. ``prompt`` is the prompt of prompt management that it was
+    read from, with its version (``tone v3``); empty: none.
     """
 
     metric: str
@@ -188,8 +188,8 @@ class SameHighlight(Question):
 class CorrectHighlight(Question):
     """Is this highlight correct? Answered by a bool.
 
-    It is when nothing in it contradicts the case's reference, and every number, amount, date and name in it stands in
-    the reference or the transcript.
+    It is correct when nothing in it contradicts the case's reference, and the reference or the transcript has every
+    number, amount, date and name in it.
     """
 
     highlight: str
@@ -199,7 +199,7 @@ class CorrectHighlight(Question):
 class SummaryClaims(Question):
     """Which claims do these facts of a summary make? Answered by a tuple of texts, at least one.
 
-    Nobody able to answer: each fact counts as one claim, as it stands.
+    Without an evaluator each fact counts as one claim.
     """
 
     facts: tuple[str, ...]
@@ -219,9 +219,9 @@ class Supported(Question):
 CATEGORIES: Final = ("reasoning", "planning", "execution", "coordination")
 IMPACTS: Final = ("high", "medium", "low")
 MOST_CHOSEN: Final = 60
-"""Steps that a judge may ask to see."""
+"""Most steps that a judge may ask to see."""
 MOST_FOUND: Final = 20
-"""Errors that one answer names."""
+"""Most errors that one answer names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class FindErrors(Question):
 class ReachedGoal(Question):
     """What did the run achieve, by its outline and its last steps in full?
 
-    Answered by ``all``, ``part`` or ``none``, or by ``CANNOT_TELL``: whoever asked gets no answer then.
+    Answered by ``all``, ``part`` or ``none``, or by ``CANNOT_TELL``, which counts as no answer.
     """
 
     task: str
@@ -270,7 +270,7 @@ class SentenceSimilarity(Question):
     """How close in meaning are the two texts of each pair?
 
     For a translation they are the model's sentence and the reference's, in one target language.
-    Answered by one number a pair, in order: the cosine similarity of their multilingual embeddings, in [-1, 1].
+    Answered by one number for each pair, in order: the cosine similarity of their multilingual embeddings, in [-1, 1].
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -307,7 +307,7 @@ class OutcomeDrift(Question):
     Outcomes are what was resolved, escalated, refused, agreed …; numbers, dates and codes are not included.
     ``pairs`` are (reference's sentence, model's sentence), the latter empty where there is none. Answered by
     ``{"outcomes": [{"outcome": "escalated to supervisor", "kept": false}, …], "added": ["…", …]}``: each outcome of
-    the reference once; ``added`` are outcomes that the model states in the place of none of the reference's.
+    the reference once; ``added`` are outcomes that the model states and that replace none of the reference's.
     """
 
     pairs: tuple[tuple[str, str], ...]

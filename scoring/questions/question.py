@@ -1,8 +1,8 @@
-"""Questions: a metric asks questions and is given answers; it never learns who answered.
+"""Questions: a metric asks questions and receives answers; it never learns who answered.
 
-A metric that needs more than arithmetic is a generator. It *yields* a tuple of questions, all that it can ask at
-once, and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a
-judged metric is tested with plain data. Questions are frozen values: two metrics that ask the same thing ask it once.
+A metric that needs more than arithmetic is a generator. It *yields* a tuple of all questions that it can ask at once,
+and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a judged
+metric is tested with plain data. Questions are frozen values: two metrics that ask the same thing ask it once.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Nobody could answer. ``failed``: an evaluator tried and failed; without it, none is configured that could answer.
+    """No evaluator answered. ``failed``: one tried and failed; otherwise none is configured that could answer.
 
-    ``judgement`` is the cost without an answer, where a judge was asked. ``final``: no other evaluator is asked
-    instead, though nothing failed: the material does not decide it, or the judge may not see it.
+    ``judgement`` is the cost without an answer, where a judge was asked. ``final``: nothing failed, but no other
+    evaluator is asked, because the material does not decide the question or the judge may not see it.
     """
 
     reason: str
@@ -48,19 +48,19 @@ class NoAnswer:
 Reply: TypeAlias = Answer | NoAnswer
 Steps: TypeAlias = Generator[tuple[Question, ...], Sequence[Reply], Result]
 Begun: TypeAlias = Result | Steps
-"""A metric of a case: its result, where no question is needed, else the steps to it."""
+"""A metric of a case: its result where it needs no question, else the steps to it."""
 
 
 K = TypeVar("K", bound=Hashable)
-"""How the caller names a metric: its id, or rubric and id."""
+"""The caller's name of a metric: its id, or rubric and id."""
 
 
 class PendingMetrics(Generic[K]):
-    """Several metrics of one case advanced together, a round at a time.
+    """Several metrics of one case, advanced together round by round.
 
-    ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
-    when nothing is open, ``results`` holds one result a name. ``judgements`` holds by name the calls to judges made on
-    its behalf, whether or not a value came of it.
+    ``questions`` are the open questions without repeats; ``give`` answers all of them and advances every metric; when
+    none is open, ``results`` holds one result for each name. ``judgements`` holds by name the calls to judges for this
+    metric, with or without a value.
     """
 
     def __init__(self, started: Mapping[K, Begun]) -> None:
@@ -71,7 +71,7 @@ class PendingMetrics(Generic[K]):
             self.begin(name, begun)
 
     def begin(self, name: K, begun: Begun) -> None:
-        """Take a metric in; one that has ended begins anew. The calls to judges so far stay in ``judgements``."""
+        """Add a metric; one that has ended begins anew. The calls to judges so far stay in ``judgements``."""
         self.results.pop(name, None)
         if isinstance(begun, GeneratorType):
             self._advance(name, begun, None)
@@ -86,12 +86,12 @@ class PendingMetrics(Generic[K]):
         return tuple(dict.fromkeys(q for _, requested in self._running.values() for q in requested))
 
     def give(self, replies: Mapping[Question, Reply]) -> None:
-        """Answer every open question. A question without a reply counts as one that nobody could answer."""
+        """Answer every open question. A question without a reply counts as unanswered."""
         nobody = NoAnswer(Reason("no evaluator is configured for this question"))
         self.advance({question: replies.get(question, nobody) for question in self.questions})
 
     def advance(self, replies: Mapping[Question, Reply]) -> bool:
-        """Advance the metrics all of whose open questions are answered here, the others wait; whether any did."""
+        """Advance the metrics whose open questions are all answered here; return whether any advanced."""
         ready = {name: running for name, running in self._running.items() if all(q in replies for q in running[1])}
         for name, (steps, requested) in ready.items():
             del self._running[name]
@@ -119,7 +119,7 @@ class PendingMetrics(Generic[K]):
 
 
 def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> PendingMetrics[K]:
-    """Metrics driven to their end with a plain function as the only evaluator (tests, offline use)."""
+    """Run metrics to their end with a plain function as the only evaluator (tests, offline use)."""
     evaluation = PendingMetrics(started)
     while questions := evaluation.questions:
         evaluation.advance({question: answer(question) for question in questions})

@@ -1,9 +1,9 @@
-"""Reason: why a result is what it is, as a text that knows which of its parts are whose.
+"""Reason: why a result is what it is, as a text whose parts know their origin.
 
-A reason is made of a template and of parts. The words of the template, numbers and names of ours are open to
-everybody. ``part(...)`` marks a name of the application's parts: a tool, an agent, a model, an argument, a type of
-exception, a term of the configuration. ``quoted(...)`` marks content: what people and models wrote. So who may see
-what is decided where the reason is made. A text that nobody marked is content.
+A reason is made of a template and of parts. The template's words, our numbers and our names are open to everybody.
+``part(...)`` marks a name of the application's parts: a tool, an agent, a model, an argument, a type of exception, a
+term of the configuration. ``quoted(...)`` marks content: what people and models wrote. So the place that makes the
+reason decides who may see which part. An unmarked text is content.
 
 >>> why = Reason("{n} calls of {tool} failed: {error}", n=3, tool=part("refund"), error=quoted("card 4111"))
 >>> str(why), why.shown(Rights.NAMES), why.shown(Rights.OWN)
@@ -22,17 +22,17 @@ from typing import Final, NamedTuple, Self, SupportsIndex, TypeAlias
 from sidejudge.scoring.lexical.shown_text import label
 
 GAP: Final = "…"
-"""Stands for what is left out."""
+"""Replaces a part that is left out."""
 REASON_PARTS: Final = "reason_parts"
 """The field beside ``reason`` in the JSON form of a verdict and of a score: the reason without contents."""
 _MOST_DIGITS: Final = 10**9
-"""A number of this size or more may be somebody's, such as the number of a card."""
+"""A number from this size on may be personal, such as a card number."""
 _NOT_OF_A_NAME: Final = re.compile(r"[^\w ….:/()\[\]<>#+=,-]+")
 _LONG_NUMBER: Final = re.compile(r"\d{9,}|(?:\d{3,}[ -]){2,}\d{3,}")
 
 
 class Kind(StrEnum):
-    """Whose a part of a reason is."""
+    """The origin of a part of a reason."""
 
     WORDS = "words"
     """Ours: the words of a template, and names of metrics, rubrics and fields of the documentation."""
@@ -41,22 +41,22 @@ class Kind(StrEnum):
     NAME = "name"
     """The name of a part of the application."""
     CONTENT = "content"
-    """What a person or a model wrote, or what may quote it."""
+    """Content: written by a person or a model, or possibly quoting it."""
 
 
 class Rights(StrEnum):
-    """What of a reason a reader may see."""
+    """The parts of a reason that a reader may see."""
 
     CONTENTS = "contents"
     """All of it."""
     NAMES = "names"
-    """No contents: the default of everything that leaves the machine."""
+    """Everything but contents: the default for all that leaves the machine."""
     OWN = "own"
     """Neither contents nor names of the application's parts."""
 
 
 class ReasonPart(NamedTuple):
-    """A part of a reason: whose it is, and its text."""
+    """A part of a reason: its origin and its text."""
 
     kind: Kind
     text: str
@@ -66,7 +66,7 @@ _WORDS: Final = Kind.WORDS  # a name of the module is found faster than a member
 
 
 def part(name: str) -> ReasonPart:
-    """A name of the application's parts. Readers without rights to contents see it bounded (``shown``)."""
+    """Mark a name of the application's parts. Readers without rights to contents see it shortened (``shown``)."""
     return ReasonPart(Kind.NAME, name)
 
 
@@ -76,23 +76,21 @@ def quoted(text: str) -> ReasonPart:
 
 
 def own(name: str) -> ReasonPart:
-    """A name of ours that is no literal of the template: a metric, a rubric, a field of the documentation."""
+    """Mark a name of ours that is no literal of the template: a metric, a rubric, a field of the documentation."""
     return ReasonPart(_WORDS, name)
 
 
 Value: TypeAlias = "Reason | ReasonPart | Enum | float | str"
-"""What a template is filled with. An ``Enum`` is ours, a text that is none of these is content."""
+"""The value of a template's field. An ``Enum`` is ours; a text of any other type is content."""
 
 
 class Reason(str):
-    """The text of a reason, and its ``parts``. It equals the text, and may stand wherever a text may.
+    """The text of a reason with its ``parts``. It equals its text, and can be used like one.
 
-    Whatever makes a plain text of it (``str``, an f-string, a slice) makes content of it.
+    Conversion to a plain text (``str``, an f-string, a slice) turns all of it into content.
 
-    Args:
-        template: A literal of the code. Without ``values`` it stands as it is; else each ``{name}`` or
-            ``{name:format}`` stands for the value of that name.
-        values: What the template is filled with; another reason with all of its parts.
+    Args: template: A literal of the code. Without ``values`` it is the text; else each ``{name}`` or ``{name:format}``
+        is replaced by the value of that name. values: Values by name; another reason is inserted with all of its parts.
     """
 
     __slots__ = ("_outline", "parts")
@@ -118,10 +116,10 @@ class Reason(str):
 
     @classmethod
     def of(cls, parts: Iterable[ReasonPart]) -> Self:
-        """The reason that has these parts; empty ones are left out, and words that follow words are one part."""
+        """The reason with these parts; empty ones are left out, and adjacent words become one part."""
         kept: list[ReasonPart] = []
         run: list[str] = []
-        """The words at the end of what is kept, where they are those of several parts."""
+        """Adjacent words of several parts that are not joined yet."""
         before = None
         for each in parts:
             kind, text = each
@@ -152,7 +150,7 @@ class Reason(str):
 
     @property
     def has_own_words(self) -> bool:
-        """Whether any of it is ours: without, it is what a judge or a person wrote, as a whole."""
+        """Whether any of it is ours; otherwise a judge or a person wrote the whole."""
         return any(each.kind is not Kind.CONTENT for each in self.parts)
 
     def shown(self, rights: Rights = Rights.NAMES) -> str:
@@ -181,13 +179,13 @@ class Reason(str):
         return Reason.of([*found, ReasonPart(Kind.WORDS, GAP)] if len(self) > most else found)
 
     def alike(self) -> str:
-        """The reason without what differs from case to case: the template with the names, ``#`` for each number."""
+        """The reason without parts that differ between cases: the template with the names, ``#`` for each number."""
         return "".join([_ALIKE[kind](text) for kind, text in self.parts])
 
     def to_json(self) -> list[object]:
         """The reason without contents: words as texts, null for content, ``{"number": …}`` and ``{"name": …}``.
 
-        Made once, for a reason may stand in many scores; not to be changed.
+        Cached, because a reason may be shared by many scores; do not change it.
         """
         if self._outline is None:
             self._outline = [_as_json(each) for each in self.parts]
@@ -204,7 +202,7 @@ class Reason(str):
 
 
 def together(values: Iterable[Value], separator: str = "; ") -> Reason:
-    """Several reasons or parts as one, with a separator of ours between them."""
+    """Several reasons or parts joined, with a separator of ours between them."""
     found: list[ReasonPart] = []
     between = own(separator)
     for value in values:
@@ -220,7 +218,7 @@ def cut(reason: str, most: int) -> str:
 
 
 def shown_name(name: str) -> str:
-    r"""A name of the application's parts as readers without rights to contents see it: short, and without long numbers.
+    r"""A name of the application's parts for readers without rights to contents: short, and without long numbers.
 
     >>> shown_name("refund"), shown_name("call 0171 555 1234\u202e now!")
     ('refund', 'call #? now?')
@@ -234,7 +232,7 @@ _ALIKE: Final[Mapping[Kind, Callable[[str], str]]] = {
 
 
 def reason_fields(reason: str) -> dict[str, object]:
-    """The fields ``reason`` and ``reason_parts`` of a verdict or a score; the second is that of a ``Reason`` alone."""
+    """The fields ``reason`` and ``reason_parts`` of a verdict or a score; only a ``Reason`` has the second."""
     if not isinstance(reason, Reason) or not reason:
         return {"reason": reason}
     return {"reason": str(reason), REASON_PARTS: reason.to_json()}
@@ -243,7 +241,7 @@ def reason_fields(reason: str) -> dict[str, object]:
 def outline(fields: Mapping[str, object]) -> Reason:
     """The reason of a verdict or a score in its JSON form, without contents.
 
-    What no ``Reason`` wrote (an older version, a plugin) is content as a whole.
+    A text that no ``Reason`` wrote (by an older version or a plugin) is content as a whole.
     """
     held = fields.get(REASON_PARTS)
     if isinstance(held, list | tuple):
@@ -253,7 +251,7 @@ def outline(fields: Mapping[str, object]) -> Reason:
 
 @lru_cache(maxsize=1024)
 def _layout(template: str) -> Sequence[tuple[ReasonPart | None, str | None, str]]:
-    """The words, and after them the name and the format of a value. Templates are few, and literals of the code."""
+    """The template as words, each followed by a value's name and format. Templates are few literals of the code."""
     parsed = Formatter().parse(template)
     return tuple((own(words) if words else None, name, form or "") for words, name, form, _ in parsed)
 
@@ -263,7 +261,7 @@ _COUNTS: Final = frozenset({int})
 
 @lru_cache(maxsize=2048)
 def _counted(template: str, values: tuple[tuple[str, Value], ...]) -> Reason:
-    """A reason that says how many there are of something: of a few numbers, so that the same come again and again."""
+    """A reason with a small number, cached because the same few recur."""
     return Reason._filled(template, dict(values))  # noqa: SLF001  # the rest of ``Reason.__new__``
 
 

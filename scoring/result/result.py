@@ -1,8 +1,8 @@
-"""Result: a number with the way it was decided, or no number with the reason. Never a default.
+"""Result: a number with its method, or no number with the reason. Never a default.
 
-Steps: the single steps that a metric's value was made of, as the details of its result hold them.
+Steps: the single steps behind a metric's value, as the details of its result hold them.
 
-Bands and blockers: from a value to its rating, and to the refusal to pass it.
+Bands and blockers: from a value to its rating, and to a refusal to pass.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ class Method(StrEnum):
 class Judgement:
     """One judged question: the model, the prompt, the call, and its cost.
 
-    ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost, whether or
-    not an answer came of it: all ``requests`` to models (those of a panel, and what was asked again) and their tokens.
-    Answers of one call share its id in ``call`` and are paid once. An empty ``call`` is an answer out of the
-    cache, for which nothing was paid now. ``share`` is the part of the call's cost that falls to one score: the shares
-    of all scores of a trace sum to 1. ``flags`` name what makes the answer doubtful (it contradicts what can be
-    decided without a judge), what was mended in it, or that its cost is too low. Of a panel ``votes`` is each model's
-    vote as JSON, and ``dissent`` the share in [0, 1] of the votes that differ from the answer. ``certainty`` is the
-    answer's probability by the model's tokens, None where it gives none.
+    ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is the cost of the whole call, with or without
+    an answer: all ``requests`` to models (of a panel, and repeated ones) and their tokens. Answers of one call share
+    its id in ``call`` and are paid once. An empty ``call`` marks an answer from the cache, which cost nothing now.
+    ``share`` is the part of the call's cost that belongs to one score: the shares of all scores of a trace sum to 1.
+    ``flags`` note doubts (a contradiction with plain rules), repairs, or that the stated cost is too low. For a panel,
+    ``votes`` is each model's vote as JSON, and ``dissent`` the share in [0, 1] of votes that differ from the answer.
+    ``certainty`` is the answer's probability by the model's tokens, None where it gives none.
     """
 
     model: str
@@ -56,9 +55,9 @@ class Judgement:
 
 
 class Scored(Struct, frozen=True, kw_only=True):
-    """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON.
+    """A measured, finite value; ``details`` is what a reader needs to check it, as JSON.
 
-    ``judgements`` are those of all judged answers that the value is made of.
+    ``judgements`` are the judged answers behind the value.
     """
 
     value: float
@@ -81,10 +80,10 @@ class NotApplicable(Struct, frozen=True):
 
 
 class Proven(Struct, frozen=True, kw_only=True):
-    """What is certain of a value that is not known: its bounds, None for none, and the answers that prove them.
+    """The certain bounds of an unknown value, None where there is none, and the answers that prove them.
 
-    One refuted claim of ten leaves a rate of nine tenths at most, whatever becomes of the others. A bound may hit a
-    blocker or miss a threshold; it is never taken for the value.
+    One refuted claim of ten leaves a rate of nine tenths at most, whatever the others are. A bound may reach a blocker
+    or miss a threshold; it never counts as the value.
     """
 
     at_least: float | None = None
@@ -96,7 +95,7 @@ class Proven(Struct, frozen=True, kw_only=True):
 class Unavailable(Struct, frozen=True):
     """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls.
 
-    ``proven`` is what is certain of the value all the same.
+    ``proven`` holds the bounds that are certain nevertheless.
     """
 
     reason: str
@@ -105,9 +104,9 @@ class Unavailable(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls.
+    """The evaluation failed (a judge that timed out, an answer that did not parse): coverage falls.
 
-    ``proven`` is what is certain of the value all the same.
+    ``proven`` holds the bounds that are certain nevertheless.
     """
 
     reason: str
@@ -121,7 +120,7 @@ Result: TypeAlias = Scored | NotApplicable | Unavailable | Failed
 LOWEST: Final = "lowest"
 """Key of the details of a metric of steps: the steps with the lowest values, span id → value."""
 MATCHING: Final = "matching"
-"""Key of the same details: how many steps match."""
+"""Key of the same details: the number of matching steps."""
 
 
 def lowest_steps(details: Mapping[str, object]) -> dict[str, float]:
@@ -148,9 +147,9 @@ def _rounded(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Ratings from best to worst with the bound at which each begins; what reaches none is ``otherwise``.
+    """Ratings from best to worst, each with the bound at which it begins; a value that reaches none is ``otherwise``.
 
-    A value at a bound is in the better band. ``higher_is_better``: on which side "better" lies.
+    A value at a bound is in the better band. ``higher_is_better``: whether "better" means higher.
     """
 
     steps: tuple[tuple[str, float], ...]
@@ -201,7 +200,7 @@ def must_be_one() -> Bands:
 
 
 class Effect(StrEnum):
-    """What a blocker does to the verdict (rubrics §1.4)."""
+    """A blocker's effect on the verdict (rubrics §1.4)."""
 
     INVALID = "invalid"
     """The rubric's formula names it: there is no composite."""
@@ -222,7 +221,7 @@ class Blocker:
         return (self.below is not None and rounded < self.below) or (self.above is not None and rounded > self.above)
 
     def blocks_all(self, least: float | None, most: float | None) -> bool:
-        """Whether it blocks whatever lies between two bounds, of which None is unknown."""
+        """Whether it blocks every value between two bounds; None is an unknown bound."""
         if self.below is not None and most is not None and _rounded(most) < self.below:
             return True
         return self.above is not None and least is not None and _rounded(least) > self.above

@@ -1,4 +1,4 @@
-"""The rubrics, by an explicit list: what is measured of a case comes in, what each measurement weighs goes out."""
+"""The rubrics, as an explicit list: metrics come in, their weights, bands and blockers go out."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ RUBRICS: Mapping[str, Rubric] = {
 """Every rubric by its id."""
 
 SCENARIO_RUBRICS: tuple[str, ...] = tuple(rubric.id for rubric in RUBRICS.values() if rubric.checks_scenario)
-"""Those that hold a case against a scenario."""
+"""Rubrics that compare a case with a scenario."""

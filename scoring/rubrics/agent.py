@@ -30,7 +30,7 @@ _LABEL = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _NOT_LABEL = re.compile(r"[^a-z0-9]+")
 _LONGEST_LABEL = 80
 UNSPECIFIED = "unspecified"
-"""The failure code of a judge that gave none, or none that can be read."""
+"""The failure code where a judge gave none, or an unreadable one."""
 _MOST_TURNS = 200
 _MOST_DROPPED = 20
 
@@ -50,7 +50,7 @@ class AgentGrade:
     def details(self, conversation: Sequence[Utterance]) -> dict[str, object]:
         """The failure code and the turns; null and empty where acceptable or better.
 
-        Turns that the conversation does not have, and a diagnosis of what did not fail, are dropped and reported.
+        Non-existent turns, and a diagnosis where nothing failed, are dropped and reported.
         """
         if self.acceptable:
             reported = {"failure_code": self.failure_code, "turns": list(self.turns)}
@@ -89,7 +89,7 @@ def parse_agent_grade(value: object, definition: Definition) -> AgentGrade:
 
 
 def _failure_code(found: Mapping[str, object], *, acceptable: bool) -> tuple[str | None, str | None]:
-    """The code in snake_case, and what was wrong with the one given; a bad code costs no score."""
+    """The code in snake_case, and the fault of the given one; a bad code does not lower the score."""
     code = contract.required(found, "failure_code")
     if code is None:
         return (None, None) if acceptable else (UNSPECIFIED, "the judge gave no failure code")

@@ -63,10 +63,10 @@ def parse_grade(value: object) -> Grade:
 
 
 def _may_be_lost(case: Case) -> bool:
-    """Whether the answer may exist and not be known here. A request that timed out has none: the judge sees it empty.
+    """Whether an unknown answer may exist. A request that timed out has none: the judge sees it empty.
 
-    No answer at all is *missing* by the seed, and the judge decides it, as of any other answer. Were it decided here, a
-    monitor without a judge would know of failures alone, and its pass rate would be 0.
+    By the seed, a missing answer is judged like any other. If it were decided here, a monitor without a judge would
+    only know failures, and its pass rate would be 0.
     """
     return case.model_output is None and not (case.timed_out and case.content_captured)
 
@@ -142,7 +142,7 @@ def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
 
 
 def evaluator_error(accuracy: Result, faithfulness: Result) -> str | None:
-    """Why a sample has no grade: ``parse_error`` (§2.2), ``error`` or ``unavailable`` (no judge); ``None``: it has one.
+    """Why a sample has no grade: ``parse_error`` (§2.2), ``error``, ``unavailable`` (no judge); ``None``: it has one.
 
     >>> evaluator_error(Failed("parse_error: not JSON"), Failed("parse_error: not JSON"))
     'parse_error'
@@ -156,9 +156,9 @@ def evaluator_error(accuracy: Result, faithfulness: Result) -> str | None:
 
 
 def _sample(case: Case, composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
-    """Every per-sample field under the seed's name, under ``answer``: all that a run's aggregates need.
+    """Every per-sample field by the seed's name, under ``answer``: all that a run's aggregates need.
 
-    What has no value is null. ``sample_score`` (§3.3) is the composite.
+    A field without a value is null. ``sample_score`` (§3.3) is the composite.
     """
     values = {name: result.value if isinstance(result, Scored) else None for name, result in results.items()}
     norms = {

@@ -1,6 +1,6 @@
 """benchmarks: eleven general quality checks, each passed or not (seed 000, Standard Benchmarks; rubrics §7).
 
-A metric's value is the seed's binary; ``details.raw`` keeps the number that was held against the threshold.
+A metric's value is the seed's binary; ``details.raw`` keeps the number that was compared with the threshold.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def passes_up_to(bound: float) -> Bands:
 
 
 def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], Steps]:
-    """The seed's binary of a raw measure: 1 when it is on the better side of the threshold, or at it."""
+    """The seed's binary of a raw measure: 1 when it is at the threshold or on its better side."""
 
     def measure(case: Case) -> Steps:
         result = yield from raw(case)

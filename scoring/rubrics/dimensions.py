@@ -29,20 +29,20 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 004"
 LEVELS = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}
-"""What each level is worth, in every dimension."""
+"""The value of each level, in every dimension."""
 IMPORTANCE = {"major": 2, "minor": 1}
-"""How much a claim weighs among the others (rubrics §8)."""
+"""The weight of a claim by importance (rubrics §8)."""
 _BANDS = Bands(tuple(LEVELS.items())[:-1], "failed")
 _MOST_CLAIMS = 500
 _CITATION = re.compile(r"https?://|\bdoi:|\[\d{1,3}\]|\(\w[^()]{0,60}\b(?:19|20)\d\d\)", re.IGNORECASE)
-"""What looks like a reference: an address, a number in brackets, a name with a year."""
+"""The form of a reference: an address, a number in brackets, a name with a year."""
 _CITES_NOTHING = NotApplicable(Reason("there are no sources, and the answer cites none"))
 _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedClaim:
-    """A claim of the output, how much it matters, and whether it matches the ground truth."""
+    """A claim of the output, its importance, and whether it matches the ground truth."""
 
     claim: str
     importance: str
@@ -162,7 +162,7 @@ def _source_quality(case: Case) -> Steps:
 
 
 def _cites_nothing(case: Case) -> bool:
-    """Whether citations do not apply: nothing was there to be cited, and the output does not claim that there was."""
+    """Whether citations do not apply: there was nothing to cite, and the output does not claim otherwise."""
     return case.model_output is not None and has_no_sources(case) and not _CITATION.search(written(case.model_output))
 
 

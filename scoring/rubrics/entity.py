@@ -25,7 +25,7 @@ SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
 _TEXT = frozenset({str})
 _NAMED = 5
-"""Entities that a reason names; the details hold more."""
+"""Most entities that a reason names; the details hold more."""
 _NOT_CONFIGURED = Unavailable(
     Reason("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
 )
@@ -52,7 +52,7 @@ class Detection:
             "missed": labels(sorted(expected - found)),
             "extra": labels(sorted(found - expected)),
         }
-        """What was missed and what was too much, by name."""
+        """The missed and the surplus names."""
 
     @property
     def precision(self) -> float:
@@ -120,7 +120,7 @@ def expected_entities(case: Case) -> frozenset[str] | Unavailable:
 def configured_entities(case: Case) -> frozenset[str] | Unavailable:
     """``config.keywords`` ∪ ``config.topics``, or ``config.entities``; else the reference's ``valid_entity_set``.
 
-    A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
+    A given value that is no list (``keywords: "loan"``) is a mistake; the next key is not tried.
     """
     lists: dict[str, Sequence[Json]] = {}
     for key in ("keywords", "topics", "entities"):
@@ -215,7 +215,7 @@ def _fabricated(case: Case) -> Result:
 
 
 class _Spoken:
-    """The words spoken in a call, and whether an entity stands among them."""
+    """The words spoken in a call, to look entities up."""
 
     def __init__(self, text: str) -> None:
         self._spoken = text

@@ -1,6 +1,6 @@
-"""Open verdict: a verdict without anything that people or models wrote, for those who may not see contents.
+"""Open verdict: a verdict without anything that people or models wrote, for readers without rights to contents.
 
-Of reasons the outline is kept; of details, numbers, and names of the application's parts.
+It keeps the outline of reasons, and of details the numbers and the names of the application's parts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sidejudge.scoring.result.reason import REASON_PARTS, outline
 from sidejudge.scoring.rubrics import RUBRICS
 
 _FIGURE = 10**9
-"""A number of this size or more may be somebody's, such as the number of a card."""
+"""A number from this size on may be personal, such as a card number."""
 _NAMING = frozenset(
     (rubric.id, metric.id) for rubric in RUBRICS.values() for metric in rubric.metrics if metric.details_name_parts
 )
@@ -20,15 +20,14 @@ _OPEN = frozenset({
     "service", "environment", "session_id", "selection", "created_at", "closed_ns", "metric", "status", "method",
     "cascade",
 })  # fmt: skip
-"""Fields that are shown as they are, besides numbers: none of them is content."""
+"""Fields, besides numbers, that are shown unchanged: none of them is content."""
 
 
 def open_verdict(verdict: Mapping[str, object]) -> dict[str, object]:
     """A verdict in its JSON form without contents.
 
-    Returns:
-        The same fields; ``reason`` and ``details`` hold only what is ours. ``withheld`` names the fields of the verdict
-        or of a score of which something is left out; it is absent where nothing is.
+    Returns: The same fields; ``reason`` and ``details`` hold only what is ours. ``withheld`` names the shortened fields
+        of the verdict or of a score; it is absent where nothing was left out.
     """
     scores = verdict.get("scores")
     listed = [each for each in scores if isinstance(each, Mapping)] if isinstance(scores, list | tuple) else []

@@ -69,7 +69,7 @@ class ScorecardItem:
 
     @property
     def false_pass(self) -> bool:
-        """Full marks, or more than the scale has, where the agent clearly failed."""
+        """Whether it has full marks, or more than the scale has, though the agent clearly failed."""
         if not self.pass_fail or self.score is None or round(self.expected, _DIGITS) != 0:
             return False
         return round(self.score, _DIGITS) >= round(self.max_score, _DIGITS)
@@ -97,7 +97,7 @@ class CallScorecard:
         return 0.0 if self.answered else 1.0
 
     def remarks(self) -> dict[str, object]:
-        """What was ignored, and where the model's own scale or type differs from the reference's."""
+        """Remarks on what was ignored, and where the model's own scale or type differs from the reference's."""
         differing = [
             item.question_id
             for item in self.items
@@ -166,7 +166,7 @@ def _item(question: dict[str, Json], matched: Matched) -> ScorecardItem:
 
 
 def _number(value: Json) -> float | None:
-    """A number of a size that can be reckoned with; anything else is none."""
+    """A number within the range of computation; None for anything else."""
     if kind(value) != "number" or not isinstance(value, int | float) or abs(value) > _LARGEST:
         return None
     return float(value)

@@ -1,4 +1,4 @@
-"""quality: clarity, accuracy and completeness of an answer, by one judgement (seed 003 §2)."""
+"""quality: clarity, accuracy and completeness of an answer, from one judgement (seed 003 §2)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _completeness(case: Case) -> Steps:
 def _metric(
     name: str, meaning: str, levels: tuple[str, ...], measure: Callable[[Case], Steps], undefined: str = ""
 ) -> Metric:
-    """One score with the seed's names of its levels, best first; the last is what reaches no other."""
+    """One score with the seed's names of its levels, best first; the last is for values below all others."""
     anchors = "; ".join(f"{value:g}: {level}" for value, level in zip((*_LEVELS, 0.0), levels, strict=True))
     names = [level.partition(",")[0].lower().replace(" ", "_") for level in levels]
     return Metric(

@@ -1,4 +1,4 @@
-"""run_health: what can be measured on any run without a reference, a judge or a scenario."""
+"""run_health: everything that can be measured on any run without a reference, a judge or a scenario."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _LOOPS = Blocker(effect=Effect.DISQUALIFIED, below=LEAST)
 
 
 _APART = frozenset({telemetry.id, results_used.id})
-"""Metrics whose signs stand with them alone: one is about the instrumentation; the other names a fifth of the steps of
-runs without any fault (docs/explanation/run-health.md), more than may be called trouble."""
+"""Metrics whose signs appear only in their own details: one is about the instrumentation; the other flags a fifth of
+the steps of faultless runs (docs/explanation/run-health.md), too many to call trouble.
+"""
 
 
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
@@ -40,7 +41,7 @@ _OF_FAILURE: Final = frozenset({
     completed.id, answered.id, answer_intact.id, tool_success.id, step_success.id, error_variety.id, calls_valid.id,
     sub_agents_answered.id, not_exhausted.id,
 })  # fmt: skip
-"""Metrics that may name one failed step for one reason: the first of them names it."""
+"""Metrics that may flag the same failed step for the same reason; the first of them flags it."""
 
 
 def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:

@@ -26,7 +26,7 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mar
 
 SOURCE = "seed 000, Task 3"
 SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20
-"""What each part contributes to the text score. A metric's weight is its share of its part times the part's."""
+"""The weight of each part in the text score. A metric's weight is its share of its part times the part's weight."""
 
 _OPEN = (Method.EXACT, Method.LEXICAL, Method.JUDGE)
 _ALIKE = (Method.EXACT, Method.LEXICAL, Method.EMBEDDING, Method.JUDGE)

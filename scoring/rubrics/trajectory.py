@@ -1,4 +1,4 @@
-"""trajectory: a run that does not fit a prompt, judged by its outline and the steps that matter, at a bounded cost."""
+"""trajectory: a run that does not fit a prompt, judged by its outline and its important steps, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from .trajectory_signs import trajectory
 
 SOURCE: Final = "TRAIL (Deshpande et al. 2025); MAST (Cemri et al. 2025)"
 COSTS: Final[Mapping[str, float]] = {"high": 0.5, "medium": 0.2, "low": 0.05}
-"""What an error takes off the run's soundness, by its impact."""
+"""The deduction of an error from the run's soundness, by its impact."""
 _STEP_SCORES: Final[Mapping[str, float]] = {"high": 0.0, "medium": 0.5, "low": 0.8}
 _GOALS: Final[Mapping[str, float]] = {"all": 1.0, "part": 0.5, "none": 0.0}
 _TASK: Final = 8_000
-"""Characters of the task that are shown."""
+"""Most characters of the task that are shown."""
 _LEAST_QUOTATION: Final = 8
-"""Characters from which on a quotation shows anything."""
+"""Fewest characters for a quotation to prove anything."""
 _MOST_FINDINGS: Final = 50
 _MOST_SIGNS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An error that a judge found. ``quotation`` stands in the step, or the finding is dropped."""
+    """An error that a judge found. It is dropped unless the step contains ``quotation``."""
 
     category: str
     step: int
@@ -80,7 +80,7 @@ def _finding(one: object) -> Finding:
 
 
 def upheld(run: Trajectory, findings: Iterable[Finding]) -> tuple[list[Finding], Counter[str]]:
-    """The findings that the trace bears out, the worst first, each once, and how many were dropped, by reason."""
+    """The findings that the trace confirms, once each, the worst first, and the number of dropped ones by reason."""
     dropped: Counter[str] = Counter()
     kept: dict[tuple[int, str], Finding] = {}
     for finding in findings:
@@ -96,7 +96,7 @@ def upheld(run: Trajectory, findings: Iterable[Finding]) -> tuple[list[Finding],
 
 
 def stands_in(quotation: str, step: TrajectoryStep) -> bool:
-    """Whether a quotation stands in a step word for word, but for white space and the marks around it."""
+    """Whether a step contains a quotation word for word, except for white space and surrounding marks."""
     wanted = _evened(quotation).strip("\"“”„'‘’` ")
     if not wanted:
         return False
@@ -247,7 +247,7 @@ def _goal_reached(budget: Budget) -> Callable[[Case], Steps]:
 
 
 def _ending(run: Trajectory, tokens: int) -> tuple[int, ...]:
-    """The steps that end last, with the run's answer, as many as fit; the very last in any case."""
+    """As many of the last steps as fit, with the run's answer; the very last in any case."""
     left = tokens
     chosen: list[int] = []
     for step in sorted(run.steps, key=lambda each: (-each.span.end_ns, -each.number)):
@@ -259,14 +259,14 @@ def _ending(run: Trajectory, tokens: int) -> tuple[int, ...]:
 
 
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
-    """``signs``: the errors that were found, each with its span, as those of ``run_health``."""
+    """``signs``: the errors found, each with its span, in the form of ``run_health``."""
     found = results.get("sound_steps")
     listed = found.details.get("signs") if isinstance(found, Scored) else None
     return {"signs": [{"metric": "sound_steps", **sign} for sign in listed]} if isinstance(listed, list) else {}
 
 
 def trajectory_rubric(budget: Budget) -> Rubric:
-    """The rubric for what a run may take of a judge."""
+    """The rubric under a budget of judge tokens."""
     goal_reached = Metric(
         id="goal_reached",
         title="Goal reached",

@@ -1,6 +1,6 @@
-"""Signs of a step that need no judge: what failed, came again, or stands nowhere before, what the answer rests on.
+"""Signs of a step that need no judge: failures, repetitions, new values, and the grounds of the answer.
 
-A sign is no verdict. It says where to look first, and how much there is to look for.
+A sign is no verdict. It shows where to look first, and how much there is to find.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _ELSEWHERE: Final = frozenset({
     "telemetry", "within_usual", "within_budget", "results_used", "tool_success", "step_success", "error_variety",
     "no_repetition",
 })  # fmt: skip
-"""Metrics of run health whose signs say nothing of an error at a step, name too many steps, or are found here anew."""
+"""Metrics of run health whose signs show no error at a step, flag too many steps, or are computed anew here."""
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[.,:/@_-][^\W_]+)*")
 _DIGIT: Final = re.compile(r"\d")
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|\n")
 _NAME: Final = re.compile(r"(?<=[^.!?\s]\s)[A-Z][a-z]{3,}")
-"""Names, by their capital within a sentence."""
+"""Names, recognised by their capital within a sentence."""
 _LONGEST: Final = 200_000
-"""Characters of one text in which words are looked for."""
+"""Most characters of one text that are searched for words."""
 _SELDOM: Final = 20
-"""Of so many calls at most one is of a tool that is seldom used."""
+"""A tool is seldom used if at most one of this many calls is of it."""
 _RARE: Final = 3
-"""Steps in which a word may stand first or again, so that it marks one."""
+"""Most steps with a word for it to mark a step."""
 
 
 def trajectory(case: Case) -> Trajectory:
-    """The steps of a case's run with their signs. Ask by ``case.once(trajectory)``."""
+    """The steps of a case's run with their signs. Call by ``case.once(trajectory)``."""
     trace = trace_of(case)
     if trace is None:
         return Trajectory(steps=(), tokens=0, recorded=0)
@@ -80,7 +80,7 @@ def _signs(case: Case, trace: Trace, run: Trajectory) -> Iterator[Sign]:
 
 
 def _failures(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
-    """Failed steps, the first of a kind before those like it; and the model's step after one."""
+    """Failed steps, the first of a kind weighing most; and the model step after each."""
     seen: Counter[str] = Counter()
     failed = False
     for step in steps:
@@ -101,7 +101,7 @@ def _failures(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
 
 
 def _repeats(run: Trajectory) -> Iterator[Sign]:
-    """Equal calls with equal results, and the steps of models that asked for them."""
+    """Equal calls with equal results, and the model steps that requested them."""
     seen: Counter[tuple[str, str, str]] = Counter()
     for step in run.steps:
         call = step.span.tool
@@ -117,7 +117,7 @@ def _repeats(run: Trajectory) -> Iterator[Sign]:
 
 
 def _seldom_used(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
-    """The steps of models that call a tool which the run seldom calls: what most of its work needs is known."""
+    """The model steps that call a tool that the run seldom calls."""
     asked = ((step, message) for step in steps for message in step.span.output_messages)
     calls = [(step, call.name) for step, message in asked for call in message.tool_calls]
     counts = Counter(name for _, name in calls)
@@ -137,7 +137,7 @@ def _of_metrics(case: Case, run: Trajectory) -> Iterator[Sign]:
 
 
 def _places(trace: Trace, steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
-    """Steps that matter by where they stand: plans, endings, work that is handed over."""
+    """Steps that matter by their position: plans, endings, hand-overs."""
     main = top(trace)
     by_agent: dict[str | None, list[TrajectoryStep]] = {}
     for step in steps:
@@ -161,22 +161,22 @@ def _places(trace: Trace, steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
 
 
 def _ignores(last: TrajectoryStep, found: frozenset[str]) -> bool:
-    """Whether the last step of an agent states no figure of all that its results held."""
+    """Whether the last step of an agent states none of the figures in its results."""
     said = {term for piece in last.pieces if piece.place == "out" for term in _terms(piece.value)}
     return bool(found) and not found & said
 
 
 def _result_figures(trace: Trace, agent: str | None) -> frozenset[str]:
-    """The figures in the results of the tools that stand right below an agent."""
+    """The figures in the results of the tools directly below an agent."""
     results = [span.tool.result for span in trace.children.get(agent, ()) if span.tool is not None]
     return frozenset(term for result in results for term in _terms(result) if _is_figure(term))
 
 
 def _words(case: Case, run: Trajectory) -> Iterator[Sign]:
-    """Figures and names that a model states first, that are lost, and where those of the answer come from.
+    """Figures and names that a model states first or that are lost, and the origins of those in the answer.
 
-    A figure that no task, result or message held before is worked out, or made up. A call with a figure that nobody
-    gave it asks for something else than was meant.
+    A figure that no earlier task, result or message held is calculated or made up. A call with such a figure asks for
+    something that was not meant.
     """
     first: dict[str, int] = dict.fromkeys(_terms(case.input) | _terms(case.system_prompt), 0)
     stated: dict[str, list[int]] = {}
@@ -203,7 +203,7 @@ def _words(case: Case, run: Trajectory) -> Iterator[Sign]:
 
 
 def _is_misplaced(run: Trajectory, step: TrajectoryStep, first: Mapping[str, int]) -> bool:
-    """Whether a step states a figure of a result of something that the result does not name."""
+    """Whether a step attributes a result's figure to something that the result does not name."""
     for piece in step.own:
         if piece.place != "out" or not isinstance(piece.value, str):
             continue
@@ -221,7 +221,7 @@ def _is_misplaced(run: Trajectory, step: TrajectoryStep, first: Mapping[str, int
 def _origins(
     case: Case, run: Trajectory, first: Mapping[str, int], stated: Mapping[str, Sequence[int]]
 ) -> Iterator[Sign]:
-    """The steps of models that carry what the answer states, and the steps that brought it in."""
+    """The model steps that carry a statement of the answer, and the steps that brought it in."""
     wanted = _terms(case.model_output)
     weights: dict[int, float] = {}
     for term in wanted:
@@ -236,7 +236,7 @@ def _origins(
 
 
 def _losses(run: Trajectory, last: Mapping[str, int]) -> Iterator[Sign]:
-    """The model steps that follow a report of a sub-agent and after which none of its figures comes again."""
+    """The model steps after a sub-agent's report from which on none of its figures recurs."""
     for step in run.steps:
         if step.span.kind is not SpanKind.LLM:
             continue
@@ -253,7 +253,7 @@ def _terms_of(step: TrajectoryStep, place: str) -> frozenset[str]:
 
 
 def _terms(value: Json) -> frozenset[str]:
-    """Figures of two digits or more, ids, and words that are not common."""
+    """Figures of two digits or more, ids, and uncommon words."""
     if value is None:
         return frozenset()
     found = set(_TOKEN.findall(written(value)[:_LONGEST].casefold())) - STOPWORDS

@@ -91,7 +91,7 @@ def _alike(sentence: TranslatedSentence) -> bool:
 
 
 def fluency_level(value: float) -> float:
-    """The nearest of the five levels; half-way between two, the lower: a doubt raises nothing.
+    """The nearest of the five levels; half-way between two, the lower.
 
     >>> [fluency_level(value) for value in (0.8, 0.875, 0.9, 0.1)]
     [0.75, 0.75, 1.0, 0.0]
@@ -144,7 +144,7 @@ def _preservation(key: str, name_key: str, what: str) -> Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceTally:
-    """Critical facts counted: of the reference, of those omitted or changed, and added in the place of none."""
+    """Counts of critical facts: in the reference, omitted or changed, and added without replacing one."""
 
     expected: int
     omitted: tuple[str, ...]
@@ -165,7 +165,7 @@ class SentenceTally:
 
 
 def configured_facts(case: Case) -> tuple[str, ...] | Unavailable:
-    """``config.critical_facts``, each once; empty when the case gives none, and they are read from the reference."""
+    """``config.critical_facts`` without repeats; empty when the case gives none: the reference's are read then."""
     listed = case.config.get("critical_facts")
     if listed is None:
         return ()
@@ -244,7 +244,7 @@ def _with_outcomes(tally: SentenceTally, reply: Reply) -> Result:
 
 
 def _outcomes(value: object) -> tuple[list[tuple[str, bool]], tuple[str, ...]]:
-    """A judge's account of outcomes, read strictly: those of the reference with whether each is kept; those added."""
+    """A judge's account of outcomes, read strictly: the reference's, each kept or not, and the added ones."""
     if not isinstance(value, Mapping):
         raise ValueError("not an object")  # noqa: TRY004  # an answer that breaks the contract
     stated, added = value.get("outcomes"), value.get("added")

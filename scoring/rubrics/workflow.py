@@ -1,4 +1,4 @@
-"""workflow: whether the right agents and tools were called, and called rightly (seed 003 §1; rubrics §10)."""
+"""workflow: whether the right agents and tools were called in the right way (seed 003 §1; rubrics §10)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NO_SIGNS = NotApplicable(Reason("the scenario has no signs"))
 
 
 def _habits(case: Case, scenario: Scenario) -> Result:
-    """Whether the run keeps to what most do. What is unknown of some of it hides no departure from the rest."""
+    """Whether the run keeps to the signs. Unknown ones hide no departure from the others."""
     usual = scenario.signs
     if usual is None:
         return _NO_SIGNS
@@ -146,7 +146,7 @@ _EXTENSIONS = (order, call_budget, arguments, result_use)
 
 
 def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
-    """All checks that apply are 1. One that fails decides; one that is unknown leaves the rest undecided."""
+    """Whether all applicable checks are 1. A failed check decides; otherwise an unknown one leaves it undecided."""
     known = True
     for name, result in results.items():
         if name == habits.id:

@@ -26,7 +26,7 @@ from sidejudge.scoring.trace.span import Json, ToolCall
 from .workflow_sides import MOST, NAMED, listed, not_understood, shown
 
 _FAULT = 200
-"""Characters of what is wrong with one argument."""
+"""Most characters of the fault of one argument."""
 _UNKNOWN_TOOLS = Unavailable(Reason("tools_used is not known"))
 _NO_ORDER = NotApplicable(Reason("the scenario asks for no order"))
 _NO_BUDGET = NotApplicable(Reason("the scenario sets no call budget"))

@@ -23,7 +23,7 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 MOST = 100
-"""Names that one list of the result object shows."""
+"""Most names that one list of the result object shows."""
 NAMED = 10
 _NOT_UNDERSTOOD = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
 _NO_WORD = re.compile(r"[\W_]+")
@@ -34,7 +34,7 @@ _NO_SCENARIO = Unavailable(Reason("no scenario"))
 def read_scenario(case: Case) -> Scenario | Unavailable:
     """The case's scenario; unavailable without one, for a trace that was cut short, and for one that shows no run.
 
-    In part of a trace *was not called* cannot be distinguished from *was not seen*. One in which no agent, model or
+    In part of a trace *not called* cannot be distinguished from *not seen*. One in which no agent, model or
     tool was recognised, or one call of a tool alone, keeps to nothing and departs from nothing.
     """
     if not case.complete:
@@ -55,10 +55,10 @@ def _no_run(case: Case) -> Unavailable | None:
 
 
 def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
-    """Why it is not known that these were not called; None where it is.
+    """Why it is unknown whether these were called; None where it is known.
 
-    No agent, model or tool was recognised at all, or a step that no dialect understood bears one of their names, or a
-    model's answer was not understood, which may call.
+    The reasons: no agent, model or tool was recognised at all; a step that no dialect understood has one of their
+    names; or a model's answer, which may hold calls, was not understood.
     """
     names = list(names)
     if case.trace is None or not names:
@@ -98,7 +98,7 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
 
 
 def shown(names: Sequence[str]) -> list[str]:
-    """Names of a trace may be many and long; a verdict holds the first of them, cut."""
+    """The first names, cut, because names of a trace may be many and long."""
     return labels(names, MOST) if names else []
 
 
@@ -109,7 +109,7 @@ _NO_WORKFLOW = NotApplicable(Reason("the scenario asks nothing of agents or tool
 
 
 def _asks_nothing(scenario: Scenario) -> bool:
-    """Whether the scenario states criteria of the answer alone."""
+    """Whether the scenario states only criteria of the answer."""
     if not (scenario.agents.asks_nothing and scenario.tools.asks_nothing):
         return False
     bare = Scenario(
@@ -152,7 +152,7 @@ def _below(trace: Trace, top: Span) -> set[str]:
 
 
 def _with_orchestrator(side: Side, root: str | None) -> Side:
-    """The root agent is the orchestrator, whatever it is called, unless the scenario names it."""
+    """Count the root agent as the orchestrator, whatever its name, unless the scenario names it."""
     if root is None or root in side.always or root in side.exclude or not _DEFAULT_ALWAYS.issubset(side.always):
         return side
     return replace(side, always=(*side.always, root))

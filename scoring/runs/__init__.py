@@ -1,1 +1,1 @@
-"""Runs: verdicts in; figures of many verdicts together out."""
+"""Runs: verdicts come in; figures over many verdicts go out."""

@@ -1,13 +1,13 @@
 """Aggregates of a run of ``answer``, by the names of seed 002 §1 and §3.3, accumulated sample by sample.
 
 Means and totals are exact sums; p50 and p95 are exact too, for which the latencies are kept: at most 16 bytes a sample
-while they come in, and about 40 more for one of the two while it is sorted. A figure is over the samples that have what
-it needs (``known`` counts those), and *unavailable* with its reason when none has.
+on arrival, and about 40 more for one of the two while it is sorted. A figure covers the samples that have its fields
+(``known`` counts those), and is *unavailable* with a reason when none has.
 
-Sample: what the aggregates of a run need of one verdict of ``answer``, read from the verdict's JSON.
+Sample: the part of one verdict of ``answer`` that a run's aggregates need, read from the verdict's JSON.
 
-The verdict's contract is enough: ``composite``, ``passed`` and ``scores``; what only the verdict's ``answer`` holds
-(``timed_out``, the two token counts) is read there, else from the details of the metric that shows it.
+The fields ``composite``, ``passed`` and ``scores`` suffice; ``timed_out`` and the two token counts are read from the
+verdict's ``answer``, else from the details of the metric that shows them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _GRADES = METRICS[:2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One judged answer; ``None``: not known. ``sample_score`` is the composite, in [0, 1]; latencies are in ms.
+    """One judged answer; ``None`` means unknown. ``sample_score`` is the composite, in [0, 1]; latencies are in ms.
 
-    ``ungraded`` is why there is no grade, though there is an answer to grade; ``None`` when there is one.
+    ``ungraded`` is why an existing answer has no grade; ``None`` when it has one.
     """
 
     sample_score: float | None
@@ -54,7 +54,7 @@ class Sample:
 
 
 def read_sample(verdict: Mapping[str, object]) -> Sample:
-    """The sample of a verdict; ``VerdictLineError`` names the field that is not what a verdict has there."""
+    """The sample of a verdict; ``VerdictLineError`` names an invalid field."""
     lines = scores(verdict)
     values = {name: number(lines.get(name, {}), "value", least=0, name=f"scores.{name}.value") for name in METRICS}
     for name in _GRADES:
@@ -116,7 +116,7 @@ FIELDS = (*_MEANS, *_LATENCIES, *_TOTALS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregates:
-    """What one run comes to. ``figures`` are by name, in the order of the seed; ``known`` counts samples by field.
+    """The aggregates of one run. ``figures`` are by name, in the order of the seed; ``known`` counts samples by field.
 
     ``n == passed + failed + incomplete``. ``evaluator_errors`` counts samples without a grade, ``evaluator_error`` is
     why the first of them has none. Latencies are in ms, rates and scores in [0, 1], grades in [0, 2].
@@ -133,7 +133,7 @@ class Aggregates:
     figures: Mapping[str, Figure]
 
     def to_json(self) -> dict[str, object]:
-        """Counts and figures; what cannot be computed is null, with its reason under ``unavailable``."""
+        """Counts and figures; a figure that cannot be computed is null, with its reason under ``unavailable``."""
         return {
             "n": self.n, "passed": self.passed, "failed": self.failed, "incomplete": self.incomplete,
             "evaluator_errors": self.evaluator_errors, "timed_out": self.timed_out, "known": dict(self.known),
@@ -178,7 +178,7 @@ class Accumulator:
                 self._sums[name].add(value)
 
     def aggregates(self) -> Aggregates:
-        """What the samples come to."""
+        """The aggregates of all samples so far."""
         decided = self._passed[True] + self._passed[False]
         graded, faithful = self._known["accuracy_score"], self._known["faithfulness_score"]
         figures: dict[str, Figure] = {

@@ -1,13 +1,13 @@
-"""final: one number for a model over the four call tasks, and what it costs (seed 000, Final Scoring; rubrics §7).
+"""final: one number for a model over the four call tasks, and its cost (seed 000, Final Scoring; rubrics §7).
 
 The seed calls Option B a proportional redistribution of Option A's benchmark weight. Its numbers are not one (QA would
 be 25/70 = 35.7 %); the numbers win.
 
 Cost-adjusted rank: final score per normalised dollar (seed 000, Cost-Adjusted Ranking; rubrics §7).
 
-Repeats: how much a figure varies over the runs of one benchmark (seed 002 §4.4; rubrics §11).
+Repeats: the variation of a figure over the runs of one benchmark (seed 002 §4.4; rubrics §11).
 
-The cards of these scores, as metrics have theirs: meaning, formula, weights, source.
+These scores have cards, like metrics: meaning, formula, weights, source.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def rank_by_cost(finals: Mapping[str, float | None], costs: Mapping[str, float |
     """Every model of ``finals`` with its place; ``costs`` are US dollars per 1000 calls, None where unknown.
 
     ``efficiency = final / (cost / cheapest cost)``, rank descending. Equal efficiencies (to 9 decimals) share a rank,
-    and the ranks after them are left out: 1, 1, 3. A cost of 0 cannot be divided by: such a model has no rank, and
-    does not count as the cheapest.
+    and the ranks after them are left out: 1, 1, 3. A cost of 0 cannot be a divisor: such a model has no rank and does
+    not count as the cheapest.
 
     >>> places = rank_by_cost({"a": 0.9, "b": 0.8}, {"a": 2.0, "b": 1.0})
     >>> [(place.efficiency, place.rank) for place in places.values()]
@@ -184,12 +184,12 @@ def over_runs(runs: Sequence[Aggregates], figure: str) -> MeanAndDeviation | Una
 
 
 FINAL = "final"
-"""What the scores of this page belong to, in the place of a rubric."""
+"""Stands in place of a rubric for the scores of this page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScore:
-    """A score of a run. ``weights`` are those of each formula that it has, by the formula's name and the part."""
+    """A score of a run. ``weights`` are by the name of a formula and the part."""
 
     id: str
     title: str

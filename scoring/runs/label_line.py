@@ -12,7 +12,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from .verdict_line import VerdictLine
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
-"""What a label is about that names no metric: whether the case passes."""
+"""The subject of a label that names no metric: whether the case passes."""
 Said: TypeAlias = float | str
 """A number (a boolean is 1 or 0), or the name of a category: for a metric, one of its ratings."""
 Subject: TypeAlias = tuple[str, str]
@@ -21,14 +21,14 @@ _LARGEST = 1e15
 
 
 class LabelLineError(SidejudgeError):
-    """A line that is no label: the message names the field and what is wrong with it."""
+    """The line is no label; the message names the field and its fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelLine:
-    """One label. ``by`` is who gave it, empty where unknown.
+    """One label. ``by`` names the person, empty where unknown.
 
-    ``verdict`` is ours, where the line itself holds it (``states_verdict``); None when we reached no verdict.
+    ``verdict`` is our verdict where the line holds it (``states_verdict``); None when we reached none.
     """
 
     subject: Subject

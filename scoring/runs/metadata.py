@@ -27,7 +27,7 @@ REQUIRED: Mapping[str, str] = {
     "code_version": "the git SHA of the code",
     "environment": "region and runtime, as text or as an object",
 }
-"""Every required field and what it holds."""
+"""All required fields with their meanings."""
 DEFAULTS: Mapping[str, float] = {"temperature": 0, "top_p": 1, "max_tokens": 1024, "seed": 42}
 """Generation parameters unless intentionally overridden (§4.1)."""
 
@@ -40,10 +40,10 @@ _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataReport:
-    """What is wrong with a run's metadata, one sentence each, with the field and the remedy.
+    """The faults of a run's metadata, one sentence each, with the field and the remedy.
 
-    ``problems`` are required fields that are missing or unusable, ``unpinned`` model names that may mean another model
-    tomorrow, ``notes`` what a reader of the results should know.
+    ``problems`` are required fields that are missing or unusable, ``unpinned`` are model names that may mean another
+    model tomorrow, ``notes`` are for readers of the results.
     """
 
     problems: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class MetadataReport:
 
 
 def check_metadata(metadata: Mapping[str, object]) -> MetadataReport:
-    """Hold metadata against §4; fields beyond the required ones are left alone."""
+    """Check metadata against §4; fields beyond the required ones are ignored."""
     problems = []
     for name, meaning in REQUIRED.items():
         fault = _CHECKS.get(name, _text)(metadata.get(name))
@@ -165,7 +165,7 @@ def _unpinned(metadata: Mapping[str, object]) -> list[str]:
 
 
 def template(known: Mapping[str, str]) -> str:
-    """A YAML page with every field, to be filled in; ``known`` are plain values that are known already."""
+    """A YAML page with every field, to fill in; ``known`` are plain values that are known already."""
     lines = ["# Metadata of one run. Every field is required; the defaults of generation are in brackets."]
     for name, meaning in REQUIRED.items():
         if name == "generation_params":

@@ -12,12 +12,12 @@ from sidejudge.scoring.trace.span import Json
 from .final import MIN_RUNS
 
 SEED_RUBRIC = "dimensions"
-"""The rubric whose metrics keep the seed's names; those of others are ``RUBRIC_METRIC``, for some share a name."""
+"""The rubric whose metrics keep the seed's names; those of others are ``RUBRIC_METRIC``, because some share a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedTest:
-    """What all rubrics of one test come to.
+    """The result of one test over all rubrics.
 
     ``overall_score`` is the mean of the composites, each normalised to 0–1; ``None`` when a rubric has none.
     ``dimension_scores`` holds every metric that has a value, in its own unit. ``passed`` is false when a rubric failed,
@@ -37,7 +37,7 @@ class EvaluatedTest:
 
 
 NO_OUTPUT = EvaluatedTest(overall_score=None, dimension_scores={}, passed=False)
-"""The evaluation of a test for which the agent gave no output: it failed, and no metric has a value."""
+"""The evaluation of a test without an output of the agent: it failed, and no metric has a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class RunSummary:
 
 
 def evaluated(verdicts: Sequence[Mapping[str, object]]) -> EvaluatedTest:
-    """The evaluation that the verdicts on one output come to, as the format page writes them; of none: incomplete."""
+    """The evaluation from the verdicts on one output, in the form of the format page; incomplete without verdicts."""
     passed = [verdict.get("passed") for verdict in verdicts]
     composites = [verdict.get("composite_norm") for verdict in verdicts]
     known = [composite for composite in composites if isinstance(composite, int | float)]
@@ -79,9 +79,9 @@ def _scores(verdict: Mapping[str, object]) -> Iterable[tuple[str, float]]:
 
 
 def summarize(results: Sequence[RunSummary]) -> dict[str, object]:
-    """The seed's summary, and beside it ``incomplete`` and ``errors``.
+    """The seed's summary, with ``incomplete`` and ``errors`` added.
 
-    ``total_tests`` = ``passed`` + ``failed`` + ``incomplete``; ``errors`` are those of the failed that have no output.
+    ``total_tests`` = ``passed`` + ``failed`` + ``incomplete``; ``errors`` counts the failed tests without an output.
     ``pass_rate`` is the share of those that passed or failed, ``None`` when none did either. ``dimension_averages`` are
     means over the tests in which the metric has a value. ``failures`` are the results that failed, in order.
     """
@@ -107,10 +107,9 @@ def summarize(results: Sequence[RunSummary]) -> dict[str, object]:
 
 
 def repeats(results: Sequence[RunSummary]) -> dict[str, object]:
-    """How much the runs differ: the pass rate and the mean overall score of each, in order of the runs.
+    """The differences between runs: the pass rate and the mean overall score of each, in order of the runs.
 
-    ``mean`` and ``sd`` (sample, ddof 1) are computed of at least three runs that have a value, and are ``None``
-    otherwise.
+    ``mean`` and ``sd`` (sample, ddof 1) need at least three runs with a value, and are ``None`` otherwise.
     """
     runs = sorted({result.run for result in results})
     summaries = [[result for result in results if result.run == run] for run in runs]

@@ -1,7 +1,7 @@
-"""What the verdicts on one model come to, rubric by rubric and metric by metric, in constant memory.
+"""The tally of the verdicts on one model, by rubric and metric, in constant memory.
 
-Means weigh each verdict by the inverse of the probability with which its case was drawn (Hájek); where all were drawn
-alike that is the plain mean. Sums are exact, so the order of the lines does not matter.
+Means weigh each verdict by the inverse of the probability with which its case was drawn (Hájek); with equal
+probabilities that is the plain mean. Sums are exact, so the order of the lines does not matter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ K = TypeVar("K")
 
 _DIGITS = 12
 _MAX_NAMES = 20
-"""Different versions, marks or foreign rubrics that are remembered by name."""
+"""Most distinct versions, marks or foreign rubrics that are kept by name."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Mean:
         self._values.add(value * weight)
 
     def merge(self, other: Mean) -> None:
-        """Add what another one has added."""
+        """Add the sums of another."""
         self.n += other.n
         self._weights.merge(other._weights)
         self._values.merge(other._values)
@@ -52,9 +52,9 @@ class Mean:
 
 @dataclass(slots=True)
 class MetricTally:
-    """One metric over the cases of a rubric. ``blocked`` counts the cases that it blocked.
+    """One metric over the cases of a rubric. ``blocked`` counts the cases blocked by it.
 
-    ``reasons`` holds one example a status of why there was no value: the first in alphabetical order.
+    ``reasons`` holds by status one example of why there was no value: the first in alphabetical order.
     """
 
     mean: Mean = field(default_factory=Mean)
@@ -73,7 +73,7 @@ class MetricTally:
             self._keep(score.status, score.reason)
 
     def merge(self, other: MetricTally) -> None:
-        """Count what another one has counted."""
+        """Add the counts of another."""
         self.mean.merge(other.mean)
         self.raw.merge(other.raw)
         self.blocked += other.blocked
@@ -89,8 +89,8 @@ class MetricTally:
 class RubricTally:
     """All verdicts of one rubric: the mean composite, where an invalid case counts 0.
 
-    An incomplete case does not count, nor one that a blocker disqualified before enough was scored for a composite:
-    ``unweighed`` is how many of the latter there are.
+    An incomplete case does not count, nor one that a blocker disqualified before enough was scored for a composite;
+    ``unweighed`` counts the latter.
     """
 
     mean: Mean = field(default_factory=Mean)
@@ -102,11 +102,11 @@ class RubricTally:
 
     @property
     def n(self) -> int:
-        """Verdicts of any result."""
+        """The number of verdicts with any result."""
         return self.states.total()
 
     def add(self, line: VerdictLine, wanted: frozenset[str]) -> None:
-        """Count one verdict, and of its metrics those that are wanted."""
+        """Count one verdict and its wanted metrics."""
         self.states[line.state] += 1
         _first(self.versions, (line.rubric_version,), _MAX_NAMES)
         _first(self.pass_marks, (line.pass_mark,), 2)
@@ -120,7 +120,7 @@ class RubricTally:
             self.metrics.setdefault(name, MetricTally()).blocked += 1
 
     def merge(self, later: RubricTally) -> None:
-        """Count what another one has counted of the lines that follow."""
+        """Add the counts that another has made of the lines that follow."""
         self.mean.merge(later.mean)
         self.states.update(later.states)
         self.unweighed += later.unweighed
@@ -134,9 +134,9 @@ class RubricTally:
 class ModelTally:
     """All figures of the verdicts on one model. ``shown`` names the metrics that matter, by rubric.
 
-    ``cost`` is the mean of the calls' cost in US dollars over the verdicts that know it, ``costless`` counts the
-    others. ``others`` counts the verdicts of rubrics that are not shown, ``most_others`` of them by name. ``weights``
-    holds the first two different ones.
+    ``cost`` is the mean cost of the calls in US dollars over verdicts with a known cost, ``costless`` counts the
+    others. ``others`` counts the verdicts of rubrics that are not shown, by name for at most ``most_others``.
+    ``weights`` holds the first two distinct weights.
     """
 
     shown: dict[str, frozenset[str]]
@@ -163,16 +163,16 @@ class ModelTally:
             self.cost.add(line.cost_usd, line.weight)
 
     def part(self) -> ModelTally:
-        """An empty one, for some of the lines."""
+        """An empty tally, for a part of the lines."""
         return ModelTally(shown=self.shown, charged=self.charged, most_others=math.inf)
 
     @property
     def sums(self) -> ModelTally:
-        """What a part has counted: all of it."""
+        """The sums of this part."""
         return self
 
     def merge(self, later: ModelTally, /) -> None:
-        """Count what a part has counted of the lines that follow."""
+        """Add the counts that a part has made of the lines that follow."""
         for name, rubric in later.rubrics.items():
             self.rubrics.setdefault(name, RubricTally()).merge(rubric)
         self.cost.merge(later.cost)
@@ -186,7 +186,7 @@ class ModelTally:
 
 
 def _first(found: dict[K, None], more: Iterable[K], most: int) -> None:
-    """Remember the first ``most`` different ones, in their order."""
+    """Keep the first ``most`` distinct ones in order."""
     for each in more:
         if len(found) < most:
             found[each] = None

@@ -1,6 +1,6 @@
-"""Test set: tests with tags and complexity, and how some of them are chosen (seed 004, Test Set Management).
+"""Test set: tests with tags and complexity, and their selection (seed 004, Test Set Management).
 
-Test case: a case that was judged in, a test of a test set that asks for the same with the right outcome out.
+Test case: a judged case comes in, a test with the same request and the right outcome goes out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEFAULT_COMPLEXITY = "medium"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSet:
-    """Tests in order, each a map of fields: ``input``, ``expected``, ``tags``, ``complexity``, and what else it has."""
+    """Tests in order, each a map of fields: ``input``, ``expected``, ``tags``, ``complexity`` and others."""
 
     __test__ = False  # pytest takes every class of this name for one of its own
 
@@ -34,7 +34,7 @@ class TestSet:
         return index
 
     def filter(self, **criteria: Json) -> list[Mapping[str, Json]]:
-        """The tests in which every named field equals the given value; a field that is absent equals null.
+        """The tests whose named fields all equal the given values; an absent field equals null.
 
         Equality is Python's, as in the seed: ``1`` equals ``1.0`` and true. Without criteria: all tests.
         """
@@ -42,7 +42,7 @@ class TestSet:
 
 
 def tags_of(test: Mapping[str, Json]) -> list[str]:
-    """The tags of a test, as they stand."""
+    """The tags of a test, unchanged."""
     tags = test.get("tags", [])
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
 
@@ -53,7 +53,7 @@ def complexity_of(test: Mapping[str, Json]) -> str:
 
 
 _KEPT = ("task", "input", "config", "evaluation_criteria_override", "name", "service", "environment")
-"""What an agent is given again. What one run found and answered is left out."""
+"""The fields that an agent receives again. The findings and answer of one run are left out."""
 _MOST_METRICS = 10
 
 
@@ -66,7 +66,7 @@ def case_as_test(
         case: a case in its JSON form, with an ``input``.
         expected: the right outcome.
         failing: names of the metrics that failed.
-        name: the test's id; None: made of the trace's.
+        name: the test's id; None: made from the trace's id.
     """
     trace_id = str(case.get("trace_id") or case.get("case_id") or "")
     metrics = list(dict.fromkeys(failing))[:_MOST_METRICS]
@@ -79,7 +79,7 @@ def case_as_test(
 
 
 def failing_metrics_of(verdicts: Iterable[object]) -> list[str]:
-    """The metrics that fail in verdicts in their JSON form, each once."""
+    """The failing metrics of verdicts in their JSON form, without repeats."""
     found: dict[str, None] = {}
     for verdict in verdicts:
         scores = verdict.get("scores") if isinstance(verdict, Mapping) else None

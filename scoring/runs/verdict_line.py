@@ -1,11 +1,10 @@
-"""A line of a verdict file, as what is computed over a run reads it: checked, and without what a run does not need.
+"""A line of a verdict file for figures over a run: checked, and reduced to what these need.
 
-Fields of a verdict as a file holds it: read strictly, and refused by their name.
+Fields of a verdict in a file are read strictly; errors name the field.
 
-Scorecard, calibration and gates read the same lines; what each of them needs of a line is its own matter, but a number
-is a number to all of them.
+Scorecard, calibration and gates read the same lines. Each takes different fields, but all agree on what a number is.
 
-Revisions: which line of a verdict file stands, where late spans changed the verdict (formats §2).
+Revisions: the valid line of a verdict where late spans changed it (formats §2).
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unava
 from sidejudge.scoring.verdict.verdict import State
 
 _LARGEST = 1e15
-"""No latency, no number of tokens and no composite is larger; sums of such values are exact and finite."""
+"""The largest latency, number of tokens or composite; sums of such values are exact and finite."""
 
 
 class VerdictLineError(SidejudgeError, ValueError):
-    """A line that is no verdict: the message names the field and what is wrong with it."""
+    """The line is no verdict; the message names the field and its fault."""
 
 
 def number(
     fields: Mapping[str, object], field: str, *, default: float | None = None, least: float = -_LARGEST, name: str = ""
 ) -> float | None:
-    """A number, None where there is none; whole numbers are numbers here, truth values are not.
+    """A number, None where it is absent; whole numbers count as numbers, truth values do not.
 
-    ``name`` is what the field is called where it is refused, if not by itself.
+    ``name`` is the field's name in an error, if it differs from the key.
     """
     value = fields.get(field, default)
     if value is None:
@@ -44,7 +43,7 @@ def number(
 
 
 def text(fields: Mapping[str, object], field: str) -> str:
-    """A text that is not empty."""
+    """A non-empty text."""
     value = fields.get(field)
     if not isinstance(value, str) or not value:
         raise VerdictLineError(f"{field}: is missing" if field not in fields else f"{field}: must be text")
@@ -85,14 +84,14 @@ def shown(value: object) -> str:
 _STATUSES = (Scored.status, NotApplicable.status, Unavailable.status, Failed.status)
 _WITH_COMPOSITE = (State.VALID, State.PARTIAL)
 _WITHOUT_COMPOSITE = (State.INVALID, State.INCOMPLETE)
-"""A disqualified verdict has one where enough was scored."""
+"""States of a verdict without a composite; a disqualified one has a composite where enough was scored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreLine:
-    """One metric's score: ``value`` is None unless ``status`` is ``scored``; ``raw`` is what a binary was made of.
+    """One metric's score: ``value`` is None unless ``status`` is ``scored``; ``raw`` is the number behind a binary.
 
-    ``rating`` is the band that the value lies in, None where the metric has none.
+    ``rating`` is the value's band, None where the metric has no bands.
     """
 
     status: str
@@ -106,10 +105,10 @@ class ScoreLine:
 class VerdictLine:
     """One verdict on ``case_id``. ``identity`` (trace, else case) and ``rubric`` identify what a ``revision`` replaces.
 
-    ``run`` numbers the runs of a batch that judged each case several times, None where it was one. ``composite`` is in
+    ``run`` numbers the runs of a batch that judged each case several times, None for a single run. ``composite`` is in
     [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse of the inclusion
-    probability. ``cost_usd`` is what the judged call cost, None where unknown. ``passed`` is None when incomplete.
-    ``taught``: its judge was shown examples out of labels, those of this case perhaps among them: it measures nothing.
+    probability. ``cost_usd`` is the cost of the judged call, None where unknown. ``passed`` is None when incomplete.
+    ``taught``: its judge was shown examples from labels, perhaps of this case, so that it measures nothing.
     """
 
     identity: str
@@ -198,9 +197,9 @@ def _state(value: object) -> State:
 
 
 class Revisions:
-    """Reads every line once, then decides which of them stand: those that no later revision replaces.
+    """Reads every line once, then decides which are valid: those that no later revision replaces.
 
-    It remembers the verdicts that were revised, which are few, and not the others.
+    It keeps only the revised verdicts, which are few.
     """
 
     def __init__(self) -> None:
@@ -212,7 +211,7 @@ class Revisions:
             self._last[key] = max(line.revision, self._last.get(key, 1))
 
     def merge(self, other: Revisions) -> None:
-        """Take what another one has read."""
+        """Add the lines that another has read."""
         for key, revision in other._last.items():
             self._last[key] = max(revision, self._last.get(key, 1))
 

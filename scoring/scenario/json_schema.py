@@ -1,9 +1,9 @@
 """The JSON Schema (draft 2020-12) of a tool's argument: without references to elsewhere, bounded, with strict numbers.
 
 Numbers are strict (rubrics §1.8): ``2.0`` is no ``integer``, ``true`` is no number, and a ``const`` 2 is not 2.0.
-Patterns are those of ``scoring/scenario/pattern.py``. A ``$ref`` names an entry of the schema's own ``$defs``. What
-applies one part of a schema again and again (references that come back to themselves, ``unevaluated…``) is refused,
-so that the work of a check is in proportion to ``Schema.steps`` and the size of the argument.
+Patterns are those of ``scoring/scenario/pattern.py``. A ``$ref`` names an entry of the schema's own ``$defs``. Keywords
+that apply one part of a schema repeatedly (recursive references, ``unevaluated…``) are refused, so that the work of a
+check is proportional to ``Schema.steps`` and the size of the argument.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _PLAIN: Final = (
 KEYWORDS: Final = (*_PLAIN, *_ONE, *_SEVERAL, *_NAMED)
 _REFERENCES: Final = ("#/$defs/", "#/definitions/")
 MAX_STEPS: Final = 10_000
-"""Keywords and listed values of a schema, each reference counted as what it stands for, and its patterns' steps."""
+"""Most steps of a schema: keywords, listed values, patterns' steps, and references counted as their targets."""
 _MAX_DEPTH: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema that was read without problems. ``steps`` bounds what is done for each value and byte."""
+    """A valid schema. ``steps`` bounds the work for each value and byte."""
 
     source: Json
     steps: int = field(default=1, compare=False)
     _validator: jsonschema_rs.Draft202012Validator | None = field(default=None, repr=False, compare=False)
 
     def violations(self, value: Json, path: str = "value") -> Iterator[Reason]:
-        """What the value breaks, with the path of each breach; nothing when it conforms."""
+        """The breaches of a value, each with its path; none when it conforms."""
         if self._validator is None:
             return
         try:
@@ -94,7 +94,7 @@ def json_equal(found: Json, wanted: Json) -> bool:
 
 
 class _Size:
-    """The steps of a schema: each keyword counts, each listed value, and a reference as what it stands for."""
+    """The steps of a schema: each keyword and listed value counts, a reference as its target."""
 
     def __init__(self, root: Mapping[str, Json], problems: list[str]) -> None:
         self._root = root
@@ -158,7 +158,7 @@ _NO_MATCH: Final = "does not match"
 
 
 class _Strict:
-    """A keyword whose meaning is stricter here than in the standard; ``ValueError`` names what a value breaks."""
+    """A keyword with a stricter meaning than in the standard; ``ValueError`` states the breach."""
 
     def __init__(self, _parent: dict[str, Any], value: Any, _path: list[str | int]) -> None:  # the library's types
         self._operand: Json = value
@@ -200,7 +200,7 @@ def _is_of(value: Json, wanted: str) -> bool:
 
 
 def _breach(error: jsonschema_rs.ValidationError, path: str) -> Reason:
-    """What a value breaks, in words without anything of the value: a verdict's reason may be seen by more people."""
+    """The breach in words without anything of the value, because more people may see a verdict's reason."""
     import jsonschema_rs  # noqa: PLC0415  # 4.5 MB, for those who have schemas
 
     where = part(_joined(path, error.instance_path))

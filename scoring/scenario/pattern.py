@@ -17,13 +17,13 @@ from typing import Final, Protocol
 from sidejudge.scoring.errors import SidejudgeError
 
 MAX_TEXT: Final = 4096
-"""Characters of a text; a longer one matches nothing."""
+"""Most characters of a text; a longer one matches nothing."""
 MAX_PATTERN: Final = 1000
-"""Characters of a pattern."""
+"""Most characters of a pattern."""
 MAX_STEPS: Final = 4000
-"""Instructions of a compiled pattern. ``x{1000}`` has 1003, a letter of any script (``\\pL``) some 1,200."""
+"""Most instructions of a compiled pattern. ``x{1000}`` has 1003, a letter of any script (``\\pL``) some 1,200."""
 _MEMORY: Final = 256 * 1024
-"""Bytes that one compiled pattern may take, what it learns in searching included."""
+"""Most bytes of one compiled pattern, including its cache while searching."""
 _UNLIKE_PYTHON: Final = (
     (re.compile(r"\{,\d+\}"), "write the lower bound, such as {0,3}"),
     (re.compile(r"(?:[^\\]|^)(?:\\\\)*\\Z"), r"write $ for the end of the text, in place of \Z"),
@@ -32,7 +32,7 @@ _UNLIKE_PYTHON: Final = (
     (re.compile(r"(?:[^\\]|^)(?:\\\\)*\\C"), r"\C is not supported; write . or (?s:.)"),
     (re.compile(r"\\[bB][^\x00-\x7f]|[^\x00-\x7f]\\[bB]"), r"\b knows ASCII letters only; write (^|\PL) or (\PL|$)"),
 )  # fmt: skip
-"""What people write for Python's ``re`` that RE2 refuses with few words, or reads as something else."""
+"""Syntax of Python's ``re`` that RE2 refuses with few words, or reads differently."""
 
 
 class _Compiled(Protocol):
@@ -43,7 +43,7 @@ class _Compiled(Protocol):
 
 
 class PatternError(SidejudgeError, ValueError):
-    """The pattern is malformed, too large, or uses what is not supported; the message names the remedy."""
+    """The pattern is malformed, too large, or uses unsupported syntax; the message names the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,8 @@ class Pattern:
 def compile_pattern(source: str) -> Pattern:
     """Read a pattern.
 
-    Raises:
-        PatternError: it is malformed, over ``MAX_PATTERN`` characters or ``MAX_STEPS`` instructions, or uses what RE2
-            does not support.
+    Raises: PatternError: it is malformed, over ``MAX_PATTERN`` characters or ``MAX_STEPS`` instructions, or uses syntax
+        that RE2 does not support.
 
     >>> compile_pattern("^ORD-[0-9]{4}$").search("ORD-9987")
     True

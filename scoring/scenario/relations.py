@@ -1,4 +1,4 @@
-"""Relations between calls: which must come together, before or after which, and which must not.
+"""Relations between calls: calls that must or must not come together, before or after each other.
 
 The templates are those of DECLARE (Pesic, van der Aalst 2006): precedence, response, not succession, exclusive choice.
 """
@@ -19,10 +19,10 @@ PAIRED: Final = ("before", "after", "not_after", "not_both")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """What a scenario requires of calls together.
+    """The relations between calls that a scenario requires.
 
-    ``any_of``: of each group at least one is called. ``before``: of ``(a, b)``, a is called before b is for the first
-    time. ``after``: after the last a, b is called. ``not_after``: b is not called after a. ``not_both``: not both.
+    ``any_of``: of each group at least one is called. ``before``: in ``(a, b)``, a is called before the first call of b.
+    ``after``: after the last a, b is called. ``not_after``: b is not called after a. ``not_both``: not both.
     """
 
     any_of: tuple[tuple[str, ...], ...] = ()
@@ -41,7 +41,7 @@ class Relations:
         return {name for group in (*self.any_of, *pairs) for name in group}
 
     def broken(self, called: Sequence[str]) -> Iterator[Reason]:
-        """What does not hold of these calls, in words.
+        """The relations that these calls break, in words.
 
         >>> list(Relations(before=(("verify", "refund"),)).broken(["refund", "verify"]))
         ['refund was called without verify before it']

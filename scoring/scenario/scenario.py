@@ -1,4 +1,4 @@
-"""Scenario: which agents and tools a run should use, and how (seed 003 §1; rubrics §10).
+"""Scenario: the agents and tools that a run should use, and how (seed 003 §1; rubrics §10).
 
 agents_should_include: [research]        # must be called
 agents_should_exclude: [clarification]   # must not be called
@@ -32,8 +32,8 @@ result_use: [pdf_retrieval]              # tools whose result must show in the o
 signs: {max_calls: {write: 3}}           # what most runs keep to, with the keys above; who departs fails nothing
 expected_answer_criteria: …              # text for the judge
 
-A scenario may come with a trace. So it is bounded: by ``MAX_VALUES`` values, ``MAX_CHARACTERS`` characters and
-``MAX_PATTERNS`` patterns; and the work of holding a case's calls against it by ``MAX_WORK``.
+A scenario may come with a trace. So it is bounded by ``MAX_VALUES`` values, ``MAX_CHARACTERS`` characters and
+``MAX_PATTERNS`` patterns, and the work of comparing a case's calls with it by ``MAX_WORK``.
 """
 
 from __future__ import annotations
@@ -66,27 +66,28 @@ FIELDS = (
 SIGNS: Final = tuple(
     name for name in FIELDS if name not in ("name", "description", "result_use", "expected_answer_criteria", "signs")
 )
-"""Keys of signs: what most runs do. A run without one does not fail."""
+"""Keys of signs, which most runs keep to. A run that departs from one does not fail."""
 _OPERATORS = ("equals", "matches", "schema")
 MAX_VALUES: Final = 5_000
-"""Values in a scenario: names, numbers, texts, lists and objects."""
+"""Most values in a scenario: names, numbers, texts, lists and objects."""
 MAX_CHARACTERS: Final = 200_000
-"""Characters of all its texts and keys together."""
+"""Most characters of all its texts and keys together."""
 MAX_PATTERNS: Final = 200
-"""Patterns and schemas in a scenario."""
+"""Most patterns and schemas in a scenario."""
 MAX_WORK: Final = 25_000_000
-"""Steps that checking the arguments of all calls of a case may take: some 0.15 s at worst. A pattern of 20 characters
-takes some 3,000 on a text of 100."""
+"""Most steps for checking the arguments of all calls of a case: some 0.15 s at worst. A pattern of 20 characters takes
+some 3,000 on a text of 100.
+"""
 MAX_LIMIT: Final = 10**12
 PLACES: Final = ("input", "results")
 """Where the value of an argument may come from: the input of the run, the results of earlier calls."""
 _MAX_DEPTH: Final = 100
 _STEPS_OF_A_VALUE: Final = 60
-"""Comparing a value with one that a schema lists takes as long as so many steps of a pattern."""
+"""The time to compare two values, in steps of a pattern."""
 
 
 class ScenarioError(SidejudgeError, ValueError):
-    """A scenario that cannot be used; ``problems`` holds all of them, each ``field.path: what is wrong``."""
+    """The scenario is invalid; ``problems`` lists every fault as ``field.path: what is wrong``."""
 
     def __init__(self, name: str, problems: list[str]) -> None:
         self.name = name
@@ -109,7 +110,7 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The argument must be a string, of at most ``MAX_TEXT`` characters, in which the pattern is found."""
+    """The argument must be a string of at most ``MAX_TEXT`` characters that the pattern matches somewhere."""
 
     pattern: Pattern
 
@@ -147,9 +148,9 @@ Expectation: TypeAlias = Exactly | Matches | Conforms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What is expected of the agents, or of the tools. ``may`` names what is allowed and not expected.
+    """The expected agents, or tools. ``may`` names those that are allowed and not expected.
 
-    ``closed``: nothing but what is named may be called.
+    ``closed``: only named ones may be called.
     """
 
     include: tuple[str, ...] = ()
@@ -179,7 +180,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A scenario that was read without problems."""
+    """A valid scenario."""
 
     name: str
     agents: Side
@@ -237,7 +238,7 @@ def _read(name: str, data: Mapping[str, Json], fields: tuple[str, ...], problems
 
 
 def parse_inline(data: Json) -> Scenario:
-    """``parse_scenario`` of what came with a case. Cases of one kind bring the same one: it is read once."""
+    """``parse_scenario`` for a scenario that came with a case; cached, because cases of one kind bring the same one."""
     try:
         written = marshal.dumps(data, _PLAIN)
     except ValueError:  # nested too deeply, or of values that no JSON has
@@ -253,7 +254,7 @@ def _parsed(written: bytes) -> Scenario:
 _PLAIN: Final = 2
 """The format of ``marshal`` in which equal values have equal bytes, and others have others (1, 1.0 and True differ)."""
 _REMEMBERED: Final = 8_192
-"""Bytes of a scenario that is remembered: traces bring them, and the memory for them is bounded."""
+"""Most bytes of a cached scenario: traces bring them, so that the cache must be bounded."""
 _TOO_LARGE: Final = (
     f"the scenario has more than {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters, or nests deeper than "
     f"{_MAX_DEPTH}; split it by task"

@@ -1,4 +1,4 @@
-"""JSON Schema of a scenario, for editors. ``parse_scenario`` decides; this refuses what it refuses by shape alone."""
+"""JSON Schema of a scenario, for editors. ``parse_scenario`` decides; the schema refuses only wrong shapes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scorecards: the figures of a run in; whether it may be released, and the page that says so, out."""
+"""Scorecards: the figures of a run come in; the release decision and its page go out."""

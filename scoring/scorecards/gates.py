@@ -1,6 +1,6 @@
-"""Gates: what must hold of a run that is to be released (seed 002 §3.4; rubrics §8).
+"""Gates: conditions on a run for its release (seed 002 §3.4; rubrics §8).
 
-Release: whether what was run may be released: every gate of every run, and the metadata that makes it repeatable.
+Release: the decision from every gate of every run and the metadata that make it repeatable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
 class ReleaseGate:
     """A bound on one figure; a value at the bound meets it, compared after rounding to 9 decimals (rubrics §1.3).
 
-    ``own``: it is ours and shows whether the others rest on enough samples; it does not decide about the release.
+    ``own``: it is ours and shows whether the others have enough samples; it does not decide on the release.
     """
 
     figure: str
@@ -44,19 +44,19 @@ GATES = (
     # Ours, with the bound of the one above: whatever keeps samples from a decision, the rest must not speak for them.
     ReleaseGate("incomplete_rate", "<=", 0.05, "rubrics §1.5", own=True),
 )
-"""The first four are the seed's, and decide by themselves. By the others a run may be ready and not reliable."""
+"""The first four are the seed's and decide alone. The others show whether a ready run is reliable."""
 PASS_RATE = 0.85
-"""The least pass rate of a rubric of somebody's own, as that of ``answer``."""
+"""The lowest pass rate of a custom rubric, as for ``answer``."""
 
 
 def gates_of_any(pass_rate: float = PASS_RATE) -> tuple[ReleaseGate, ...]:
-    """The gates for any other rubric: enough cases pass, and what keeps cases from a decision is rare."""
+    """The gates for any other rubric: enough cases pass, and undecided cases are rare."""
     return (ReleaseGate("pass_rate", ">=", pass_rate, "as asked for"), *GATES[-2:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """A gate held against a run. ``value`` is None when it cannot be computed; the gate is then not met.
+    """The result of a gate for a run. ``value`` is None when it cannot be computed; the gate is then not met.
 
     ``reason`` is why a gate is not met, and is empty when it is.
     """
@@ -99,7 +99,7 @@ def _why(gate: ReleaseGate, run: Aggregates, value: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """One run: its name, what it comes to, and how it stands against the gates."""
+    """One run: its name, its aggregates, and its results for the gates."""
 
     name: str
     aggregates: Aggregates
@@ -112,7 +112,7 @@ class RunReport:
 
     @property
     def reliable(self) -> bool:
-        """Whether these gates rest on enough samples: it meets those of our own."""
+        """Whether these gates have enough samples: it meets our own gates."""
         return all(result.met for result in self.gates if result.gate.own)
 
 
@@ -132,7 +132,7 @@ class Release:
 
     @property
     def reliable(self) -> bool:
-        """Whether what decides rests on enough samples of every run."""
+        """Whether the deciding gates have enough samples in every run."""
         return all(run.reliable for run in self.runs)
 
     def to_json(self) -> dict[str, object]:
@@ -163,9 +163,9 @@ def decide(
     remarks: Sequence[str] = (),
     gates: Sequence[ReleaseGate] = GATES,
 ) -> Release:
-    """The decision on runs, by name. ``strict`` (a release, not a rehearsal): a floating model name is refused.
+    """The decision on runs, given by name. ``strict`` (a release, not a rehearsal) refuses a floating model name.
 
-    ``remarks`` on where the runs come from stand before the other warnings; ``gates`` are held against each run.
+    ``remarks`` on the runs' origin precede the other warnings; ``gates`` are applied to each run.
     """
     refusals: list[str] = []
     warnings = list(remarks)
@@ -196,7 +196,7 @@ def _over_runs(found: MeanAndDeviation | Unavailable) -> dict[str, object]:
 
 
 def _gaps(name: str, run: Aggregates) -> Sequence[str]:
-    """Fields that some of the samples lack, so that their figures are of the others."""
+    """Fields that some samples lack, so that their figures cover the others."""
     partly = [f"{field} {run.known[field]}" for field in FIELDS if 0 < run.known[field] < run.n]
     where = f"{name}: " if name else ""
     return [f"{where}of {run.n} samples only some have {', '.join(partly)}: figures are of those"] if partly else []

@@ -1,6 +1,6 @@
-"""Scorecard: each row of the template for each model, with the number of verdicts and why a value is unknown.
+"""Scorecard: each row of the template for each model, with the number of verdicts and the reason for a missing value.
 
-Cells: one row of the scorecard for one model, and why a value is missing.
+A cell is one row of the scorecard for one model.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _CALLS = 1000
 class Cell:
     """One row of one model: a value, or None with the reason in ``notes``; a value's notes name what it leaves out.
 
-    ``rating`` is that of the metric's bands; ``blocker`` where the mean, or any case, reached the blocker. ``n`` counts
-    the cases behind the value, ``blocked`` those that the metric (of a score: any metric) blocked. ``raw`` is the mean
-    of a benchmark's values before they were made binary.
+    ``rating`` comes from the metric's bands; it is ``blocker`` where the mean, or any case, reached the blocker. ``n``
+    counts the cases behind the value, ``blocked`` those that the metric (for a score, any metric) blocked. ``raw`` is
+    the mean of a benchmark's values before they became binary.
     """
 
     value: float | bool | None = None
@@ -83,7 +83,7 @@ def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
 
 
 def criterion_of(row: ScorecardRow) -> Criterion | None:
-    """The metric's part in its rubric; None for a row that shows no metric."""
+    """The criterion of the metric in its rubric; None for a row that shows no metric."""
     rubric = _rubric_of(row)
     return next((c for c in rubric.criteria if c.metric.id == row.metric), None) if rubric else None
 
@@ -106,7 +106,7 @@ def _metric_rating(criterion: Criterion | None, metric: MetricTally) -> str | No
 
 
 def _gaps(metric: MetricTally) -> list[str]:
-    """Why cases have no value: how many, and one reason of them."""
+    """Why cases have no value: their number, and one of the reasons."""
     return [
         f"{words} in {_cases(metric.missing[status])}"
         + (f" ({metric.reasons[status]})" if metric.reasons[status] else "")
@@ -150,7 +150,7 @@ def final_cell(final: Final) -> Cell:
 
 
 def cost_cell(tally: ModelTally, reported: float | None) -> Cell:
-    """US dollars per 1000 calls: as reported, else 1000 times the mean cost of a call by the verdicts."""
+    """US dollars per 1000 calls: as reported, else 1000 times the verdicts' mean cost of a call."""
     if reported is not None:
         return Cell(value=reported)
     known = tally.cost.n
@@ -172,7 +172,7 @@ def rank_cell(place: Ranked, used: Final) -> Cell:
 
 
 def blocker_cell(tally: ModelTally, rows: Sequence[ScorecardRow] = ROWS) -> Cell:
-    """Whether any case was blocked, and by what; of a No, which blockers were not checked in every case."""
+    """Whether any case was blocked, and by what; for a No, the blockers that were not checked in every case."""
     judged = {name: tally.rubrics[name] for name in tally.shown if name in tally.rubrics}
     if not judged:
         return Cell(notes=("no verdict of any task",))
@@ -204,15 +204,15 @@ def _cases(number: int) -> str:
 
 
 _OF_ANY = ("cost_per_1000_calls", "any_blocker_triggered")
-"""What is computed of verdicts of any rubric."""
+"""Rows that are computed for verdicts of any rubric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """The filled template: for each row one cell a model, in the order of ``models``. Headings have no cells.
+    """The filled template: each row has one cell for each model, in the order of ``models``. Headings have no cells.
 
     ``options`` are the formulas in force, ``places`` the models' cost efficiencies and ranks. ``cases`` counts the
-    verdicts of each model by rubric and state, ``rubrics`` are those that are shown; ``notes`` hold for the whole page.
+    verdicts of each model by rubric and state, ``rubrics`` are the shown ones; ``notes`` hold for the whole page.
     """
 
     models: tuple[str, ...]
@@ -246,7 +246,7 @@ class Scorecard:
 
 
 def empty_tally(own: Mapping[str, Rubric] | None = None) -> ModelTally:
-    """A tally of what the scorecard shows: the template's rubrics, and ``own`` ones by name.
+    """An empty tally of the shown rubrics: the template's, and ``own`` ones by name.
 
     A call costs once: verdicts of the call tasks carry its cost, and those of own rubrics.
     """
@@ -263,12 +263,10 @@ def scorecard(
 ) -> Scorecard:
     """The scorecard of models by name.
 
-    Args:
-        tallies: What the verdicts on each model come to.
-        costs: US dollars per 1000 calls; they win over the verdicts' own.
-        options: The formulas of the final scores.
-        own: Rubrics that are no part of the template. Those with verdicts have rows of their own; where no rubric of
-            the template has any, its rows and the final scores are left out.
+    Args: tallies: The tally of the verdicts on each model. costs: US dollars per 1000 calls; they override the
+        verdicts' costs. options: The formulas of the final scores. own: Rubrics outside the template. Those with
+        verdicts have their own rows; where no rubric of the template has verdicts, its rows and the final scores are
+        left out.
     """
     named = {name for tally in tallies.values() for name in tally.rubrics}
     of_template = bool(named & SHOWN.keys()) or not named

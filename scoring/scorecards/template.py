@@ -11,7 +11,7 @@ LEGEND = "`[!]` = Blocker — breach disqualifies the model for that task."
 
 
 class RowKind(StrEnum):
-    """What a row shows."""
+    """The kind of a row."""
 
     HEADING = "heading"
     METRIC = "metric"
@@ -23,7 +23,7 @@ class RowKind(StrEnum):
 
 
 class Unit(StrEnum):
-    """How people read a row's number."""
+    """The unit in which people read a row's number."""
 
     RATIO = "ratio"
     PERCENT = "percent"
@@ -35,10 +35,10 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorecardRow:
-    """A row of the template. ``metric`` is the id of the metric, or of what the last section computes.
+    """A row of the template. ``metric`` is the id of the metric, or of a value that the last section computes.
 
-    ``blocker`` is the template's ``[!]``. ``unit`` is that of the value; of a benchmark, that of its raw value. ``own``
-    is the rubric where it is not one that ships.
+    ``blocker`` is the template's ``[!]``. ``unit`` is the unit of the value, for a benchmark of its raw value. ``own``
+    is the rubric where it is a custom one.
     """
 
     title: str
@@ -168,7 +168,7 @@ SHOWN: dict[str, frozenset[str]] = {
 
 
 def rows_of(rubric: Rubric) -> tuple[ScorecardRow, ...]:
-    """The rows of a rubric of somebody's own: its metrics, and its score."""
+    """The rows of a custom rubric: its metrics, and its score."""
     mark = "" if rubric.pass_mark is None else f">= {rubric.pass_mark:g}"
     return (
         ScorecardRow(title=rubric.title.upper(), threshold="", kind=RowKind.HEADING, rubric=rubric.id, own=rubric),

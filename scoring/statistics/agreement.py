@@ -1,13 +1,13 @@
-"""Agreement of two raters who put the same things into the same categories: here people, and the judge.
+"""Agreement of two raters (here people and the judge) who sort the same items into categories.
 
 With n pairs, p the shares of the confusion table, r and c its row and column sums, and agreement weights w (1 on the
-diagonal; 0 elsewhere, but for ordinal scales)::
+diagonal; 0 elsewhere, except on ordinal scales)::
 
     observed = Σ w·p        by chance = Σ w·r·c        kappa = (observed − by chance) / (1 − by chance)
     AC1: by chance = Σ q·(1 − q) / (K − 1),  q = (r + c) / 2,  K categories
     weights of an ordinal scale: 1 − (|x − y| / range) ** power, power 1 (linear) or 2 (quadratic)
 
-Kappa falls when nearly everything is in one category, however well raters agree; AC1 does not, so both are reported.
+Kappa falls when nearly everything is in one category, even if raters agree well; AC1 does not, so both are reported.
 
 Sources: Cohen 1960, doi:10.1177/001316446002000104; Cohen 1968 (weighted), doi:10.1037/h0026256; large-sample standard
 error: Fleiss, Cohen and Everitt 1969, doi:10.1037/h0028106; AC1: Gwet 2008, doi:10.1348/000711006X126600.
@@ -16,17 +16,16 @@ error: Fleiss, Cohen and Everitt 1969, doi:10.1037/h0028106; AC1: Gwet 2008, doi
 >>> round(cohen_kappa(table).value, 4)
 0.4
 
-Scale error: grades beside the right ones in, how far they lie too high, and how much of the scale they use, out.
+Scale error: grades and the right ones come in; the bias of the grades and their use of the scale go out.
 
-With the right grades x and those given y, of n pairs::
+With the right grades x and the given grades y, for n pairs::
 
     bias = mean(y − x)                      compression = 1 − Σ (x − x̄)(y − ȳ) / Σ (x − x̄)²
 
-Bias above 0 is lenience. Compression is 0 where grades differ as much as they should, 1 where they are all alike (a
-judge that always gives the middle), and above 1 where better things get worse grades. It is 1 less the slope of the
-regression line; its error is White's, for the spread of y is not the same everywhere (White 1980,
-doi:10.2307/1912934). Intervals are the value ± 1.96 standard errors: of large samples, and of pairs that do not depend
-on each other.
+Bias above 0 is lenience. Compression is 0 where grades differ as much as they should, 1 where they are all equal (a
+judge that always gives the middle), and above 1 where better things get worse grades. It is 1 minus the slope of the
+regression line; its error is White's, because the spread of y varies (White 1980, doi:10.2307/1912934). Intervals are
+the value ± 1.96 standard errors, which holds for large samples of independent pairs.
 
 >>> always_the_middle = [(0.0, 0.5), (0.5, 0.5), (1.0, 0.5)]
 >>> compression(always_the_middle).value, bias(always_the_middle).value
@@ -71,7 +70,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kappa:
-    """``value`` in [-1, 1] with its two-sided 95 % interval; ``standard_error`` is None where the table leaves none."""
+    """``value`` in [-1, 1] with its two-sided 95 % interval; ``standard_error`` is None where it is undefined."""
 
     value: float
     lower: float
@@ -155,7 +154,7 @@ Pairs: TypeAlias = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleError:
-    """``value`` of ``n`` pairs with its two-sided 95 % interval, in the unit of the pairs (of compression: none)."""
+    """``value`` from ``n`` pairs with its two-sided 95 % interval, in the unit of the pairs (compression has none)."""
 
     value: float
     lower: float
@@ -164,7 +163,7 @@ class ScaleError:
 
 
 def bias(pairs: Pairs) -> ScaleError | Unavailable:
-    """How far the given grades lie above the right ones on average; undefined for fewer than two pairs."""
+    """The mean distance of the given grades above the right ones; undefined for fewer than two pairs."""
     n = len(pairs)
     if n < 2:
         return Unavailable("fewer than two grades")
@@ -175,7 +174,7 @@ def bias(pairs: Pairs) -> ScaleError | Unavailable:
 
 
 def compression(pairs: Pairs) -> ScaleError | Unavailable:
-    """How much less the given grades differ than they should; undefined where the right ones are all alike."""
+    """How much less the given grades differ than they should; undefined where the right ones are all equal."""
     n = len(pairs)
     middle_x, middle_y = (math.fsum(each) / n for each in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
     spread = math.fsum((x - middle_x) ** 2 for x, _ in pairs)

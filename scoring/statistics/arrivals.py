@@ -1,13 +1,13 @@
-"""Arrivals: how many verdicts a service usually has at an hour of the week, and so from when on silence is none of it.
+"""Arrivals: a service's usual verdicts at each hour of the week, and from when a silence is unusual.
 
-The mean of each hour of the week (UTC) is learned over some weeks. An hour that was never seen is taken for the same
-hour of other days, and before there are any for the quietest hour so far. The pace of the last verdicts bounds it: a
-service that has become quiet is not missed as the busy one that it was.
+The mean of each hour of the week (UTC) is learned over some weeks. An hour that was never seen takes the mean of the
+same hour on other days, and before there are any that of the quietest hour so far. The pace of the last verdicts is an
+upper bound, so that a service that has become quiet is not expected to be busy.
 
 How many verdicts make a burst is learned from the gaps between moments at which some came. Λ of a gap is its length in
-verdicts that are usual then. Where n verdicts come at each moment of a Poisson process, E Λ²/2 = n², so a burst is
-E Λ²/2 divided by the mean n, and never less than that mean: verdicts of one moment are one burst, as those of a
-fleet's minute are. A silence in which more than ``PLAUSIBLE`` bursts usually come has a chance of about e^-12.
+usual verdicts. Where n verdicts come at each moment of a Poisson process, E Λ²/2 = n², so a burst is E Λ²/2 divided by
+the mean n, and never less than that mean: verdicts of one moment are one burst, as those of a fleet's minute are. A
+silence as long as more than ``PLAUSIBLE`` usual bursts has a chance of about e^-12.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ HOUR_NS: Final = 3_600 * 10**9
 PLAUSIBLE: Final = 12.0
 _WEEK: Final = 168
 _WEEKS: Final = 4.0
-"""Weeks after which one counts for 1/e."""
+"""Weeks after which a week counts for 1/e."""
 LEARNED_NS: Final = 72 * HOUR_NS
-"""Silence up to so long is learned as usual, such as that of a weekend; a longer one is an outage."""
+"""Silence up to this long, such as a weekend, is learned as usual; a longer one is an outage."""
 _LATEST: Final = 20
-"""Moments whose pace bounds what is expected."""
+"""The number of latest moments whose pace bounds the expectation."""
 _GAPS: Final = 200.0
 """Gaps after which one counts for 1/e."""
 _SINGLE: Final = 20.0
-"""Gaps before the first that are taken for those of single verdicts."""
+"""Gaps of single verdicts that are assumed before the first gap."""
 _LEAST_HOUR: Final = 0.25
-"""Part of the first hour that must be known for it to count."""
+"""Smallest known part of the first hour for it to count."""
 
 
 class Arrivals:
@@ -67,7 +67,7 @@ class Arrivals:
         self._count += n
 
     def usual(self, since_ns: int, until_ns: int) -> float:
-        """Verdicts that usually come from one time to another, a few days at most."""
+        """The usual number of verdicts between two times, at most a few days apart."""
         if self.last_ns is None or until_ns <= since_ns:
             return 0.0
         found, at_ns = 0.0, max(since_ns, until_ns - LEARNED_NS)
@@ -78,13 +78,13 @@ class Arrivals:
         return min(found, self._pace() * (until_ns - since_ns))
 
     def is_silent(self, now_ns: int, least_ns: int) -> bool:
-        """Whether no verdict since the last one is beyond what is plausible; never before ``least_ns``."""
+        """Whether the silence since the last verdict is implausibly long; never before ``least_ns``."""
         if self.last_ns is None or now_ns - self.last_ns < least_ns:
             return False
         return self.usual(self.last_ns, now_ns) >= PLAUSIBLE * self._bursts
 
     def _pace(self) -> float:
-        """Verdicts a nanosecond by the latest, infinite while they came at one moment."""
+        """Verdicts per nanosecond by the latest ones, infinite while they came at one moment."""
         span_ns = self._latest[-1][0] - self._latest[0][0]
         return sum(n for _, n in self._latest) / span_ns if span_ns > 0 else float("inf")
 
@@ -133,7 +133,7 @@ class Arrivals:
         self._bursts = max(self._size, squares / self._size)
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "hours": [[place, mean, weeks] for place, (mean, weeks) in self._hours.items()], "hour": self._hour,
             "count": self._count, "began_ns": self._began_ns, "gaps": self._gaps, "size": self._size,

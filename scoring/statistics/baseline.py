@@ -1,19 +1,19 @@
 """Baseline: the pass ratio that a service usually has, from which a change detector measures a fall.
 
 A detector that is designed for 0.90 alarms falsely at a constant 0.87, and is slow where 0.96 is usual. So it learns
-what is usual, as self-starting charts do (Hawkins 1987, doi:10.2307/2348827): a mean of the last ``MEMORY`` verdicts,
-older ones fading, that begins as ``PRIOR`` verdicts at the expected ratio. A fall within hours hardly moves it. What is
-used is one standard error below the mean: a baseline that is too high by chance would alarm falsely.
+the usual ratio, as self-starting charts do (Hawkins 1987, doi:10.2307/2348827): a fading mean of the last ``MEMORY``
+verdicts that begins as ``PRIOR`` verdicts at the expected ratio. A fall within hours hardly moves it. The detector uses
+one standard error below the mean, because a baseline that is too high by chance would alarm falsely.
 
-Anchor: the pass ratio that a service had over the last week or so, which a slow decay cannot take along.
+Anchor: the pass ratio of a service over about the last week, which follows a slow decay only slowly.
 
-``baseline`` follows the last hundreds of verdicts, so that a service which fell and is healthy still is soon usual
-there. A decay over days takes such a baseline with it, and no detector that measures from it notices. This mean fades
-with time instead: what is a week old counts for 1/e, however many verdicts there were since. Until many were seen it
-leans on the ratio that is expected, as ``PRIOR`` verdicts; what is used is one standard error below the mean.
+``Baseline`` follows the last hundreds of verdicts, so that after a fall to a healthy ratio that ratio is soon the usual
+one. A decay over days moves such a baseline too, and no detector that measures from it notices. The anchor's mean fades
+with time instead: a week-old verdict counts for 1/e, however many came since. At first it leans on the expected ratio,
+as ``PRIOR`` verdicts; its users take one standard error below the mean.
 
-A mean of the latest verdicts is behind a ratio that slides, by what it falls within its memory. ``present`` takes
-three quarters of that off: the noise of the mean calls the ratio too low often enough.
+A mean of the latest verdicts lags behind a sliding ratio by the fall within its memory. ``present`` corrects for three
+quarters of that, because the noise of the mean already makes it too low often enough.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .evidence import Scale, Together
 
 MEMORY = 400.0
 RECENT = 500.0
-"""The memory of the ratio that is held against the threshold itself, once a change is proven (``anchor``)."""
+"""The memory of the ratio that is compared with the threshold itself once a change is proven (``anchor``)."""
 PRIOR = 100.0
 _LEAST_VARIANCE = 1e-4
 
@@ -36,7 +36,7 @@ _LEAST_VARIANCE = 1e-4
 class Baseline:
     """The usual pass ratio of one service under one rubric; ``expected`` is where it begins.
 
-    ``memory`` is after how many verdicts of equal weight one counts for 1/e.
+    ``memory`` is the number of verdicts of equal weight after which one counts for 1/e.
     """
 
     __slots__ = ("_expected", "_failed", "_memory", "_scale", "_squared", "_weight")
@@ -59,7 +59,7 @@ class Baseline:
         self._squared = self._squared * kept * kept + counts * share
 
     def add_together(self, group: Sequence[Together]) -> None:
-        """Take in verdicts that came together, in an order that nobody knows."""
+        """Take in verdicts that came together in an unknown order."""
         if not group:
             return
         weights = {each.weight for each in group}
@@ -80,7 +80,7 @@ class Baseline:
 
     @property
     def weight(self) -> float:
-        """How many verdicts of the largest weight it is made of."""
+        """Its size as a number of verdicts of the largest weight."""
         return self._weight
 
     @property
@@ -95,14 +95,14 @@ class Baseline:
         return 1 - failed - math.sqrt(max(failed * (1 - failed), _LEAST_VARIANCE) / size)
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "weight": self._weight, "failed": self._failed, "squared": self._squared,
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Restore the state that ``to_json`` wrote."""
         self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
         self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
 
@@ -115,7 +115,7 @@ MEMORY_NS: Final = 7 * 24 * 3600 * 10**9
 ANCHOR_PRIOR: Final = 100.0
 _TAKEN_OFF: Final = 0.75
 _MOST_AHEAD: Final = 0.25
-"""Of a service with little traffic the latest verdicts and those of the week are nearly the same."""
+"""The largest correction: with little traffic the latest verdicts and those of the week are nearly the same."""
 _ANCHOR_VARIANCE: Final = 1e-4
 
 
@@ -134,7 +134,7 @@ class Anchor:
         self.add_together([Together(passed, weight, 1, worth)], at_ns=at_ns)
 
     def add_together(self, group: Sequence[Together], *, at_ns: int) -> None:
-        """Take in verdicts of this time, in an order that nobody knows."""
+        """Take in verdicts of this time in an unknown order."""
         if not group:
             return
         weights = {each.weight for each in group}
@@ -160,20 +160,20 @@ class Anchor:
         return 1 - failed - math.sqrt(max(failed * (1 - failed), _ANCHOR_VARIANCE) / size)
 
     def present(self, recent: Baseline) -> float:
-        """The pass ratio of this moment, once a slide is proven, from the mean of the latest verdicts."""
+        """The present pass ratio once a slide is proven, from the mean of the latest verdicts."""
         between, fell = self._weight - recent.weight, max(0.0, self.lower - recent.mean)
         ahead = min(_MOST_AHEAD, recent.weight / between) if between > 0 else _MOST_AHEAD
         return max(0.0, recent.mean - _TAKEN_OFF * ahead * fell)
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "weight": self._weight, "failed": self._failed, "squared": self._squared, "last_ns": self._last_ns,
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Restore the state that ``to_json`` wrote."""
         self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
         self._last_ns = record["last_ns"]
         self._scale = Scale(float(record["largest"]), even=bool(record["even"]))

@@ -10,14 +10,14 @@ m is an upper bound once it does. ``STAKES`` share the wealth equally. The lower
 Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", JRSS B 86(1):1–27,
 doi:10.1093/jrsssb/qkad009.
 
-*Weights* 1/probability: what is multiplied is the traffic's mean, for E[v·(m − y)] ≤ 0. A share needs a largest weight
-that does not depend on what was drawn: where a rule keeps what is poor, a sample without a good value knows no large
-weight, and would be too sure. So callers give the largest that the service has had, as ``scale`` does. *Clusters* (a
-session, a user) are one bet each, on their total: nothing is assumed of what belongs together. After ``LARGEST`` values
-a cluster counts as another. Price beside a normal approximation: the interval is 1.5 to 1.9 times as wide, and it never
-covers less than it promises, where the approximation covers 60 % when sessions agree.
+*Weights* are 1/probability, so that the bets are on the traffic's mean: E[v·(m − y)] ≤ 0. A share needs a largest
+weight that does not depend on the draw: where a rule keeps poor values, a sample without a good value has no large
+weight, and would be too sure. So callers give the service's largest weight so far, as ``scale`` does. *Clusters* (a
+session, a user) are one bet each, on their total, so that nothing is assumed about their members. After ``LARGEST``
+values a cluster counts as a new one. Compared with a normal approximation the interval is 1.5 to 1.9 times as wide; it
+never covers less than it promises, while the approximation covers 60 % when sessions agree.
 
-The same bets bound quantiles, for the share of values up to x is a mean (``quantile``).
+The same bets bound quantiles, because the share of values up to x is a mean (``quantile``).
 
 >>> low, high = mean_bounds([Sampled(0.5 + 0.1 * (i % 3), 1.0, None) for i in range(300)])
 >>> low < 0.6 < high < 0.63
@@ -36,15 +36,15 @@ from .estimate import check_weight
 
 STAKES: Final = (1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 0.9)
 _MOST: Final = 4_000
-"""Bets that are made at most; of more clusters several share one, which costs little and bounds the work."""
+"""Most bets: of more clusters several share one, which costs little and bounds the work."""
 _STEPS: Final = 14
-"""Halvings of the interval from 0 to 1: bounds are outside of the exact ones by 0.0001 at most."""
+"""Halvings of the interval from 0 to 1: bounds are at most 0.0001 wider than the exact ones."""
 _DIGITS: Final = 3
-"""Decimals to which values and shares are rounded, to the side that widens the interval, so that like bets are one."""
+"""Decimals to which values and shares are rounded, towards a wider interval, so that similar bets become one."""
 
 
 class Sampled(NamedTuple):
-    """A value in [0, 1] of something drawn with probability 1/``weight``; ``cluster`` is what it belongs to."""
+    """A value in [0, 1] of something drawn with probability 1/``weight``; ``cluster`` is its group."""
 
     value: float
     weight: float
@@ -56,9 +56,9 @@ Bets: TypeAlias = Sequence[tuple[float, float, int]]
 
 
 class Gamblers:
-    """Who bets together: the clusters of what was drawn, in order. One grouping serves any values of the same draws.
+    """Groups of draws that bet together: the clusters, in order. One grouping serves any values of the same draws.
 
-    ``drawn`` are weights and clusters, ``largest`` the largest weight that there may be; 0: the largest of these.
+    ``drawn`` are weights and clusters, ``largest`` is the largest possible weight; 0: the largest of these.
     """
 
     def __init__(self, drawn: Iterable[tuple[float, str | None]], *, largest: float = 0.0) -> None:
@@ -81,7 +81,7 @@ class Gamblers:
             self._weights[place] += weight
 
     def bets(self, values: Iterable[float]) -> Bets:
-        """One bet for each cluster. Values are rounded up: what the bets show of being low is true of the values."""
+        """One bet for each cluster. Values are rounded up, so that evidence of low values stays true."""
         totals = [0.0] * len(self._weights)
         for place, weight, value in zip(self._places, self._drawn, values, strict=True):
             totals[place] += weight * value
@@ -95,7 +95,7 @@ class Gamblers:
 
 
 def evidence_below(made: Bets, level: float) -> float:
-    """The wealth of those who bet that the mean is below a level in (0, 1): convincing from 1/error on."""
+    """The wealth from bets that the mean is below a level in (0, 1): convincing from 1/error on."""
     logs = []
     for stake in STAKES:
         odds = stake / (1 - level)
@@ -105,9 +105,9 @@ def evidence_below(made: Bets, level: float) -> float:
 
 
 def mean_bounds(values: Iterable[Sampled], *, error: float = 0.05, largest: float = 0.0) -> tuple[float, float]:
-    """The interval of the mean that holds with 1 − ``error``, whenever one looks; (0, 1) of no value.
+    """The interval of the mean that holds with 1 − ``error`` at any look; (0, 1) without values.
 
-    ``largest`` is the largest weight that there may be; 0: the largest of these.
+    ``largest`` is the largest possible weight; 0: the largest of these.
     """
     rows = list(values)
     if not rows:

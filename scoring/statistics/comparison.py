@@ -1,4 +1,4 @@
-"""Comparison: how far two pass rates or two means lie apart, with an interval that holds at any look.
+"""Comparison: the difference of two pass rates or two means, with an interval that holds at any look.
 
 Verdicts come in on two sides: before and after a deployment, or versions A and B. With weights w = 1/probability::
 
@@ -6,13 +6,13 @@ Verdicts come in on two sides: before and after a deployment, or versions A and 
     variance v = m / (m − 1) · Σ z²                             z: what one cluster of m adds to the difference, centred
     half width = sqrt((I + r) · log((I + r) / (r · error²))) / I           I = 1 / v
 
-*Strata* (a route, a model, a language) keep a change of the mix from looking like a change of quality: only like is
-compared with like. *Clusters* (a session, a user) count as one draw each, also where one is on both sides. The half
-width is Robbins' normal mixture in information time: the estimate at information I is to the end I·difference as a
-Brownian motion is to its time, so that the chance that the true difference is *ever* outside is ``error``, whenever
-and however often one looks. A fixed-look interval has no such promise: looked at daily, it finds a change that is not
-there within weeks. Price: where it is tightest the interval is 1.6 times as wide. The promise is that of large samples;
-``r`` keeps it wide where they are small, and the variance counts four more verdicts on each side (Agresti and Coull).
+*Strata* (a route, a model, a language) keep a change of the mix from looking like a change of quality: only equal
+strata are compared. *Clusters* (a session, a user) count as one draw each, also if on both sides. The half width is
+Robbins' normal mixture in information time: the estimate at information I is to the end I·difference as a Brownian
+motion is to its time, so that the chance that the true difference is *ever* outside is ``error``, whenever and however
+often one looks. A fixed-look interval has no such promise: looked at daily, it finds a non-existent change within
+weeks. The price is an interval 1.6 times as wide where it is tightest. The promise is that of large samples; ``r``
+keeps it wide where they are small, and the variance counts four more verdicts on each side (Agresti and Coull).
 
 Sources: Robbins 1970, doi:10.1214/aoms/1177696786; Howard et al. 2021, doi:10.1214/20-AOS1991; Waudby-Smith et al.
 2024 (asymptotic confidence sequences), doi:10.1214/24-AOS2408; information time: Jennison and Turnbull 1997,
@@ -39,7 +39,7 @@ from .estimate import check_weight
 from .interval import Z_95_TWO_SIDED
 
 LEAST = 5
-"""Clusters that each side needs: of fewer no variance is worth anything."""
+"""Fewest clusters on each side: with fewer, a variance is worth nothing."""
 _MATTERS = 0.05
 """The difference of pass rates at which the interval is tightest."""
 _OF_DEVIATION = 1 / 6
@@ -52,7 +52,7 @@ class Compared(NamedTuple):
     """One value on one side: 1.0 for passed, 0.0 for failed, or a metric's value.
 
     ``weight`` is the inverse of the inclusion probability. Values that share a ``cluster`` belong together, those with
-    none are each their own. ``stratum`` is what must be alike to be compared.
+    none are each their own. Only values with equal ``stratum`` are compared.
     """
 
     after: bool
@@ -64,7 +64,7 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One side: ``mean`` over the strata that both sides have, by their common shares; ``raw_mean`` over all."""
+    """One side: ``mean`` over the strata of both sides, by their common shares; ``raw_mean`` over all values."""
 
     n: int
     clusters: int
@@ -76,8 +76,8 @@ class ComparedSide:
 class Difference:
     """After minus before, in the unit of the values; the interval holds at all looks at once with 1 − ``error``.
 
-    ``strata`` is how many were compared, ``compared`` the share of the weight, in (0, 1], that lies in them: what only
-    one side has is left out. ``standard_error`` is that of one look; None of quantiles.
+    ``strata`` is the number of compared strata, ``compared`` their share of the weight, in (0, 1]: strata of only one
+    side are left out. ``standard_error`` is for one look; None for quantiles.
     """
 
     before: ComparedSide
@@ -103,15 +103,14 @@ def difference(
     Args:
         values: Both sides, in any order.
         error: The chance in (0, 1) that the interval is ever wrong.
-        pass_rates: The values are 0 and 1. Of other values the standard deviation gives the scale.
+        pass_rates: The values are 0 and 1. For other values the standard deviation gives the scale.
         matters: The difference at which the interval is tightest, in the unit of the values.
 
-    Returns:
-        The difference, or why there is none: a side is empty or too small, the sides have no stratum in common, or no
-        value of a side differs from another.
+    Returns: The difference, or why there is none: a side is empty or too small, the sides share no stratum, or all
+        values of a side are equal.
 
     Raises:
-        ValueError: For an error outside of (0, 1), a weight that is not positive, or a value that is not finite.
+        ValueError: For an error outside (0, 1), a non-positive weight, or a non-finite value.
     """
     if not 0 < error < 1 or (matters is not None and not 0 < matters < math.inf):
         raise ValueError(f"an error lies in (0, 1) and what matters is above 0, got {error} and {matters}")
@@ -159,7 +158,7 @@ def difference(
 
 
 def anytime_half_width(variance: float, *, error: float, aim: float) -> float:
-    """Half of the width that holds at any look, of an estimate with this variance; tightest where that finds ``aim``.
+    """The half width that holds at any look, for an estimate with this variance; tightest where it finds ``aim``.
 
     ``aim`` and the square root of ``variance`` are in one unit, above 0.
     """
@@ -198,7 +197,7 @@ def _clusters(rows: Iterable[Compared], *, after: bool) -> Iterable[object]:
 
 
 def _variance(rows: Sequence[Compared]) -> float:
-    """The variance of both sides' values, each about the mean of its own."""
+    """The variance of both sides' values, each about its own mean."""
     cells = [_cell([row for row in rows if row.after is side]) for side in (False, True)]
     return sum(cell.variance for cell in cells) / 2
 
@@ -214,7 +213,7 @@ def _robust(rows: Sequence[Compared], cells: Mapping[tuple[str, bool], _Cell], s
 
 
 def _added(cells: Mapping[tuple[str, bool], _Cell], shares: Mapping[str, float], prior: float) -> float:
-    """The variance of the values that are added to each side of each stratum: that nothing fails proves little."""
+    """The variance of the values added to each side of each stratum, because an absence of failures proves little."""
     sizes = (
         (shares.get(stratum, 0.0), cell.weight / cell.squared * cell.weight) for (stratum, _), cell in cells.items()
     )

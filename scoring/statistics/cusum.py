@@ -6,11 +6,11 @@ After each verdict the score S moves by how much better *bad* explains it than *
 
 With equal weights (v = 1) that is Page's likelihood-ratio CUSUM of a proportion (Page 1954,
 doi:10.1093/biomet/41.1-2.100; Reynolds and Stoumbos 1999, doi:10.1080/00224065.1999.11979900), λ chosen so that a
-failure climbs exactly ``jump`` times what a pass descends: S walks on a lattice, and the average run length to an
-alarm is that of a Markov chain, solved exactly. With unequal weights no such chain is known; since exp of each move
-has the expectation 1 at the good ratio, Shiryaev and Roberts' bound holds for any weights: S ≥ log A comes at the
-earliest after A verdicts on average (``sequence`` has the reference). Either way the run length is a promise for
-ratios of *good* or better. The change is estimated at the last moment at which S was 0 (Page; the maximum-likelihood
+failure raises S by exactly ``jump`` times the step of a pass: S walks on a lattice, and the average run length to an
+alarm is that of a Markov chain, solved exactly. With unequal weights no such chain is known; since exp of each move has
+the expectation 1 at the good ratio, Shiryaev and Roberts' bound holds for any weights: S ≥ log A comes at the earliest
+after A verdicts on average (``sequence`` has the reference). Either way the run length is a promise for ratios of
+*good* or better. The estimated time of the change is the last moment at which S was 0 (Page; the maximum-likelihood
 estimate).
 """
 
@@ -30,7 +30,7 @@ LEAST_GOOD = 0.6
 """Below it failures are no rarer than passes, and the chart takes the bound that holds for any weights."""
 _TOLERANCE = 1e-9
 _Affine: TypeAlias = tuple[float, float, float]
-"""x ↦ a + b·x as (a, b, 1 − b): the last on its own, for it may be smaller than b's last digit."""
+"""x ↦ a + b·x as (a, b, 1 − b); 1 − b is kept because it may be smaller than b's last digit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class Chart:
 
 @lru_cache(maxsize=256)
 def design(good: float, bad: float, run_length: float) -> Chart:
-    """The chart that raises a false alarm after ``run_length`` (> 1) verdicts on average, or later, at ``good``.
+    """The chart whose false alarms at ``good`` come after ``run_length`` (> 1) verdicts or more on average.
 
-    ``bad`` moves a little, to where the lattice is. ``ValueError`` unless 0 < bad < good < 1.
+    ``bad`` is moved slightly, onto the lattice. ``ValueError`` unless 0 < bad < good < 1.
     """
     if not 0 < bad < good < 1 or not run_length > 1:
         raise ValueError(f"a chart needs 0 < bad < good < 1 and a run length above 1: {bad}, {good}, {run_length}")
@@ -90,10 +90,10 @@ def average_run_length(chart: Chart, pass_ratio: float) -> float:
 
 
 class Cusum:
-    """One running chart: S in nats, and since when it has been above 0.
+    """One running chart: S in nats, and the time since which S has been above 0.
 
-    ``alarmed`` from when S reaches the limit until it is back at 0. S is held at the limit plus one failure, so that a
-    recovery is seen soon.
+    ``alarmed`` begins when S reaches the limit and ends when it is back at 0. S is capped at the limit plus one
+    failure, so that a recovery shows soon.
     """
 
     __slots__ = ("_failed", "_scale", "_weight", "alarmed", "n", "score", "since_ns")
@@ -117,8 +117,7 @@ class Cusum:
         """Take in the next verdict, of weight 1/probability, reached at this time.
 
         ``passed`` may be a part of 1, as a graded answer is: the run length is then the bound that holds for any.
-        ``worth`` in [0, 1] is the share of a move that it makes: verdicts that belong together say less
-        (``design_effect``).
+        ``worth`` in [0, 1] scales its move: verdicts of one cluster carry less information (``design_effect``).
         """
         self.n += 1
         share = self._scale.share(weight)
@@ -134,14 +133,12 @@ class Cusum:
         self._move(chart, rise, at_ns)
 
     def add_together(self, chart: Chart, group: Sequence[Together], *, at_ns: int) -> float:
-        """Take in a group of verdicts that began at this time: one move, which no order changes.
+        """Take in a group of verdicts that began at this time, as one move that does not depend on their order.
 
-        S is held above 0 after the whole group alone, so until an alarm it is never higher than verdict by
-        verdict.
+        S is held above 0 only after the whole group, so that until an alarm it is never higher than verdict by verdict.
 
-        Returns:
-            The share of the group's failures that S needed to reach the limit, in [0, 1], one more at most; 1 where
-            it did not.
+        Returns: The share of the group's failures that S needed to reach the limit, in [0, 1], at most one too many; 1
+            where it did not reach it.
         """
         if not group:
             return 1.0
@@ -176,7 +173,7 @@ class Cusum:
         self._weight = self._failed = 0.0
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "score": self.score, "n": self.n, "alarmed": self.alarmed, "since_ns": self.since_ns,
             "weight": self._weight, "failed": self._failed,
@@ -184,7 +181,7 @@ class Cusum:
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Restore the state that ``to_json`` wrote."""
         self.score, self.n, self.alarmed = float(record["score"]), int(record["n"]), bool(record["alarmed"])
         self.since_ns = record["since_ns"]
         self._weight, self._failed = float(record.get("weight", 0.0)), float(record.get("failed", 0.0))

@@ -1,4 +1,4 @@
-"""Descriptive figures of a few values: spread, percentiles, and what lies far outside.
+"""Descriptive figures of a few values: spread, percentiles, and the outer fence.
 
 Spread: mean and sample standard deviation of a few values, such as one figure over the repeats of a run.
 
@@ -18,15 +18,15 @@ Definition 7 of Hyndman and Fan 1996, doi:10.1080/00031305.1996.10473566; the de
 >>> percentile([100.0, 200.0, 300.0, 400.0], 0.95)
 385.0
 
-Outer fence: the value above which an observation is far outside what is usual.
+Outer fence: the value above which an observation is far outside the usual.
 
 Costs, tokens and durations are skewed to the right, so the fence is Tukey's, on logarithms::
 
     fence = exp(Q3 + 2.2 · max(Q3 − Q1, ln 1.25))
 
 2.2 is the multiplier of Hoaglin and Iglewicz 1987, doi:10.1080/01621459.1987.10478551: of log-normal values 0.014 % lie
-above. The least spread keeps a service whose runs are all alike from an alarm at a third more. Quartiles are weighted,
-and half of the values may be anything without moving the fence far: they are robust, a mean and a deviation are not.
+above. The least spread keeps a service with nearly equal runs from an alarm at a third more. Quartiles are weighted.
+They are robust, unlike a mean and a deviation: outliers hardly move the fence.
 
 >>> round(outer_fence([(100.0, 1.0)] * 60).limit, 1)
 163.4
@@ -52,7 +52,7 @@ class MeanAndDeviation:
 
 
 def spread(values: Sequence[float]) -> MeanAndDeviation | None:
-    """The spread of finite values; ``None`` of fewer than two, for one value does not vary."""
+    """The spread of finite values; ``None`` for fewer than two, because one value does not vary."""
     if not all(math.isfinite(value) for value in values):
         raise ValueError("a spread needs finite values; leave out what was not measured")
     n = len(values)
@@ -100,7 +100,7 @@ _LEAST_SPREAD: Final = math.log(1.25)
 
 
 class Fence(NamedTuple):
-    """``median`` and ``limit`` in the unit of the values; ``n`` is how many there were."""
+    """``median`` and ``limit`` in the unit of the values; ``n`` is their number."""
 
     median: float
     limit: float

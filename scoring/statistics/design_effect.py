@@ -1,16 +1,16 @@
-"""Design effect: by how much verdicts that belong together say less than as many that do not.
+"""Design effect: how much less information clustered verdicts carry than as many independent ones.
 
 Turns of one session, requests of one user and answers about one bad document pass and fail together. With F the failed
 weight of a cluster, W its weight and q the share of failures, the variance of the pass ratio is that of the clusters'
-totals; divided by what it would be were all verdicts independent::
+totals; the design effect divides it by the variance of independent verdicts::
 
     design effect = Σ (F − q·W)² / Σ w²·(failed − q)²               effective n = Kish's n / design effect
 
-The sums run over all that was seen, with a memory of ``MEMORY`` verdicts, because a window of an hour holds too few
-failing clusters. Until enough of them were seen the estimate leans on the worst case, that a cluster's verdicts are
-all the same (Σ W² / Σ w², ``MOST_AT_FIRST`` at most): a false alarm costs more than some hours of patience. After
-``LARGEST`` verdicts a cluster counts as another: an id that all traffic shares says nothing. Verdicts without a
-cluster are each their own; where all are, the design effect is 1.
+The sums run over all past verdicts, with a memory of ``MEMORY`` verdicts, because a window of an hour holds too few
+failing clusters. Until there were enough of them the estimate leans on the worst case, that a cluster's verdicts are
+all equal (Σ W² / Σ w², ``MOST_AT_FIRST`` at most): a false alarm costs more than some hours of patience. After
+``LARGEST`` verdicts a cluster counts as a new one, because an id that all traffic shares carries no information. A
+verdict without a cluster is its own cluster; where all are, the design effect is 1.
 
 A method that looks after every verdict (CUSUM, confidence sequence) lets each verdict move it by its ``worth``,
 1 / design effect of a move: exact for clusters of one size whose verdicts agree, and for independent ones; in between
@@ -32,17 +32,17 @@ from sidejudge.scoring.trace.span import JsonRecord
 from .evidence import Together
 
 MEMORY = 20_000
-"""Verdicts after which what was seen counts for half."""
+"""Verdicts after which an observation counts for half."""
 MOST = 3.0
-"""Typical clusters that one may count for."""
+"""Most typical clusters that one may count for."""
 MOST_AT_FIRST = 5.0
 LARGEST = 20
 _OPEN = 2_000
-"""Clusters that may still grow; of more the one that was quiet longest begins anew when it speaks again."""
+"""Most clusters that may still grow; beyond it the least recently seen one is dropped and begins anew."""
 _DOUBT = 3.0
-"""Failing clusters that the worst case counts for."""
+"""The weight of the worst case, in failing clusters."""
 _NOTHING = (0.0, 0.0, 0.0, 0.0)
-"""Of a cluster: its weight, that of its failures, what its verdicts were worth, and how many there are."""
+"""A new cluster's state: weight, weight of failures, worth of verdicts, number of verdicts."""
 _SUMS = (
     "n", "weight", "failed", "own", "own_failed", "own_crossed", "together", "together_failed", "failed_together",
     "failing",
@@ -59,9 +59,9 @@ class DesignEffect:
         self._clusters: OrderedDict[str, list[float]] = OrderedDict()
 
     def add(self, cluster: str | None, *, passed: float, weight: float) -> float:
-        """Take in the next verdict; returns what it is worth, in [0, 1].
+        """Take in the next verdict; returns its worth in [0, 1].
 
-        What it is worth does not depend on how it came out. ``passed`` may be a part of 1, as a graded answer is.
+        The worth does not depend on the outcome. ``passed`` may be a part of 1, as a graded answer is.
         """
         effect = self.value
         held = self._opened(cluster) if cluster is not None else [*_NOTHING]
@@ -72,10 +72,10 @@ class DesignEffect:
         return worth
 
     def add_together(self, group: Iterable[Together]) -> list[Together]:
-        """Take in verdicts that came together; returns them with what they are worth, in an order of its own.
+        """Take in verdicts that came together; returns them with their worth, in any order.
 
-        What they are worth depends on what came before them alone. Of a cluster that is too large each ``LARGEST`` are
-        one, and its failures are spread evenly over these.
+        The worth depends only on earlier verdicts. A cluster that is too large is split into pieces of ``LARGEST``,
+        with its failures spread evenly over them.
         """
         effect = self.value
         most, clusters = MOST * max(1.0, self._worst / effect), dict[str | None, list[Together]]()
@@ -96,7 +96,7 @@ class DesignEffect:
         return found
 
     def _opened(self, cluster: str) -> list[float]:
-        """What is known of a cluster that may still grow."""
+        """The state of a cluster that may still grow."""
         if self._clusters.get(cluster, _NOTHING)[3] >= LARGEST:
             del self._clusters[cluster]
         held = self._clusters.setdefault(cluster, [*_NOTHING])
@@ -120,7 +120,7 @@ class DesignEffect:
             s["failing"] += alike.n
 
     def _learn_cluster(self, cluster: str, alike: Sequence[Together], count: int, worth: float) -> None:
-        """Take in verdicts of one cluster, in pieces of ``LARGEST`` at most that are alike."""
+        """Take in verdicts of one cluster, in equal pieces of at most ``LARGEST``."""
         left = float(count)
         while left > 0:
             held = self._opened(cluster)
@@ -153,7 +153,7 @@ class DesignEffect:
 
     @property
     def _worst(self) -> float:
-        """The design effect if a cluster's verdicts were all the same: its mean size, as its verdicts see it."""
+        """The design effect if a cluster's verdicts were all equal: the mean size of a verdict's cluster."""
         return self._sums["together"] / self._sums["own"] if self._sums["own"] else 1.0
 
     @property
@@ -186,11 +186,11 @@ class DesignEffect:
         held[1] += failed
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs. Clusters that are still growing begin anew after it."""
+        """The state that a restart needs. Growing clusters begin anew after it."""
         return dict(self._sums)
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Restore the state that ``to_json`` wrote."""
         self._sums = {name: float(record.get(name, 0.0)) for name in _SUMS}
         if "own_crossed" not in record:  # verdicts alone, of which it is the same
             self._sums["own_crossed"] = self._sums["own_failed"]

@@ -1,10 +1,10 @@
 """Drop level: whether the pass ratio since a drop was noticed lies below a level, corrected for the selection.
 
-A change detector chooses the stretch that looks worst, so the ratio since the drop began is too low: at a constant 0.75
-such stretches lie below 0.70 many times a month. What comes *after* the detector alarmed was not chosen. From there on
-this bets on failures (``sequence``: the same bets, without a restart that slides), and whoever bets against a true
-statement reaches 1/error once in 1/error times at most, however often one looks (Ville 1939). Price: some verdicts
-more until a drop is called critical; about four where nothing passes any more.
+A change detector selects the stretch that looks worst, so that the ratio since the drop began is too low: at a constant
+0.75 such stretches lie below 0.70 many times a month. Verdicts *after* the detector's alarm were not selected. From
+there on this bets on failures (the bets of ``sequence`` without the sliding restart). Bets against a true statement
+reach 1/error at most once in 1/error times, however often one looks (Ville 1939). The price is a few more verdicts
+until a drop is called critical; about four where nothing passes any more.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .evidence import Scale, Together
 BETS: Final = (1 / 7, 1 / 3, 1 / 2)
 """Shares of the wealth staked against a pass: from ten points below the level to an outage. All pay at a share of 2."""
 _LEAST: Final = -1 + 1e-9
-"""A stake of all there is leaves a trace of it, whose logarithm is a number."""
+"""A stake of everything leaves a trace, so that its logarithm is finite."""
 _CAP: Final = 100.0
-"""Wealth in excess of this many times what convinces is given away, so that a recovery is seen soon."""
+"""Wealth beyond this multiple of the convincing amount is dropped, so that a recovery shows soon."""
 _MOST_LOG: Final = 700.0
 
 
 class DropLevel:
     """The verdicts since a drop was noticed, against ``level`` in (0, 1); ``error`` in (0, 1) for each drop.
 
-    ``below``: they convince that the pass ratio is lower; until all of that evidence is gone. ``convincing`` is the
-    wealth that does.
+    ``below``: the evidence that the pass ratio is lower has convinced, and is not all gone. ``convincing`` is the
+    wealth that it takes.
     """
 
     __slots__ = ("_failed", "_odds", "_scale", "_wealth", "_weight", "below", "convincing")
@@ -55,7 +55,7 @@ class DropLevel:
         return 1 - self._failed / self._weight if self._weight else None
 
     def noticed(self, *, alarmed: bool) -> None:
-        """Whether the change detector is alarmed, after its latest verdict: what comes next counts, or nothing does."""
+        """Record whether the change detector is alarmed after its latest verdict; only then the next verdicts count."""
         if not alarmed:
             self._wealth, self._weight, self._failed, self.below = None, 0.0, 0.0, False
         elif self._wealth is None:
@@ -66,11 +66,11 @@ class DropLevel:
         self.add_together([Together(passed, weight, 1, worth)])
 
     def add_together(self, group: Sequence[Together], *, spent: float = 0.0) -> None:
-        """Take in verdicts that came together, in an order that nobody knows.
+        """Take in verdicts that came together in an unknown order.
 
-        ``spent`` in [0, 1] is the share of their failures that made the change detector alarm, and does not count: as
-        if those came first, and all passes after them. In any other order more is left, for a pass takes more of the
-        wealth, beside what a failure adds, than of the detector's score.
+        ``spent`` in [0, 1] is the share of their failures that raised the change detector's alarm. They do not count,
+        as if they came first and all passes after them. Any other order would leave more wealth, because a pass costs
+        more of the wealth, relative to a failure's gain, than of the detector's score.
         """
         if not group:
             return
@@ -99,14 +99,14 @@ class DropLevel:
         self.below = evidence >= self.convincing or (self.below and evidence > 1)
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "wealth": self._wealth, "weight": self._weight, "failed": self._failed, "below": self.below,
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote; begin anew where the bets differ."""
+        """Restore the state that ``to_json`` wrote; begin anew where the bets differ."""
         self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
         wealth = record["wealth"]
         if wealth is None or len(wealth) != len(BETS):

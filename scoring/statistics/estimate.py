@@ -1,4 +1,4 @@
-"""Estimate: the pass ratio of all traffic, derived from the part of it that was sampled.
+"""Estimate: the pass ratio of all traffic, derived from a sample.
 
 A verdict that was drawn with probability p stands for 1/p traces, so it weighs w = 1/p::
 
@@ -38,10 +38,10 @@ from .interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Interval, wilson, wilson_p
 class Estimate:
     """The pass ratio of all traffic, estimated from ``n`` verdicts, of which ``failures`` failed.
 
-    ``pass_ratio``, ``lower`` and ``upper`` lie in [0, 1]; ``effective_n`` in [1, n]; ``weight_sum`` estimates how
-    many traces the verdicts stand for. Both bounds together hold with 95 % (``interval.wilson_pair``): people are shown
-    this interval, and a status goes by it. ``clusters`` counts what the verdicts belong to (sessions, users), None
-    where nobody asked; ``effective_n`` is Kish's divided by ``design_effect``.
+    ``pass_ratio``, ``lower`` and ``upper`` lie in [0, 1]; ``effective_n`` in [1, n]; ``weight_sum`` estimates how many
+    traces the verdicts stand for. Both bounds together hold with 95 % (``interval.wilson_pair``): people are shown this
+    interval, and a status is based on it. ``clusters`` counts the verdicts' clusters (sessions, users), None where they
+    were not counted; ``effective_n`` is Kish's divided by ``design_effect``.
     """
 
     n: int
@@ -56,7 +56,7 @@ class Estimate:
 
     @property
     def one_sided(self) -> Interval:
-        """Bounds each of which holds with 95 % on its own: what a limit on a share goes by."""
+        """Bounds that each hold with 95 % alone; a limit on a share is compared with them."""
         n, ratio = self.effective_n, self.pass_ratio
         plain = wilson(min(n, n * ratio), n, Z_95_ONE_SIDED) or Interval(0.0, 1.0)
         return Interval(min(plain.lower, ratio), max(plain.upper, ratio))
@@ -99,8 +99,8 @@ def from_sums(
 ) -> Estimate | None:  # fmt: skip
     """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0.
 
-    ``begins``: among how many places the first of these verdicts was chosen, as a change detector chooses the stretch
-    that looks worst. The interval holds with 95 % whichever it was (Bonferroni).
+    ``begins``: the number of candidates from which the beginning was selected, as a change detector selects the stretch
+    that looks worst. The interval holds with 95 % for any selection (Bonferroni).
     """
     if n == 0:
         return None
@@ -119,7 +119,7 @@ def from_sums(
 
 
 def check_weight(weight: float) -> None:
-    """Raise ``ValueError`` unless the weight is a positive, finite number whose square is one too."""
+    """Raise ``ValueError`` unless the weight and its square are positive and finite."""
     if not (weight > 0 and math.isfinite(weight) and 0 < weight * weight < math.inf):
         raise ValueError(f"a weight must be positive and finite, got {weight!r}")
 
@@ -132,7 +132,7 @@ def kish(n: int, weight: float, squared_weight: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanEstimate:
-    """``mean`` of ``n`` values and its bounds, in their unit; each bound holds on its own with the chance of ``z``."""
+    """``mean`` of ``n`` values and its bounds, in their unit; each bound alone holds with the chance of ``z``."""
 
     n: int
     effective_n: float
@@ -143,7 +143,7 @@ class MeanEstimate:
 
 
 def mean_estimate(values: Iterable[tuple[float, float]], *, z: float = Z_95_ONE_SIDED) -> MeanEstimate | None:
-    """The estimate of (value, weight) pairs; ``None`` of fewer than two, for one value does not vary."""
+    """The estimate of (value, weight) pairs; ``None`` for fewer than two, because one value does not vary."""
     pairs = list(values)
     for _, weight in pairs:
         check_weight(weight)
@@ -170,7 +170,7 @@ class MeanSums:
 
 
 def mean_from_sums(sums: MeanSums) -> MeanEstimate | None:
-    """The same estimate from exact sums, in whole numbers, so that nothing cancels; ``None`` of fewer than two."""
+    """The same estimate from exact sums, in whole numbers, so that nothing cancels; ``None`` for fewer than two."""
     if sums.n < 2:
         return None
     w, p, q = sums.weight.units, sums.product.units, sums.squared_product.units

@@ -1,22 +1,23 @@
-"""Evidence against a hypothesis that may be looked at as often as one likes.
+"""Evidence against a hypothesis, valid at any number of looks.
 
 Both numbers are Bayes factors of a prior alternative against a point hypothesis, and as the data come in they are
 martingales under it. By Ville's inequality the chance that such a factor *ever* reaches 1/alpha, however often it is
 looked at, is at most alpha while the hypothesis holds (Ville 1939; Wagenmakers et al. 2022, "anytime-valid" tests). A
 p-value that is computed again and again has no such bound.
 
-Scale: weights as shares of the largest that was seen, for methods that look after every verdict.
+Scale: weights as shares of the largest one so far, for methods that look after every verdict.
 
 Such a method stakes something on the next verdict before it knows its weight, so the stake needs a bound on that
-weight. The bound is the largest weight so far, twice over; one that exceeds it is not used, and what was gathered
-before begins anew. With one sampling rate all shares are 1. A rate that falls to less than half begins anew once.
+weight. The bound is the largest weight so far, twice over; a verdict with a larger weight is not used, and the method
+begins anew. With one sampling rate all shares are 1. When the rate falls to less than half, the method begins anew
+once.
 
-Group: verdicts that came together, in an order that nobody knows, such as those of several monitors in one minute.
+Group: verdicts that came together in an unknown order, such as those of several monitors in one minute.
 
-What follows verdicts one by one (CUSUM, confidence sequence, design effect) takes a group as one move. The move does
-not depend on an order, so it is the same however the verdicts were divided among monitors. It is the product of the
-same factors, hence each promise holds: a product of bets against a true statement is one. It is slower by one group at
-most: a drop is counted from the end of the group in which it began.
+A method that follows verdicts one by one (CUSUM, confidence sequence, design effect) takes a group as one move. The
+move does not depend on the order, so that it is the same for any division of the verdicts among monitors. It is the
+product of the same factors, so that each promise holds: a product of bets against a true statement is such a bet too.
+The delay is one group at most: a drop counts from the end of the group in which it began.
 """
 
 from __future__ import annotations
@@ -63,11 +64,11 @@ def _times_log(count: int, chance: float) -> float:
 
 
 LARGEST_SHARE = 2.0
-"""No share is larger: what a stake must be able to pay."""
+"""The largest share; a stake must be able to pay it."""
 
 
 class Scale:
-    """The largest weight so far. ``even``: all weights since the last beginning were the same."""
+    """The largest weight so far. ``even``: all weights since the last beginning were equal."""
 
     __slots__ = ("even", "largest")
 
@@ -105,9 +106,9 @@ class Scale:
 
 
 class Together(NamedTuple):
-    """So many verdicts that are alike: outcome, weight and what they belong to (None: each is its own).
+    """``n`` equal verdicts: outcome, weight and cluster (None: each is its own).
 
-    ``worth`` is what all of them are worth, at most ``n`` (``design_effect``).
+    ``worth`` is their total worth, at most ``n`` (``design_effect``).
     """
 
     passed: bool

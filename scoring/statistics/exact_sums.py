@@ -1,14 +1,14 @@
-"""Exact sums: sums by name. Those of many parts, added up in any order, are those of the whole to the last digit.
+"""Exact sums by name: the sums of parts, added in any order, equal the sums of the whole to the last digit.
 
-A count is a whole number under a name, a total an exact sum of floats. What is 0 is not kept, so two that hold the
-same are equal and read the same.
+A count is a whole number under a name, a total an exact sum of floats. Zeros are not kept, so that equal contents are
+equal objects and equal JSON.
 
 >>> one, other = ExactSums(), ExactSums()
 >>> one.add("weight", 0.1); other.add("weight", 0.2); one.merge(other)
 >>> one.total("weight") == 0.1 + 0.2
 True
 
-ExactSum: a running sum of floats that does not drift, however long things are added and taken away.
+ExactSum: a running sum of floats that never drifts under additions and removals.
 
 A float is an integer times a power of two, and the smallest power is 2⁻¹⁰⁷⁴. Kept as integers in that unit, sums are
 exact: taking away what was added leaves precisely what remains. ``value`` rounds once, at the end, and therefore equals
@@ -50,7 +50,7 @@ class ExactSum:
         self._units = 0
 
     def add(self, value: float, times: int = 1) -> None:
-        """Add it so many times: −1 takes it away."""
+        """Add the value ``times`` times: −1 removes it."""
         self._units += times * _in_units(value)
 
     def add_product(self, *factors: float) -> None:
@@ -62,7 +62,7 @@ class ExactSum:
         self._units += (numerator << _UNIT_BITS) // denominator
 
     def merge(self, other: ExactSum, times: int = 1) -> None:
-        """Add all that another one has summed; −1 takes it away."""
+        """Add the sum of another; −1 removes it."""
         self._units += times * other._units
 
     @property
@@ -71,7 +71,7 @@ class ExactSum:
         return self._units
 
     def parts(self) -> list[float]:
-        """Floats whose exact sum it is, the largest first; nearly always one, none for 0."""
+        """Floats with this exact sum, the largest first; nearly always one, none for 0."""
         found, left = [], self._units
         while left:
             found.append(left / UNIT)
@@ -104,7 +104,7 @@ class ExactSums:
         self._totals: dict[str, ExactSum] = {}
 
     def count(self, name: str, by: int = 1) -> None:
-        """Count so many more under this name."""
+        """Increase the count of this name."""
         if by:
             self._counts[name] += by
             if not self._counts[name]:
@@ -118,12 +118,12 @@ class ExactSums:
             self._total(name).add(value)
 
     def put(self, name: str, total: ExactSum) -> None:
-        """Add what is summed elsewhere."""
+        """Add an existing sum."""
         if total.units:
             self._total(name).merge(total)
 
     def merge(self, other: ExactSums, times: int = 1) -> None:
-        """Add all that another one holds; −1 takes it away."""
+        """Add all counts and totals of another; −1 removes them."""
         for name, n in other._counts.items():
             self.count(name, times * n)
         for name, total in other._totals.items():
@@ -141,11 +141,11 @@ class ExactSums:
         return self.exact(name).value
 
     def exact(self, name: str) -> ExactSum:
-        """The total of this name, not rounded; not to be changed."""
+        """The unrounded total of this name; do not change it."""
         return self._totals.get(name, _NOTHING)
 
     def names(self, prefix: str) -> Iterator[str]:
-        """What follows the prefix in the names of totals and counts, each once, in alphabetical order."""
+        """The suffixes after the prefix in the names of totals and counts, without repeats, in alphabetical order."""
         found = {name.removeprefix(prefix) for name in (*self._counts, *self._totals) if name.startswith(prefix)}
         yield from sorted(found)
 
@@ -158,7 +158,7 @@ class ExactSums:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def to_json(self) -> dict[str, object]:
-        """The sums for a wire: exact, and equal for equal sums."""
+        """The sums as JSON: exact, and equal for equal sums."""
         totals = ((name, total.parts()) for name, total in sorted(self._totals.items()))
         return {"n": dict(sorted(self._counts.items())), "sum": {name: parts for name, parts in totals if parts}}
 

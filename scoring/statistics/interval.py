@@ -1,4 +1,4 @@
-"""Interval: how far a ratio that was counted on a sample may lie from the true one.
+"""Interval: the range of the true ratio around the ratio of a sample.
 
 Wilson's score interval, in the count form that the Prometheus rules use too, so that dashboard, status and alert
 agree. With k successes among n trials and the normal quantile z::
@@ -13,17 +13,17 @@ DasGupta 2001, doi:10.1214/ss/1009213286.
 >>> round(interval.lower, 4), round(interval.upper, 4)
 (0.4902, 0.9433)
 
-Missing: how far the pass ratio could lie from the estimate if the verdicts that are missing had been reached.
+Missing: the range of the pass ratio if the missing verdicts had been reached.
 
-An incomplete verdict neither passes nor fails. Left out, it is taken to be like the others. Nobody knows that, so
-beside the estimate stand the two extremes: all of them fail, all of them pass (Manski 1990's worst-case bounds)::
+An incomplete verdict neither passes nor fails. Leaving it out assumes that it is like the others, which is unknown. So
+the estimate is shown with the two extremes, that all of them fail or all pass (Manski 1990's worst-case bounds)::
 
     worst = Σ w·passed / (Σ w + Σ w missing)        best = (Σ w·passed + Σ w missing) / (Σ w + Σ w missing)
 
 >>> missing_band(weight=90.0, failed_weight=9.0, missing_weight=10.0)
 MissingBand(worst=0.81, best=0.91)
 
-Binomial: how many hits among independent trials show that hits are rarer than a given share.
+Binomial: the number of hits among independent trials that shows that hits are rarer than a given share.
 
 Source: the exact bound of Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404, one-sided. It never covers less than
 it promises, at any size.
@@ -47,7 +47,7 @@ Z_99_ONE_SIDED = 2.3263478740408408
 
 
 LEAST_CORRECTED: Final = 0.3
-"""Fewer effective successes (or failures) take no correction for continuity: it would narrow their interval."""
+"""With fewer effective successes (or failures) there is no correction for continuity: it would narrow the interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Interval:
 def wilson(successes: float, n: float, z: float) -> Interval | None:
     """Wilson's score interval of ``successes`` among ``n`` trials; ``z`` is the normal quantile of each bound.
 
-    Both counts may be fractions: an effective sample size is one, and so is a counter's extrapolated increase.
-    Undefined (``None``) without trials. Raises ``ValueError`` for counts that cannot be.
+    Both counts may be fractions, as an effective sample size or a counter's extrapolated increase is. Undefined
+    (``None``) without trials. Raises ``ValueError`` for impossible counts.
     """
     if not (math.isfinite(n) and math.isfinite(successes) and math.isfinite(z)):
         raise ValueError(f"a Wilson interval needs finite numbers, got successes={successes}, n={n}, z={z}")
@@ -80,7 +80,7 @@ def wilson(successes: float, n: float, z: float) -> Interval | None:
 
 
 def wilson_pair(successes: float, n: float, z: float = Z_95_TWO_SIDED) -> Interval | None:
-    """Wilson's interval with the correction for continuity, for people: never covers less than it promises.
+    """Wilson's interval with the correction for continuity, for people: it never covers less than it promises.
 
     Without the correction the pair covers 95 % on average, and 85 to 99 % at single ratios and sizes. With q = 1 − p::
 
@@ -100,7 +100,7 @@ def wilson_pair(successes: float, n: float, z: float = Z_95_TWO_SIDED) -> Interv
     twice = 2 * (n + squared)
 
     def bound(ratio: float) -> float:
-        """The lower bound of a ratio; the upper one is that of its complement."""
+        """The lower bound of a ratio; the upper bound is 1 minus the lower bound of its complement."""
         root = max(0.0, squared - 2 - 1 / n + 4 * ratio * (n * (1 - ratio) + 1))
         return max(0.0, (2 * n * ratio + squared - 1 - z * math.sqrt(root)) / twice)
 
@@ -111,16 +111,16 @@ def wilson_pair(successes: float, n: float, z: float = Z_95_TWO_SIDED) -> Interv
 
 @dataclass(frozen=True, slots=True)
 class MissingBand:
-    """The pass ratio with all that is missing counted as failed, and as passed; both in [0, 1]."""
+    """The pass ratio with all missing verdicts counted as failed, and as passed; both in [0, 1]."""
 
     worst: float
     best: float
 
 
 def missing_band(*, weight: float, failed_weight: float, missing_weight: float) -> MissingBand | None:
-    """The band from sums of weights: of verdicts that passed or failed, that failed, that did neither.
+    """The band from sums of weights: of decided, of failed, and of incomplete verdicts.
 
-    Equal to the estimate where nothing is missing; ``None`` where there is nothing at all.
+    Equal to the estimate where nothing is missing; ``None`` without any verdict.
     """
     whole = weight + missing_weight
     if whole <= 0:
@@ -147,7 +147,7 @@ def at_most(k: int, n: int, p: float) -> float:
 def most_hits(n: int, share: float) -> int | None:
     """The most hits in ``n`` trials that still show with 95 % that the share of hits is at most ``share``.
 
-    None where not even none does.
+    None where even zero hits do not show it.
     """
     k = -1
     while k < n and at_most(k + 1, n, share) <= _ALPHA:
@@ -158,7 +158,7 @@ def most_hits(n: int, share: float) -> int | None:
 def least_trials(share: float, rate: float = 0.0) -> int | None:
     """The fewest trials that show with 95 % that the share is at most ``share``, where ``rate`` of them are hits.
 
-    None where no number does: hits are as frequent as that, or none are allowed at all.
+    None where no number does: hits are that frequent, or none are allowed.
     """
     if not rate < share:
         return None

@@ -1,9 +1,9 @@
-"""Judge drift: answers to the same prompts before and now in, what moved out.
+"""Judge drift: answers to the same prompts before and now come in, the measures that moved go out.
 
 A prompt that is the same to the last byte excludes the application as a cause. Each measure is tested twice. Did its
 answers move in one direction (``paired``: McNemar's test for a yes or no, signed ranks for numbers, Bowker's for
-categories)? And do more of them differ than used to: a judge that mixes its answers up moves in no direction. How many
-differ without any cause is learned from the rounds before (``quiet``); until there are some, six of forty.
+categories)? And do more of them differ than before, since a judge that mixes up its answers moves in no direction? The
+number that differ without a cause is learned from earlier rounds (``quiet``); at first it is six of forty.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 from .paired import changed_more, signed_ranks, symmetry
 
 LEAST: Final = 10
-"""Prompts below which nothing is concluded."""
+"""Fewest prompts for a conclusion."""
 _WITHOUT_CAUSE: Final = (6.0, 40.0)
-"""Of so many answers so many differ when a judge is asked again, before anything is known of it."""
+"""(differing answers, answers) that are assumed when a judge is asked again, before anything is known of it."""
 Answered: TypeAlias = float | str
 """A number, a yes as 1, or the name of a category."""
 
@@ -26,8 +26,8 @@ Answered: TypeAlias = float | str
 class JudgeDrift:
     """One measure of the judge's answers to ``n`` prompts: ``higher`` and ``lower`` than before, ``changed`` in all.
 
-    Categories are neither higher nor lower; of a grade that is a little higher nothing has ``changed``. ``p`` is that
-    of the stronger of both tests, doubled for there are two; at ``error`` or below the judge moved. ``error`` is this
+    Categories are neither higher nor lower; a slightly higher grade does not count as ``changed``. ``p`` comes from the
+    stronger of both tests, doubled because there are two; at ``error`` or below the judge moved. ``error`` is this
     look's share of the promised chance of a false alarm.
     """
 
@@ -41,7 +41,7 @@ class JudgeDrift:
 
     @property
     def moved(self) -> bool | None:
-        """Whether chance does not explain it; None for too few prompts."""
+        """Whether chance cannot explain it; None for too few prompts."""
         return None if self.n < LEAST else self.p <= self.error
 
     def to_json(self) -> dict[str, object]:
@@ -56,14 +56,12 @@ def drifts(
     far: Mapping[str, float] | None = None,
     quiet: Mapping[str, tuple[float, float]] | None = None,
 ) -> list[JudgeDrift]:
-    """What moved, those that moved most surely first.
+    """The measures' drifts, the surest movement first.
 
-    Args:
-        pairs: measures before and now, a pair a prompt.
-        error: chance of a false alarm of this look, shared by all measures (Bonferroni).
-        far: by measure, the least difference of two numbers that makes them other answers; a measure that is not named
-            has none, and is asked for its direction alone. Categories need none.
-        quiet: by measure, of how many answers (second) how many differed (first) while nothing had happened.
+    Args: pairs: measures before and now, one pair for each prompt. error: chance of a false alarm of this look, shared
+        by all measures (Bonferroni). far: by measure, the least difference of two numbers that makes them different
+        answers; other numeric measures are only tested for a direction. Categories need none. quiet: by measure, how
+        many answers differed (first) of how many (second) while nothing had happened.
     """
     found: dict[str, list[tuple[Answered, Answered]]] = {}
     for before, now in pairs:

@@ -1,20 +1,20 @@
-"""Paired tests: the same things judged twice in, the chance of so much movement in one direction out.
+"""Paired tests: items judged twice come in, the chance of at least this much movement in one direction goes out.
 
-*Numbers* (a yes as 1): the signed-rank test in its exact form. The differences that are not 0 are ranked by their size,
-ties share the middle rank, and every division of the signs is equally likely where nothing moved (Wilcoxon 1945,
-doi:10.2307/3001968; Pratt 1959 on ties). Where all differences are of one size it is the sign test, which for a yes or
-no is McNemar's in its exact form (McNemar 1947, doi:10.1007/BF02295996).
+*Numbers* (a yes as 1): the signed-rank test in its exact form. The non-zero differences are ranked by their size, ties
+share the middle rank, and all signs are equally likely where nothing moved (Wilcoxon 1945, doi:10.2307/3001968; Pratt
+1959 on ties). Where all differences have one size it is the sign test, which for a yes or no is McNemar's in its
+exact form (McNemar 1947, doi:10.1007/BF02295996).
 
-*Categories*: Bowker's test of symmetry in its exact form. Under it as many things go from i to j as come back, each
-pair of categories a fair coin of its own (Bowker 1948, doi:10.1080/01621459.1948.10483284)::
+*Categories*: Bowker's test of symmetry in its exact form. Under symmetry as many items move from i to j as back, each
+pair of categories with its own fair coin (Bowker 1948, doi:10.1080/01621459.1948.10483284)::
 
-    Σ (n_ij − n_ji)² / (n_ij + n_ji)        over pairs of categories, n_ij things that went from i to j
+    Σ (n_ij − n_ji)² / (n_ij + n_ji)        over pairs of categories; n_ij items moved from i to j
 
-Both are distributions over a few hundred values, added up thing by thing: no sample is too small for them.
+Both are distributions over a few hundred values, computed item by item: no sample is too small for them.
 
-Sign test: paired outcomes that differ in, the chance of so uneven a split out.
+Sign test: differing paired outcomes come in, the chance of a split at least this uneven goes out.
 
-Pairs that are equal say nothing about a direction and are left out (McNemar's test in its exact form; Agresti,
+Equal pairs carry no information on a direction and are left out (McNemar's test in its exact form; Agresti,
 *Categorical Data Analysis*, 11.1).
 """
 
@@ -81,10 +81,10 @@ def symmetry(pairs: Iterable[tuple[Hashable, Hashable]]) -> float:
 
 
 def changed_more(changed: int, n: int, before: tuple[float, float]) -> float:
-    """The chance that so many of ``n`` things change again, or more, where they change no more often than before.
+    """The chance that at least this many of ``n`` items change again if they change no more often than before.
 
-    ``before`` is how many changed of how many when nothing had happened, prior counts included. The rate is not known
-    exactly, so the chance is that of the beta-binomial distribution, which is wider than the binomial one.
+    ``before`` is (changed, all) while nothing had happened, prior counts included. The rate is not known exactly, so
+    that the chance comes from the beta-binomial distribution, which is wider than the binomial one.
 
     >>> round(changed_more(20, 40, (10, 50)), 4)
     0.0016
@@ -104,7 +104,7 @@ def changed_more(changed: int, n: int, before: tuple[float, float]) -> float:
 
 
 def sign_test(worse: int, better: int) -> float:
-    """The one-sided exact p-value: the chance of at least ``worse`` of all differing pairs, were both equally likely.
+    """The one-sided exact p-value: the chance of at least ``worse`` of all differing pairs if both are equally likely.
 
     1 where no pair differs.
 

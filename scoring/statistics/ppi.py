@@ -1,23 +1,23 @@
-"""Prediction-powered inference: the pass rate that people would find, from all verdicts and labels of some.
+"""Prediction-powered inference: the pass rate that people would find, from all verdicts and some labels.
 
 With the judge's pass rate p of N verdicts, and of n labelled ones people's passes Y and the judge's f::
 
     corrected = Ȳ + λ·(p − f̄)         V = Var(Y − λ·f) / n  +  λ²·p·(1 − p) / N         bounds = corrected ± z·√V
 
-λ = Cov(Y, f) / ((1 + n/N)·Var f), held within [0, 1], is the weight at which V is least (power tuning, PPI++): 0 for a
+λ = Cov(Y, f) / ((1 + n/N)·Var f), clipped to [0, 1], is the weight at which V is least (power tuning, PPI++): 0 for a
 judge that only guesses, so that the verdicts never make the bounds wider than the labels alone.
 
-Both samples must be of the same traffic: ``prediction_powered`` is for labels of the verdicts themselves. Where the
-judge's rates on both differ by more than ``MOST_APART`` standard errors, they are not, and nothing is estimated. For a
-window of the last hour the labels of a month are not of the same traffic, and tuned weights would pull the hour towards
-the month. There λ = 1 (``rectified``, the method without tuning): labels measure only how far the judge is off, Y − f,
-and say nothing about this hour.
+Both samples must come from the same traffic: ``prediction_powered`` is for labels of the verdicts themselves. Where the
+judge's rates on both differ by more than ``MOST_APART`` standard errors, they do not, and nothing is estimated. For a
+window of the last hour a month's labels come from other traffic, and tuned weights would pull the hour towards the
+month. There λ = 1 (``rectified``, the method without tuning): labels measure only the judge's error, Y − f, and not
+this hour.
 
-For the bounds half a label is added to each of the four cells (people, judge) and z²/2 verdicts to each side of the N,
-as Agresti and Coull do: without it the bounds of few labels, or of rates near 1, cover too little.
+For the bounds, half a label is added to each of the four cells (people, judge) and z²/2 verdicts to each side of the N,
+as Agresti and Coull do: otherwise the bounds cover too little with few labels or rates near 1.
 
-Weights: of the N verdicts ``size`` is the effective number; labels weigh the inverse of their inclusion probability,
-and n is Kish's number of them. Several labels of one trace must be counted as one by the caller.
+Weights: ``size`` is the effective number of the N verdicts; labels weigh the inverse of their inclusion probability,
+and n is their Kish number. Several labels of one trace must be counted as one by the caller.
 
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, "Prediction-powered inference", Science 382:669–674,
 doi:10.1126/science.adi6000; Angelopoulos, Duchi and Zrnic 2023, "PPI++", arXiv:2311.01453, §6.
@@ -35,8 +35,8 @@ corrected rate of these (not held within [0, 1]), and v = x'(1 − x')/size, siz
 
     c' + 2z²·(c'·v(s') − (1 − c')·v(t'))  ±  z·sqrt(v(p') + c'²·v(s') + (1 − c')²·v(t')) / (s' + t' − 1)
 
-It assumes that the labelled were drawn without regard to the judge's verdicts, and that its errors on them are its
-errors on all; and it treats the labelled as another sample than the n.
+It assumes that the labelled cases were drawn without regard to the judge's verdicts, and that its errors on them are
+the same as on all; and it treats the labelled cases as a separate sample from the n.
 
 Sources: Rogan and Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; Lang and Reiczigel 2014,
 doi:10.1016/j.prevetmed.2013.09.015.
@@ -55,9 +55,9 @@ from .estimate import check_weight
 from .interval import Z_95_TWO_SIDED, wilson
 
 LEAST_LABELS: Final = 30
-"""Labels, at their effective number, from which the bounds are right."""
+"""Fewest labels, by their effective number, for correct bounds."""
 MOST_APART: Final = 3.0
-"""Standard errors by which the judge's rates on both samples may differ: by chance one time in 370."""
+"""Most standard errors between the judge's rates on both samples; chance exceeds it one time in 370."""
 _ADDED: Final = 0.5
 
 
@@ -84,12 +84,12 @@ class LabelSums:
 
     @property
     def true_positive(self) -> tuple[float, float]:
-        """Of what people pass: (what the judge passes, all), in effective numbers."""
+        """Cases that people passed: how many the judge passed, and how many there are (effective sizes)."""
         return self.both * self._each, (self.both + self.people_only) * self._each
 
     @property
     def true_negative(self) -> tuple[float, float]:
-        """Cases that people failed: how many of them the judge failed, and how many there are (effective sizes)."""
+        """Cases that people failed: how many the judge failed, and how many there are (effective sizes)."""
         return self.neither * self._each, (self.neither + self.judge_only) * self._each
 
     @property
@@ -98,7 +98,7 @@ class LabelSums:
 
     @property
     def failed_weight(self) -> float:
-        """Σw of what the judge fails."""
+        """Σw of the cases that the judge fails."""
         return self.people_only + self.neither
 
     @property
@@ -126,7 +126,7 @@ def label_sums(labels: Iterable[tuple[bool, bool, float]]) -> LabelSums:
 def prediction_powered(rate: float, size: float, labels: LabelSums) -> Corrected | Unavailable:
     """The corrected rate with its bounds; ``rate`` of ``size`` effective verdicts is the judge's.
 
-    Raises ``ValueError`` for a rate or a size that cannot be.
+    Raises ``ValueError`` for an impossible rate or size.
     """
     if not (0 <= rate <= 1 and 0 <= size < math.inf):
         raise ValueError(f"no rate of so many: {rate} of {size}")
@@ -156,7 +156,7 @@ def prediction_powered(rate: float, size: float, labels: LabelSums) -> Corrected
 
 
 def offset(labels: LabelSums) -> tuple[float, float] | Unavailable:
-    """How much higher people's pass rate is than the judge's, and the variance of that."""
+    """The difference of people's pass rate and the judge's, and its variance."""
     n = labels.size
     if n < LEAST_LABELS - 1e-9:
         return Unavailable(f"labels count as {n:.3g}, and {LEAST_LABELS} are needed")
@@ -186,7 +186,7 @@ def rectified(rate: float, size: float, labels: LabelSums) -> Corrected | Unavai
 
 
 def _tuned(cells: list[float], n: float, rate: float, size: float) -> float:
-    """λ of the four shares; f varies as in both samples together."""
+    """λ from the four shares; f varies as in both samples together."""
     people, judge = cells[0] + cells[1], cells[0] + cells[2]
     pooled = (n * judge + size * rate) / (n + size)
     varies = pooled * (1 - pooled)
@@ -207,9 +207,9 @@ class Corrected:
 def rogan_gladen(
     rate: float, n: float, true_positive: tuple[float, float], true_negative: tuple[float, float]
 ) -> Corrected | Unavailable:
-    """The corrected rate; ``true_positive`` and ``true_negative`` are (right, of so many).
+    """The corrected rate; ``true_positive`` and ``true_negative`` are (right, all).
 
-    ``n`` and the numbers may be effective sizes. Raises ``ValueError`` for counts or rates that cannot be.
+    ``n`` and the numbers may be effective sizes. Raises ``ValueError`` for impossible counts or rates.
     """
     (right_1, m_1), (right_0, m_0) = true_positive, true_negative
     if not (0 <= rate <= 1 and 0 <= n < math.inf and 0 <= right_1 <= m_1 and 0 <= right_0 <= m_0):

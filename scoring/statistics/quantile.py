@@ -1,25 +1,25 @@
-"""Quantile: the value that a share q of all traffic does not exceed, from a sample, with bounds that hold at any look.
+"""Quantile: the value that a share q of traffic does not exceed, from a sample, with bounds that hold at any look.
 
-A quantile is bounded by turning the question round (Woodruff 1952, "Confidence intervals for medians and other position
+A quantile is bounded by inverting the question (Woodruff 1952, "Confidence intervals for medians and other position
 measures", JASA 47:635–646, doi:10.1080/01621459.1952.10483443): the quantile is x or more where the share of values
 below x is convincingly below q, and x or less where the share above x is convincingly below 1 - q. Shares are means of
 ones and zeros, so the evidence is that of ``betting``: it knows weights and clusters, assumes no distribution and holds
 whenever one looks (as Howard and Ramdas 2022, "Sequential estimation of quantiles", Bernoulli 28:1704–1728,
 doi:10.3150/21-BEJ1388).
 
-That is why unbounded quantities (latency, cost, tokens) are watched by quantiles: no interval of their mean exists
-that holds without assumptions, since one rare value may move the mean by any amount (Bahadur and Savage 1956,
-doi:10.1214/aoms/1177728077). The values of a window are all held, so quantiles are exact ones of the sample: a sketch
-would add an error to a memory that is bounded already.
+That is why unbounded quantities (latency, cost, tokens) are watched by quantiles: no interval of their mean exists that
+holds without assumptions, since one rare value may move the mean by any amount (Bahadur and Savage 1956,
+doi:10.1214/aoms/1177728077). All values of a window are held, so that quantiles of the sample are exact: a sketch would
+add an error, and memory is bounded already.
 
 >>> found = quantile([Measured(float(i % 100), 1.0, None) for i in range(1000)], 0.5)
 >>> found.value, found.lower < 49 < found.upper
 (49.0, True)
 
-Quantile difference: how far a quantile of two sides lies apart, with an interval that holds at any look.
+Quantile difference: the difference of a quantile between two sides, with an interval that holds at any look.
 
 Each side has its bounds (``quantile``), at half of the error; the difference lies between the lower bound of one and
-the upper bound of the other (Bonferroni). That is wider than need be and assumes nothing: of the difference of
+the upper bound of the other (Bonferroni). That is wider than necessary and assumes nothing: for the difference of
 quantiles of weighted clusters no tighter interval is known that holds at any look. Strata are not compared apart: a
 quantile of a mix is not a mean of quantiles.
 """
@@ -39,7 +39,7 @@ from .estimate import check_weight
 
 
 class Measured(NamedTuple):
-    """A finite value in its unit of something drawn with probability 1/``weight``; ``cluster``: what it belongs to."""
+    """A finite value in its unit of something drawn with probability 1/``weight``; ``cluster``: its group."""
 
     value: float
     weight: float
@@ -48,7 +48,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuantileEstimate:
-    """The quantile of ``n`` values with its bounds, in their unit; a bound is None where the values show none."""
+    """The quantile of ``n`` values with its bounds, in their unit; a bound is None where it is undetermined."""
 
     value: float
     lower: float | None
@@ -65,7 +65,7 @@ def quantile(
         values: With weights above 0.
         q: The share of the traffic that does not exceed it, in (0, 1).
         error: The chance that either bound is ever wrong.
-        largest: The largest weight that there may be; 0: the largest of these.
+        largest: The largest possible weight; 0: the largest of these.
     """
     if not 0 < q < 1:
         raise ValueError(f"the share of a quantile lies in (0, 1), got {q}")
@@ -96,7 +96,7 @@ def _point(rows: Sequence[Measured], q: float) -> float:
 
 
 def _last(known: Sequence[float], convincing: Callable[[float], bool]) -> float | None:
-    """The last of the values, in this order, that is convincing; those before it are too."""
+    """The last convincing value in this order; all before it are convincing too."""
     low, high = 0, len(known)
     while low < high:
         middle = (low + high) // 2
@@ -108,7 +108,7 @@ _SIDES: Final = ((False, "before"), (True, "after"))
 
 
 def quantile_difference(values: Iterable[Compared], q: float, *, error: float = 0.05) -> Difference | Unavailable:
-    """The quantile after minus that before, or why there is none: too few values bound it.
+    """The quantile after minus the quantile before, or why there is none: too few values bound it.
 
     Args:
         values: Both sides, in any order.

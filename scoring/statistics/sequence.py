@@ -1,28 +1,28 @@
-"""Sequence: bounds on a pass ratio that keep their promise however often one looks.
+"""Sequence: bounds on a pass ratio that hold at any number of looks.
 
 A Wilson bound is right with 95 % *each time* it is computed; looked at every minute, it will be wrong some day. A
-confidence sequence is right *at all times at once*. Against "the pass ratio is at least m" it bets on failures; whoever
-bets against a true statement does not get rich, so wealth is evidence (Ville 1939). For a verdict of weight v (a share
-of the largest) and a bet f in (0, 1/2]::
+confidence sequence is right *at all times at once*. Against "the pass ratio is at least m" it bets on failures; bets
+against a true statement gain nothing on average, so that wealth is evidence (Ville 1939). For a verdict of weight v (a
+share of the largest) and a bet f in (0, 1/2]::
 
     passed:  M ← M · (1 − f·v)              failed:  M ← M · (1 + f·v·m / (1 − m))
 
 The expected factor is at most 1 while the traffic's pass ratio is at least m, for *any* distribution of the weights:
-E[v·(m − passed)] ≤ 0 is what that means (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by
-betting", JRSS B 86(1):1–27, doi:10.1093/jrsssb/qkad009). Five bets share the wealth, so that no size of drop need be
-known.
+this means E[v·(m − passed)] ≤ 0 (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by
+betting", JRSS B 86(1):1–27, doi:10.1093/jrsssb/qkad009). Five bets share the wealth, so that the size of the drop need
+not be known.
 
-*A restart that slides.* A service that was good for weeks would have lost all its wealth by the day it turns bad. So
-new wealth comes in steadily, Δt / period for the time Δt since the verdict before: evidence since every moment in
-one sum (Shiryaev 1963, Roberts 1966; as an e-detector: Shin, Ramdas and Rinaldo 2023, doi:10.51387/23-NEJSDS51). M
-less what came in is a supermartingale, hence the promise::
+*A sliding restart.* A service that was good for weeks would have lost all its wealth by the day it turns bad. So new
+wealth comes in steadily, Δt / period for the time Δt since the previous verdict: one sum of the evidence since every
+moment (Shiryaev 1963, Roberts 1966; as an e-detector: Shin, Ramdas and Rinaldo 2023, doi:10.51387/23-NEJSDS51). M minus
+this income is a supermartingale, hence the promise::
 
     P(evidence reaches 1/error at any time within T) ≤ error · T / period
 
 *Assumptions.* Given what came before, a verdict passes with a weighted mean of at least m (independence is not needed,
-a ratio that truly dips for a while breaks it, and should); inclusion probabilities are true and do not depend on the
-outcome other than through the weights; nor does the time of a verdict. A weight of more than twice the
-largest so far begins anew (``scale``). A verdict counts once, as it was first; later revisions move windows, not this.
+a ratio that truly dips for a while breaks it, and should); inclusion probabilities are true and depend on the outcome
+only through the weights; the time of a verdict does not depend on it. A weight of more than twice the largest so far
+begins anew (``scale``). A verdict counts once, in its first version; later revisions change windows, not this.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ BETS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 GRID = tuple(step / 20 for step in range(1, 20))
 """Levels at which the upper bound is computed: every 0.05."""
 _EDGE = 1e-4
-"""Levels keep this far from 0 and 1, where one verdict would be infinite evidence."""
+"""The distance of levels from 0 and 1, where one verdict would be infinite evidence."""
 _CAP = 100.0
-"""Wealth in excess of this many times what convinces is given away, so that a recovery is seen soon."""
+"""Wealth beyond this multiple of the convincing amount is dropped, so that a recovery shows soon."""
 
 _LEAST = -1 + 1e-9
-"""A stake of all there is, at a share of 2, leaves a trace of it whose logarithm is a number."""
+"""A stake of everything, at a share of 2, leaves a trace, so that its logarithm is finite."""
 _MOST_LOG = 700.0
-"""The largest power that a float holds; more is given away anyhow."""
+"""The largest power that a float holds; more is dropped anyhow."""
 
 
 class ConfidenceSequence:
-    """Evidence that the pass ratio is below each of ``levels`` (in [0, 1]), since any moment until now.
+    """Evidence that the pass ratio has been below each of ``levels`` (in [0, 1]) since any moment.
 
     ``error`` in (0, 1) is the chance of a wrong conclusion within ``period_ns``, however often one looks.
     """
@@ -74,7 +74,8 @@ class ConfidenceSequence:
         """Take in the next verdict, of weight 1/probability, reached at this time.
 
         ``passed`` may be a part of 1, as a graded answer is; its factor lies between the two, and the promise holds.
-        ``worth`` in [0, 1] is the power of its factor: verdicts that belong together say less (``design_effect``).
+        ``worth`` in [0, 1] is the power of its factor: verdicts of one cluster carry less information
+        (``design_effect``).
         """
         self.n += 1
         income = self._income(at_ns)
@@ -99,9 +100,9 @@ class ConfidenceSequence:
                 self._wealth[place] = [min(self._most, held) for held in grown]
 
     def add_together(self, group: Sequence[Together], *, at_ns: int) -> None:
-        """Take in a group of verdicts at this time: one product of factors, which no order changes.
+        """Take in a group of verdicts at this time, as one product of factors that does not depend on their order.
 
-        The new wealth of the time since the verdict before comes in after them, so the promise holds.
+        The new wealth of the time since the previous verdict comes in after them, so that the promise holds.
         """
         if not group:
             return
@@ -124,7 +125,7 @@ class ConfidenceSequence:
             ]
 
     def _income(self, at_ns: int) -> float:
-        """The new wealth of the time since the verdict before."""
+        """The new wealth of the time since the previous verdict."""
         income = 0.0 if self._last_ns is None else min(1.0, max(0, at_ns - self._last_ns) / self._period_ns)
         self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
         return income
@@ -135,7 +136,7 @@ class ConfidenceSequence:
         return self._scale.largest
 
     def evidence(self, level: float) -> float:
-        """How strongly the verdicts show that the ratio is below the level, as a multiple of what convinces."""
+        """The evidence that the ratio is below the level, as a multiple of the convincing amount."""
         place = self.levels.index(_inside(level))
         return sum(row[place] for row in self._wealth) / len(BETS) / self._convincing
 
@@ -145,19 +146,19 @@ class ConfidenceSequence:
 
     @property
     def upper(self) -> float:
-        """The lowest level that the ratio is convincingly below: an upper bound in steps of the levels; 1: none."""
+        """The lowest level that the ratio is convincingly below: an upper bound in steps of the levels, else 1."""
         found = bisect.bisect_left(range(len(self.levels)), 1, key=lambda k: int(self.below(self.levels[k])))
         return self.levels[found] if found < len(self.levels) else 1.0
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "levels": self.levels, "wealth": self._wealth, "last_ns": self._last_ns, "n": self.n,
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote; levels that it lacks begin anew, all do where the bets differ."""
+        """Restore the state that ``to_json`` wrote; missing levels begin anew, and all do where the bets differ."""
         if len(record["wealth"]) == len(BETS):
             known = [dict(zip(record["levels"], row, strict=True)) for row in record["wealth"]]
             self._wealth = [[float(row.get(level, 0.0)) for level in self.levels] for row in known]

@@ -1,18 +1,18 @@
-"""Serial dependence: by how much verdicts that follow each other say less, where nobody named what they belong to.
+"""Serial dependence: how much less information successive verdicts carry where their clusters are not named.
 
-Turns of a session without an id, answers about one bad document, tries of one client: failures that come in runs. The
+Turns of a session without an id, answers about one bad document and retries of one client fail in runs. The
 verdicts are cut into blocks of ``BLOCK`` in their order. If they were independent, the shares of failures f of two
 blocks that follow each other would differ by::
 
     E (f − f')² = q·(1 − q)·(1/n + 1/n')                  (q: the share of failures of both)
 
-What they differ by in truth, divided by that and averaged, is the design effect (as ``design_effect`` has it for
-clusters with a name). Differences of neighbours do not see a pass ratio that changes slowly (von Neumann 1941,
+Their actual difference, divided by that and averaged, is the design effect (``design_effect`` has it for named
+clusters). Differences of neighbours are blind to slow changes of the pass ratio (von Neumann 1941,
 doi:10.1214/aoms/1177731677), as by day and night.
 
-An outage is one run and no clustering: the ``_LARGEST`` differences are left out, and so is what comes while a detector
-is alarmed. Where the quotient is within ``_SURE`` standard errors of 1 the verdicts count as independent: chance must
-not make a service slower to be judged. Price: the first clusters of a service pass for independent.
+An outage is one run and no clustering: the ``_LARGEST`` differences are left out, as are verdicts while a detector is
+alarmed. Where the quotient is within ``_SURE`` standard errors of 1 the verdicts count as independent: chance must not
+delay a service's status. The price is that the first clusters of a service count as independent.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import Final
 from sidejudge.scoring.trace.span import JsonRecord
 
 BLOCK: Final = 30
-"""Verdicts of a block: clusters of ten at most are seen whole."""
+"""Verdicts of a block: clusters of up to ten are measured in full."""
 MEMORY: Final = 20_000
-"""Verdicts after which what was seen counts for half."""
+"""Verdicts after which an observation counts for half."""
 MOST: Final = 10.0
 _LARGEST: Final = 2
 _SURE: Final = 2.5
 
 
 class SerialDependence:
-    """The design effect of verdicts that follow each other, of one service under one rubric."""
+    """The design effect of successive verdicts of one service under one rubric."""
 
     __slots__ = ("_before", "_expected", "_failed", "_failures", "_found", "_largest", "_n", "_pairs", "_seen")
 
@@ -43,7 +43,7 @@ class SerialDependence:
         self._largest: list[tuple[float, float]] = []
 
     def add(self, failed: float, n: float = 1.0) -> None:
-        """Take in ``n`` verdicts of which ``failed`` did, in an order that nobody knows; one by one where it is."""
+        """Take in ``n`` verdicts, ``failed`` of them failing, in an unknown order; if it is known, one by one."""
         self._n += n
         self._failed += failed
         if self._n < BLOCK:
@@ -55,7 +55,7 @@ class SerialDependence:
         self._n = self._failed = 0.0
 
     def skip(self) -> None:
-        """Something has happened: what is under way is no block, and is compared with nothing."""
+        """Skip after an event: drop the current block and compare it with nothing."""
         self._n = self._failed = 0.0
         self._before = None
 
@@ -90,7 +90,7 @@ class SerialDependence:
             self._largest = [(one / 2, other / 2) for one, other in self._largest]
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "n": self._n, "failed": self._failed, "before": None if self._before is None else list(self._before),
             "found": self._found, "expected": self._expected, "pairs": self._pairs, "failures": self._failures,
@@ -98,7 +98,7 @@ class SerialDependence:
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote."""
+        """Restore the state that ``to_json`` wrote."""
         self._found, self._expected, self._pairs, self._failures, self._seen = (
             float(record[name]) for name in ("found", "expected", "pairs", "failures", "seen")
         )

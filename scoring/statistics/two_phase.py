@@ -1,8 +1,8 @@
 """Two-phase sampling: the pass ratio that the strong judge would have found, from a cascade of judges.
 
-Phase one: a small judge decides on all n verdicts. Phase two: a strong one decides where the small one is in doubt, and
-on a share of the others that is drawn by lot with a known probability q. The drawn ones measure what the small judge
-gets wrong where it is sure. With w = 1/inclusion probability, v = w/q, and f = 1 for a failure::
+Phase one: a small judge decides on all n verdicts. Phase two: a strong judge decides where the small one is in doubt,
+and on a random share of the others, drawn with a known probability q. The drawn ones measure the small judge's errors
+where it is sure. With w = 1/inclusion probability, v = w/q, and f = 1 for a failure::
 
     fail      = Σ w·f / Σ w  +  U · d      f: of the small judge where it was sure, else of the strong one
     U         = Σ w of the sure / Σ w      d = Σ v·(f strong − f small) / Σ v over the drawn
@@ -14,7 +14,7 @@ This is the difference estimator for two-phase sampling (Särndal, Swensson and 
 Sampling*, §9.6). m is Kish's size of the drawn; 1/(m + 2)² is the variance of a drawn verdict that changed half either
 way, added so that a few drawn ones without a change do not count as certainty (Agresti and Min 2005,
 doi:10.1002/sim.1781). The two parts of the bounds are joined by their distances (MOVER, Zou and Donner 2008,
-doi:10.1002/sim.3095). Without a drawn one there is no estimate: what the small judge gets wrong is unknown.
+doi:10.1002/sim.3095). Without a drawn one there is no estimate, because the small judge's errors are unknown.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class DrawnSums:
     """Sums over verdicts that passed or failed under both judges.
 
     Attributes:
-        sure_weight: Σ w of those on which the small judge was sure, drawn or not.
-        drawn: how many of these were drawn.
+        sure_weight: Σ w of the verdicts on which the small judge was sure, drawn or not.
+        drawn: the number of drawn ones among these.
         drawn_base_weight: Σ w of the drawn.
         drawn_weight: Σ v of the drawn.
         squared_weight: Σ v² of the drawn.
-        failed_since: Σ v of the drawn that the strong judge alone fails, and Σ v² of them.
-        passed_since: the same of the drawn that the strong judge alone passes.
-        replaced: Σ w·(f strong − f small) of the drawn: what their verdicts changed in Σ w·f.
+        failed_since: Σ v and Σ v² of the drawn that only the strong judge fails.
+        passed_since: the same for the drawn that only the strong judge passes.
+        replaced: Σ w·(f strong − f small) of the drawn: the change of Σ w·f by their verdicts.
     """
 
     sure_weight: float
@@ -53,14 +53,14 @@ class DrawnSums:
 
 
 LEAST_DRAWN: Final = 30
-"""Drawn verdicts from which a status rests on the correction: fewer would widen its bounds until they mean nothing."""
+"""Fewest drawn verdicts for a status by the corrected estimate: fewer would make its bounds meaninglessly wide."""
 
 
 def corrected(found: Estimate, drawn: DrawnSums, *, least: int = 1) -> Estimate | None:
     """The estimate of the strong judge's pass ratio; None with fewer than ``least`` drawn verdicts.
 
     Args:
-        found: the estimate of the verdicts as they are, the drawn ones by the strong judge.
+        found: the uncorrected estimate, with the strong judge's verdicts on the drawn ones.
         drawn: the sums over the same verdicts.
         least: at least 1.
     """

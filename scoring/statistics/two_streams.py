@@ -1,16 +1,16 @@
 """Two streams: evidence that one part of the traffic passes less often than all the rest at the same time.
 
-What happens to both at once (an outage, a stricter judge, a bad hour) is no evidence: only the difference counts. The
-verdicts since the last look are one block. Of the rest the ratio of failures q is predicted from what came before; an
-alternative says that this part fails with odds that are ``ODDS`` times as high, with a. Equal parts would both fail
-with p = (W·a + V·q) / (W + V), where W and V are the sizes of the two in this block. The bet of a block is
+Events that affect both (an outage, a stricter judge, a bad hour) are no evidence: only the difference counts. The
+verdicts since the last look are one block. The rest's ratio of failures q is predicted from earlier blocks; under the
+alternative this part fails with the ratio a, whose odds are ``ODDS`` times as high. Equal parts would both fail with p
+= (W·a + V·q) / (W + V), where W and V are the sizes of the two in this block. The bet of a block is
 
     Π a(y)/p(y) over the part · Π q(y)/p(y) over the rest          (Turner, Ly and Grünwald 2021, arXiv:2106.02693)
 
-By the inequality of the means its expectation is at most 1 wherever the part passes as often as the rest or oftener,
-whatever the ratio is, and a prediction that is wrong costs power alone. The evidence never falls below 1, so that what
-was good for weeks does not hide what is bad now; it then reaches A at the earliest after A blocks on average (Shin,
-Ramdas and Rinaldo 2022, arXiv:2203.03532): a promise about false alarms, however often one looks.
+By the inequality of the means its expectation is at most 1 wherever the part passes at least as often as the rest, for
+any ratio, and a wrong prediction only costs power. The evidence never falls below 1, so that good weeks do not hide a
+bad present; it then reaches A at the earliest after A blocks on average (Shin, Ramdas and Rinaldo 2022,
+arXiv:2203.03532): a promise about false alarms, however often one looks.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .baseline import Baseline
 from .evidence import Scale, Together
 
 ODDS: Final = (2.0, 4.0, 12.0)
-"""How many times as high the odds of a failure are, of what is bet on: an equal share on each."""
+"""The multiples of the odds of a failure that are bet on, each with an equal share."""
 _LEAST, _MOST = 0.01, 0.5
-"""The predicted ratio of failures is never taken for less or more: the odds of nothing are nothing."""
+"""The range of the predicted ratio of failures: at 0 a multiple of the odds is still 0."""
 _KEPT: Final = 3.0
-"""Nats beyond the limit that are kept, so that a recovery is seen soon."""
+"""Most nats kept beyond the limit, so that a recovery shows soon."""
 _CALM: Final = 0.1
 _FLOOR: Final = 1e-9
 
@@ -37,7 +37,8 @@ _FLOOR: Final = 1e-9
 class TwoStreams:
     """The evidence that a part passes less often than the rest; ``expected`` is the pass ratio to begin with.
 
-    ``worse`` from when the evidence reaches its limit until it is gone. ``share`` is how far it is, 1 at the limit.
+    ``worse`` lasts from when the evidence reaches its limit until it is gone. ``share`` is the evidence as a share of
+    the limit.
     """
 
     __slots__ = ("_evidence", "_rest", "_scale", "share", "since_ns", "worse")
@@ -77,14 +78,14 @@ class TwoStreams:
         self.share, self.since_ns, self.worse = 0.0, None, False
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "rest": self._rest.to_json(), "largest": self._scale.largest, "even": self._scale.even,
             "evidence": self._evidence, "share": self.share, "worse": self.worse, "since_ns": self.since_ns,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote; begin anew where the bets differ."""
+        """Restore the state that ``to_json`` wrote; begin anew where the bets differ."""
         self._rest.restore(record["rest"])
         self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
         if len(record["evidence"]) == len(ODDS):
@@ -93,7 +94,7 @@ class TwoStreams:
 
 
 def _bet(side: Sequence[Together], shares: dict[float, float], failing: float, equal: float) -> float:
-    """The logarithm of what a side's verdicts pay; one of little weight, or of a cluster, moves it less."""
+    """The logarithm of the payoff of a side's verdicts; one of little weight, or of a cluster, moves it less."""
     return math.fsum(
         each.worth
         * math.log(

@@ -1,4 +1,4 @@
-"""Agreement snapshot: how far verdicts agree with people's, and what pass rate people would have found, at one moment.
+"""Agreement snapshot: the agreement of verdicts with people's, and the pass rate that people would find, at one moment.
 
 Metrics, API and status page show the same.
 """
@@ -18,9 +18,10 @@ from .service_status import ServiceStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationQueueSnapshot:
-    """A queue of verdicts in doubt. ``reason`` is why nothing is put in now, empty when something may be.
+    """A queue of verdicts in doubt. ``reason`` is why nothing can be added now, empty when it can.
 
-    ``put``: items added since start, by reason. ``left_out``: those skipped in the last hour, its limit being reached.
+    ``put``: items added since start, by reason. ``left_out``: items skipped in the last hour because its limit was
+    reached.
     """
 
     name: str
@@ -31,12 +32,12 @@ class AnnotationQueueSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementSnapshot:
-    """Where labels come from, and how far they agree with our verdicts.
+    """The source of labels, and their agreement with our verdicts.
 
-    ``reason`` is why they cannot be read now, empty when they can; ``read_s`` is when they last were, in s since the
-    epoch, None for never. ``passed_over`` counts labels that do not count for agreement, by reason. ``corrections``
-    counts answers that people corrected, by rubric; ``corrected_passes`` those of them that we had passed.
-    ``elsewhere`` are labels that another monitor of the fleet has read, in place of what this one read.
+    ``reason`` is why they cannot be read now, empty when they can; ``read_s`` is when they were last read, in s since
+    the epoch, None for never. ``passed_over`` counts labels that are left out of agreement, by reason. ``corrections``
+    counts answers that people corrected, by rubric; ``corrected_passes`` those among them that we had passed.
+    ``elsewhere`` are labels that another monitor of the fleet has read, in place of this one's.
     """
 
     source: str
@@ -58,10 +59,10 @@ class AgreementSnapshot:
 
 
 def corrected(statuses: Iterable[ServiceStatus], agreement: AgreementSnapshot | None) -> list[ServiceStatus]:
-    """The statuses, each with the pass rate that people would have found, where labels allow it.
+    """The statuses, each with the pass rate that people would find, where labels determine it.
 
     By Rogan and Gladen, and by prediction-powered inference. The judge's errors are those on all labels of the rubric,
-    whatever service they are of; the intervals are two-sided, 95 %. Rubrics without labels are left as they are.
+    for any service; the intervals are two-sided, 95 %. Rubrics without labels are left as they are.
     """
     labels = {} if agreement is None else agreement.labels
     return [_corrected(each, labels.get(each.rubric)) for each in statuses]

@@ -1,9 +1,9 @@
-"""Failure groups: failing verdicts in, the failures that are alike together, with counts, out.
+"""Failure groups: failing verdicts come in, groups of similar failures with counts go out.
 
 A failure is a failing metric of a verdict; a verdict without one failed by its composite. Failures of one metric are
-alike when they have the same failure code; without a code, when their reasons have the same template and names. What
-a judge or a person wrote as a whole is alike when it is the same but for figures and quotations, or is stated as alike
-from outside.
+alike when they have the same failure code; without a code, when their reasons have the same template and names. Reasons
+that a judge or a person wrote are alike when they differ only in figures and quotations, or when a caller declares them
+alike.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ COMPOSITE: Final = "composite"
 """The metric of a verdict that failed although none of its metrics did."""
 EXAMPLES: Final = 3
 MOST_TEXTS: Final = 100
-"""Reasons of one metric that are compared by meaning: five thousand comparisons."""
+"""Most reasons of one metric that are compared by meaning: five thousand comparisons."""
 _LONGEST: Final = 200
 _ID: Final = 8
 _QUOTED: Final = re.compile(r"\"[^\"]{1,500}\"|“[^”]{1,500}”|«[^»]{1,500}»|`[^`]{1,500}`|(?<!\w)'[^']{1,500}'(?!\w)")
 _FIGURE: Final = re.compile(r"[-+]?\b\d[\d.,:%/]*|\b[0-9a-f]{8,}\b")
 
 Subject: TypeAlias = tuple[str, str, str]
-"""Rubric, metric and what failures are alike by."""
+"""Rubric, metric and the key by which failures are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Failures that are alike: ``count`` in the time, ``before`` in as long a time before it.
+    """Similar failures: ``count`` in the period, ``before`` in the preceding period of the same length.
 
     ``group`` is the group's id, 8 hex digits. ``code`` is the failure code, None where reasons were compared. ``words``
     is the latest reason; both may quote. ``outline`` is that reason without contents. ``examples`` are the latest
@@ -56,7 +56,7 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A failing metric. ``alike`` is what equal failures share."""
+    """A failing metric. ``alike`` is the key that similar failures share."""
 
     metric: str
     code: str | None
@@ -86,8 +86,8 @@ def failure_groups(
 
     Args:
         verdicts: failing ones in their JSON form with ``closed_ns``, newest first.
-        since_ns: where the time begins, ns since the epoch; what is older counts as before it.
-        alike: the normalised reason that stands for another one (``alike``).
+        since_ns: the beginning of the period, ns since the epoch; older verdicts count as before it.
+        alike: the normalised reason that represents another one (``alike``).
     """
     found: dict[tuple[str, str, str | None, str], _Counting] = {}
     for verdict in verdicts:
@@ -115,12 +115,12 @@ def failure_groups(
 
 
 def without_contents(group: FailureGroup, rights: Rights = Rights.NAMES) -> FailureGroup:
-    """The group for readers with these rights, none of them to contents: a failure code is a judge's own."""
+    """The group for readers without rights to contents; its failure code is left out, for a judge wrote it."""
     return replace(group, code=None if group.code is None else GAP, words=group.outline.shown(rights))
 
 
 def reasons(verdicts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], list[str]]:
-    """By rubric and metric, what judges and people wrote of failures without a code, the most frequent first."""
+    """By rubric and metric, what judges and people wrote on failures without a code, the most frequent first."""
     counted: dict[tuple[str, str], Counter[str]] = {}
     for verdict in verdicts:
         for failure in _failures(verdict):
@@ -130,7 +130,7 @@ def reasons(verdicts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], l
 
 
 def alike(texts: Sequence[str], vectors: Mapping[str, Vector], least: float) -> dict[str, str]:
-    """For each text the one that stands for it: the nearest before it whose cosine is ``least`` or more, else itself.
+    """For each text its representative: the nearest earlier text with a cosine of at least ``least``, else itself.
 
     >>> alike(["a", "b", "c"], {"a": [1.0, 0.0], "b": [0.9, 0.44], "c": [0.0, 1.0]}, 0.8)
     {'a': 'a', 'b': 'a', 'c': 'c'}
@@ -152,7 +152,7 @@ def alike(texts: Sequence[str], vectors: Mapping[str, Vector], least: float) -> 
 
 
 def normalised(reason: str) -> str:
-    """A reason without what differs from case to case: figures, quotations, capitals.
+    """A reason without parts that differ between cases: figures, quotations, capitals.
 
     >>> normalised('Held to be "49 dollars", and 3 of 4 facts  are missing')
     'held to be …, and # of # facts are missing'

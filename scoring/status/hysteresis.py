@@ -1,21 +1,21 @@
-"""Hysteresis: a status that changes on evidence that lasts, as a state machine without a clock of its own.
+"""Hysteresis: a status that changes only on lasting evidence, as a state machine without a clock.
 
-Each look computes a status of the present numbers twice: once against the thresholds and once against thresholds that
-are ``recovery_margin`` higher. Then, in this order:
+Each look computes a status from the present numbers twice: against the thresholds, and against thresholds that are
+``recovery_margin`` higher. Then, in this order:
 
 - **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse, the latest among
-  them: an alarm never begins beside an interval that does not show it.
+them: an alarm never begins with an interval that does not show it.
 - **Better** is entered when all of that number of looks were that good *with the margin*, and the present status has
   lasted for ``hold_ns``.
-- **What a look contradicts** is not held, and ends at once: *healthy* by the first look that says otherwise (it is
-  *insufficient data* until there are enough of them), an alarm where the window's interval lies above its threshold.
-- **No data** is entered and left with the look that says so.
-- **Insufficient data** is entered when a look had nothing to go by at all, or when all of the last ``looks`` looks
-  had too little: a sample that hovers about its minimum changes nothing. An alarm is not left for it while the window
-  lies below the threshold and only convinces nobody any more. It is left for *healthy* by the first good
-  look, unless one of the last was bad: then ``needed`` of them must be good.
+- **A contradicted status** ends at once: *healthy* by the first look that shows otherwise (it is *insufficient data*
+until there are enough of them), an alarm where the window's interval lies above its threshold.
+- **No data** is entered and left at the look that shows it.
+- **Insufficient data** is entered when a look had nothing to go by at all, or when all of the last ``looks`` looks had
+  too little: a sample that hovers about its minimum changes nothing. An alarm does not end in it while the window lies
+  below the threshold and is merely no longer convincing. It ends in *healthy* at the first good look, unless one of the
+  last was bad: then ``needed`` of them must be good.
 
-Mode ``point`` knows none of this: the seed's status is that of the moment.
+Mode ``point`` has none of this: the seed's status depends on the present moment alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEVERITY = {Status.HEALTHY: 0, Status.WARNING: 1, Status.CRITICAL: 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hysteresis:
-    """How many of how many looks it takes, by how much a ratio must recover, how long a status lasts at least (ns)."""
+    """How many of the last looks a change needs, the margin of a recovery, and the least duration of a status (ns)."""
 
     needed: int = 10
     looks: int = 12
@@ -45,15 +45,15 @@ class Hysteresis:
 
 
 NONE = Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)
-"""The status of the moment."""
+"""No hysteresis: the status of the present moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look: the status against the thresholds, against the raised ones, and whether there was nothing to see.
+    """One look: the status against the thresholds and against the raised ones, and whether there was no data.
 
-    ``undecided``: the interval and the evidence of what came before say different things. ``ruled_out`` is the
-    mildest alarm that the interval lies wholly above, None where it reaches below both thresholds.
+    ``undecided``: the interval and the earlier evidence disagree. ``ruled_out`` is the mildest alarm whose threshold
+    lies wholly below the interval, None where it reaches below both thresholds.
     """
 
     status: Status
@@ -65,14 +65,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HysteresisState:
-    """The status in force, since when (ns since the epoch), and the last looks, the latest last."""
+    """The status in force, its beginning (ns since the epoch), and the last looks, the latest last."""
 
     status: Status
     since_ns: int
     looks: tuple[Look, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         return {
             "status": self.status.value, "since_ns": self.since_ns,
             "looks": [[look.status.value, look.with_margin.value, look.empty] for look in self.looks],
@@ -127,7 +127,7 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
 
 
 def contradicted(present: Status, look: Look) -> Status | None:
-    """The status to go on with where the look rules out the present one and nothing speaks for it; None elsewhere."""
+    """The next status where the look rules out the present one and no evidence supports it; None elsewhere."""
     if look.empty:
         return Status.INSUFFICIENT_DATA
     if present is Status.HEALTHY:

@@ -1,11 +1,11 @@
-"""Metric status: what a continuous metric is in its window, how sure that is, and what it amounts to.
+"""Metric status: the value of a continuous metric in its window, its uncertainty, and the resulting status.
 
-Metric limit: what a continuous metric may be, and how that is asked as a question about a mean of values in [0, 1].
+Metric limit: the limit of a continuous metric, expressed as a limit on a mean of values in [0, 1].
 
-A limit on a quantile is one on a share: the 95th percentile is above 5 s where less than 95 % of the traces take up to
-5 s. A limit on a mean of a bounded metric is one on the mean of the values, scaled to [0, 1]. So every limit has a
-threshold on the mean of some values in [0, 1], as a pass rate has, and all that is known of pass rates serves it:
-weights, clusters, bounds, change detectors, confidence sequences and the budget of false alarms.
+A limit on a quantile is a limit on a share: the 95th percentile is above 5 s where less than 95 % of the traces take up
+to 5 s. A limit on the mean of a bounded metric is a limit on the mean of its values, scaled to [0, 1]. So every limit
+is a threshold on the mean of values in [0, 1], like a pass rate, and all methods for pass rates apply: weights,
+clusters, bounds, change detectors, confidence sequences and the budget of false alarms.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ APPLICATION: Final = ""
 """The rubric's name for figures that belong to no rubric: the application's own figures."""
 Level: TypeAlias = Literal["warning", "critical"]
 _RULE_OF_THREE: Final = 3.0
-"""Values that lie beyond a quantile on average before a bound on that side can exist (Hanley and Lippman-Hand 1983)."""
+"""Fewest values beyond a quantile, on average, for a bound on that side to exist (Hanley and Lippman-Hand 1983)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricLimit:
     """A limit on one metric. ``name`` is the configuration's: ``latency_p95``, ``answer_relevance_mean``.
 
-    ``measure`` is the metric or figure, ``rubric`` whose metric it is (``APPLICATION``: a figure of the application).
+    ``measure`` is the metric or figure, ``rubric`` the metric's rubric (``APPLICATION``: a figure of the application).
     ``quantile`` in (0, 1), None for the mean. ``warning`` and ``critical`` are in the metric's ``unit``; with ``below``
-    what is lower is worse, otherwise what is higher. ``services`` are globs, none: all. ``bounds`` are the metric's.
+    lower values are worse, otherwise higher ones. ``services`` are globs; none means all. ``bounds`` are the metric's.
     """
 
     name: str
@@ -51,7 +51,7 @@ class MetricLimit:
     unit: str = ""
 
     def concerns(self, service: str) -> bool:
-        """Whether it is a limit of this service."""
+        """Whether it applies to this service."""
         return not self.services or any(fnmatchcase(service, glob) for glob in self.services)
 
     @property
@@ -69,7 +69,7 @@ class MetricLimit:
         return self._scaled(value)
 
     def threshold(self, limit: float) -> float:
-        """The mean of ``kept`` below which the limit is passed."""
+        """The mean of ``kept`` below which the limit is violated."""
         if self.quantile is not None:
             return 1 - self.quantile if self.below else self.quantile
         return self._scaled(limit)
@@ -82,7 +82,7 @@ class MetricLimit:
         return place if self.below else 1 - place
 
     def needed(self, min_samples: float) -> float:
-        """The least effective sample size that is enough data."""
+        """The least sufficient effective sample size."""
         if self.quantile is None:
             return min_samples
         return max(min_samples, _RULE_OF_THREE / min(self.quantile, 1 - self.quantile))
@@ -101,7 +101,7 @@ _LEVELS: Final[Mapping[Level, Status]] = {"critical": Status.CRITICAL, "warning"
 class KeptShare:
     """The mean of ``kept`` under one limit, with one-sided 95 % bounds (Wilson).
 
-    Of ones and zeros the bounds are a proportion's. Of other values in [0, 1] they are wider than they need be, never
+    For ones and zeros the bounds are a proportion's. For other values in [0, 1] they are wider than necessary, never
     narrower: no distribution with this mean varies more (Bhatia and Davis 2000, doi:10.1080/00029890.2000.12005203).
     """
 
@@ -111,10 +111,10 @@ class KeptShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEstimate:
-    """The metric in one window: ``value`` of ``n`` values, with the interval that holds with 95 % at any look.
+    """The metric in one window: ``value`` from ``n`` values, with the interval that holds with 95 % at any look.
 
-    A bound is None where the values show none. ``effective_n`` counts what they are worth for their weights and for
-    what belongs together. ``kept`` holds the share of each level.
+    A bound is None where the values do not determine it. ``effective_n`` accounts for weights and clusters. ``kept``
+    holds the share of each level.
     """
 
     value: float
@@ -128,9 +128,9 @@ class MetricEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEvidence:
-    """What was learned value by value about one level: the mean of ``kept`` since a fall began, while one is reported.
+    """Evidence value by value on one level: the mean of ``kept`` since a fall began, while one is reported.
 
-    ``sequence`` is the evidence that the mean is below its threshold, as a multiple of what convinces.
+    ``sequence`` is the evidence that the mean is below its threshold, as a multiple of the convincing amount.
     """
 
     since: float | None = None
@@ -139,7 +139,7 @@ class MetricEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricStatus:
-    """One limit in one service and environment. ``estimate`` is None without a value; ``since_ns`` the status holds."""
+    """One limit in one service and environment. ``estimate`` is None without a value; ``since_ns`` dates the status."""
 
     service: str
     environment: str
@@ -152,7 +152,7 @@ class MetricStatus:
 def metric_estimate(
     limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0, largest: float = 0.0
 ) -> MetricEstimate | None:
-    """The estimate of a metric; None without values. ``largest`` is the largest weight that the service has had."""
+    """The estimate of a metric; None without values. ``largest`` is the service's largest weight so far."""
     size = effective_n(row.weight for row in values)
     if size is None:
         return None
@@ -210,9 +210,9 @@ def appraise_metric(
         limit: Its limits.
         estimate: Of its window.
         policy: The mode, and the least effective sample size.
-        evidence: What was learned value by value, for mode ``adaptive``.
-        series: Among how many services, rubrics and limits the false alarms are divided.
-        margin: How much of the way from each threshold to 1 must be regained before a status gets better.
+        evidence: The evidence value by value, for mode ``adaptive``.
+        series: The number of services, rubrics and limits that share the budget of false alarms.
+        margin: The share of the way from each threshold to 1 that a better status needs in addition.
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, f"no value of {limit.measure} in the window")
@@ -235,7 +235,7 @@ def appraise_metric(
 def _worse(
     limit: MetricLimit, kept: KeptShare, evidence: MetricEvidence, *, wanted: float, mode: Mode, series: int
 ) -> str | None:
-    """Why the limit is passed; None where nothing shows that it is."""
+    """Why the limit is violated; None without evidence that it is."""
     side = "below" if limit.below else "above"
     name = limit.name
     if mode == "adaptive" and evidence.since is not None and round(evidence.since, 9) < wanted:

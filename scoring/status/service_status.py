@@ -1,10 +1,10 @@
 """Service status: one service under one rubric at one moment. Metrics, API and status page show the same.
 
-Slice status: a part of a service's traffic, such as a tenant or a version, beside all the rest of it.
+Slice status: a part of a service's traffic, such as a tenant or a version, compared with the rest.
 
-Silence: since when a service has had no verdict, and why, as far as a monitor knows.
+Silence: since when a service has had no verdict, and why, as far as is known.
 
-Fleet report: the status of the whole fleet, who belongs to it, and what this monitor adds to it.
+Fleet report: the status of the whole fleet, its members, and this monitor's part in it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from .snapshots import CascadeSnapshot
 from .status import Appraisal, Thresholds
 
 RELEASED: Final = ("version", "prompt", "model")
-"""What is released: one is worse than the others, whatever it passes. Of anything else the level counts."""
+"""Dimensions that are released: a value is worse if it is worse than the others, whatever its level. In other
+dimensions the level counts.
+"""
 OTHERS: Final = "__other__"
-"""The value of all that are too many to be kept apart."""
+"""The joint value of all values beyond the limit of distinct ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceStatus:
     """The traffic that has ``value`` in the dimension ``by``. The value comes from traces: escape it.
 
-    ``estimate`` is of its verdicts within the window, ``others`` of all others then; both as verdicts were first.
-    ``worse``: its alert is raised. ``share`` is how far it is from that, 1 at the limit, ``since_ns`` since when it
-    seems to be so.
+    ``estimate`` covers its verdicts within the window, ``others`` all other verdicts then; both in their first version.
+    ``worse``: its alert is raised. ``share`` is the evidence as a share of the limit, ``since_ns`` its estimated
+    beginning.
     """
 
     by: str
@@ -46,7 +48,7 @@ class SliceStatus:
 
     @property
     def stated(self) -> str:
-        """Both figures in short, without what the traffic is called."""
+        """Both figures in short, without the name of the slice."""
         rest = "" if self.others is None else f", others {self.others.pass_ratio:.2f} (n = {self.others.n:,})"
         if self.estimate is None:
             return f"no verdict{rest}"
@@ -58,7 +60,7 @@ UNKNOWN_SERVICE = "unknown_service"
 UNKNOWN_ENVIRONMENT = "unknown"
 """The environment of a trace that names none."""
 OTHER = "__other__"
-"""What all services and environments are called that are too many to be distinguished."""
+"""The joint name of all services and environments beyond the limit of distinct ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class StatusChange:
     """The change detector's state: its score as a share of its limit, which it may exceed by one failure.
 
     It distinguishes pass ratios of ``good`` and ``bad``; at ``good`` it raises a false alarm once in ``run_length``
-    verdicts, or more rarely. ``alarmed`` until the score is back at 0; ``since_ns`` is the estimated time of the
+    verdicts, or more rarely. ``alarmed`` lasts until the score is back at 0; ``since_ns`` is the estimated time of the
     change.
     """
 
@@ -83,17 +85,17 @@ class ServiceStatus:
     """The window of one (service, environment, rubric).
 
     ``estimate`` is ``None`` without a verdict that passed or failed. ``incomplete`` counts verdicts that did neither,
-    ``judge_failed`` those of them that did not because the judge failed, ``forced`` those that only a sampling rule
-    drew. Means are weighted as the estimate is: ``composite_mean`` over the verdicts with a composite, in [0, 1];
-    ``metric_means`` over those with a value, in the metric's unit. ``missing`` is how
-    far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
-    what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``adaptive``), and the ``change``
-    detector; ``drift`` is the same for the share that keeps to its scenario. ``corrected`` is the pass rate that people
-    would have found by Rogan and Gladen, ``rectified`` by prediction-powered inference; None where labels are too few.
-    ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest
-    judge's pass ratio. ``last_ns`` is the time of the last verdict that passed or failed, ``reach_ns`` how far back the
-    window reaches, None where nobody asked; ``silence`` is what is known of a service with the status *no data*.
-    ``slices`` are the parts of its traffic that are worse than the others, or come nearest to it, the worst first.
+    ``judge_failed`` those of them whose judge failed, ``forced`` those drawn only by a sampling rule. Means are
+    weighted as the estimate is: ``composite_mean`` over the verdicts with a composite, in [0, 1]; ``metric_means`` over
+    those with a value, in the metric's unit. ``missing`` is the range of the pass ratio over all outcomes of the
+    incomplete verdicts. Where a history is kept: ``since_ns`` is the beginning of the status, ``sequence_upper`` the
+    upper bound that holds at all times (mode ``adaptive``), ``change`` the change detector; ``drift`` is the same for
+    the share that keeps to its scenario. ``corrected`` is the pass rate that people would find, by Rogan and Gladen,
+    ``rectified`` by prediction-powered inference; None where labels are too few. ``cascade`` holds a stronger judge's
+    changes, None without a cascade; with one, the estimate is of the strongest judge's pass ratio. ``last_ns`` is the
+    time of the last verdict that passed or failed, ``reach_ns`` how far back the window reaches, None where it was not
+    requested; ``silence`` explains the status *no data*. ``slices`` are the parts of its traffic that are worse than
+    the others, or nearest to it, the worst first.
     """
 
     service: str
@@ -122,12 +124,12 @@ class ServiceStatus:
 
 
 MonitorState: TypeAlias = Literal["working", "quiet", "left", "gone"]
-"""There, with verdicts in the window; there, without any; ended in order; not seen though it did not end."""
+"""Present with verdicts in the window; present without any; ended in order; lost without an end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMonitor:
-    """One monitor. ``seen_s`` is how long ago it was last there; ``verdicts`` are its part of the fleet's window."""
+    """One monitor. ``seen_s`` is the time since it was last seen; ``verdicts`` is its part of the fleet's window."""
 
     name: str
     version: str
@@ -142,9 +144,9 @@ class FleetMonitor:
 class FleetReport:
     """The fleet from one monitor, ``name``.
 
-    ``services`` are the fleet's, reached by ``leader`` at ``at_ns``. While no status of the fleet is known they are
-    this monitor's own, ``leader`` and ``at_ns`` are None, and ``alone`` is why. ``own`` are always its own: its share.
-    ``other_settings`` is what to do where the leader has watched by another configuration for long.
+    ``services`` are the fleet's, computed by ``leader`` at ``at_ns``. While no status of the fleet is known they are
+    this monitor's own, ``leader`` and ``at_ns`` are None, and ``alone`` is why. ``own`` are always this monitor's
+    share. ``other_settings`` is the remedy where the leader has long had a different configuration.
     """
 
     name: str
@@ -157,7 +159,7 @@ class FleetReport:
     other_settings: str | None = None
 
     def own_verdicts(self, status: ServiceStatus) -> int:
-        """How many verdicts of a service under a rubric this monitor has reached within its own window."""
+        """This monitor's number of verdicts on a service under a rubric within its own window."""
         place = (status.service, status.environment, status.rubric)
         found = (each for each in self.own if (each.service, each.environment, each.rubric) == place)
         return next((each.estimate.n for each in found if each.estimate is not None), 0)
@@ -167,7 +169,7 @@ _MINUTE_NS, _HOUR_NS = 60 * 10**9, 3_600 * 10**9
 
 
 class SilenceCause(StrEnum):
-    """How far what the service sends still comes."""
+    """How far the service's traffic still gets."""
 
     NO_SPANS = "no_spans"
     NONE_SAMPLED = "none_sampled"
@@ -184,18 +186,18 @@ _SAID: Final = {
     SilenceCause.UNKNOWN: "why is not known",
 }
 PAGES: Final = dict.fromkeys(SilenceCause, "how-to/missing-trace") | {SilenceCause.NONE_SAMPLED: "how-to/sampling"}
-"""The page of the documentation that goes on from each cause."""
+"""The page of the documentation on each cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """No verdict passed or failed since ``since_ns``, in ns since the epoch, and that is not usual at this hour."""
+    """No verdict passed or failed since ``since_ns``, in ns since the epoch, which is unusual at this hour."""
 
     since_ns: int
     cause: SilenceCause
 
     def stated(self, now_ns: int) -> str:
-        """One short sentence: how long, and why."""
+        """One short sentence with duration and cause."""
         return f"last verdict {_ago(now_ns - self.since_ns)} ago, which is not usual; {_SAID[self.cause]}"
 
     @property

@@ -1,6 +1,6 @@
-"""Snapshots: how each part of the monitor stands at one moment. Metrics, API and pages show the same.
+"""Snapshots: the state of each part of the monitor at one moment. Metrics, API and pages show the same.
 
-Anomaly: a property of the traffic that makes verdicts fewer, or other, than the configuration asks for.
+Anomaly: a property of the traffic that makes verdicts fewer than, or different from, what the configuration asks for.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 class CascadeSnapshot:
     """Verdicts of one window that went through a cascade of judges.
 
-    ``verdicts`` counts those that passed or failed by why a stronger judge was asked: ``sure`` (it was not), ``doubt``,
-    ``drawn``. ``changed`` counts those of them that it turned, from pass to fail or back. ``unanswered`` times it gave
-    no answer. ``as_delivered`` is the pass ratio of the verdicts as they are; ``corrected``: whether the estimate of
-    the window is the one of the strongest judge, for which 30 verdicts must have been drawn.
+    ``verdicts`` counts those that passed or failed by the reason to ask a stronger judge: ``sure`` (not asked),
+    ``doubt``, ``drawn``. ``changed`` counts those of them that it turned from pass to fail or back. ``unanswered``
+    times it gave no answer. ``as_delivered`` is the pass ratio of the delivered verdicts; ``corrected``: whether the
+    window's estimate is of the strongest judge, which needs 30 drawn verdicts.
     """
 
     verdicts: Mapping[str, int]
@@ -29,14 +29,14 @@ class CascadeSnapshot:
 
 
 ExportState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
-"""Nothing was sent yet; it takes what it is sent; waiting helps; only a person can help (keys, address)."""
+"""Nothing was sent yet; deliveries succeed; waiting helps; only a person can help (keys, address)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
     """One queue: ``waiting`` items, the oldest since ``oldest_ns`` (ns since the epoch; None when none waits).
 
-    ``parked`` items were refused or lost; ``reason`` is why the last of them was.
+    ``parked`` items were refused or lost; ``reason`` is why, for the last of them.
     """
 
     waiting: int = 0
@@ -49,10 +49,10 @@ class QueueStatus:
 class ExportSnapshot:
     """One destination. ``reason`` is why it is not ok, empty when it is. Times in s since the epoch, None for never.
 
-    ``server`` names what answers there and ``project`` where scores go to, once known. ``waiting`` items are not taken
-    yet, the oldest since ``oldest_s``; ``unseen`` ones are taken and not read back yet; ``dead`` ones are given up.
-    ``unarrived`` ones were taken, and something else is shown there, or nothing. ``held`` ones, among those that wait,
-    are of traces that upstream has not taken.
+    ``server`` names the answering software and ``project`` the destination of scores, once known. ``waiting`` items are
+    not accepted yet, the oldest since ``oldest_s``; ``unseen`` ones are accepted and not read back yet; ``dead`` ones
+    are given up. ``unarrived`` ones were accepted, but the destination shows something else, or nothing. ``held`` ones,
+    among those that wait, belong to traces that upstream has not accepted.
     """
 
     destination: str
@@ -70,19 +70,20 @@ class ExportSnapshot:
 
 
 FleetState: TypeAlias = Literal["starting", "ok", "wrong_clock", "retrying", "stopped"]
-"""Not reached yet; all well; reached, and this monitor's clock is off; the database is away and waiting helps; only a
-person can (address, rights, schema)."""
+"""Not reached yet; all well; reached, but this monitor's clock is wrong; the database is away and waiting helps; only a
+person can help (address, rights, schema).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSnapshot:
     """One monitor's part. ``reason`` is why it is not ok, empty when it is.
 
-    ``database`` is its address without credentials. ``monitors`` is how many were there in the latest round that
-    reached it, this one included, and ``leases`` what this one alone may do. ``away_s`` is for how long it has been
-    away, in s. ``read_s`` is when a round was last whole, s since the epoch. ``rounds`` counts since the start, by how
-    each ended. ``clock_offset_s`` is by how much this monitor's clock is ahead of the database's, in s, negative when
-    it is behind; None until it was read. ``wrong_clock`` is what to do about it, empty where it is right.
+    ``database`` is its address without credentials. ``monitors`` is their number in the latest round that reached it,
+    this one included, and ``leases`` are the tasks of this one alone. ``away_s`` is how long the database has been
+    away, in s. ``read_s`` is when a round last succeeded, s since the epoch. ``rounds`` counts rounds since the start,
+    by their end. ``clock_offset_s`` is how far this monitor's clock is ahead of the database's, in s, negative when it
+    is behind; None until it was read. ``wrong_clock`` is the remedy, empty where the clock is right.
     """
 
     name: str
@@ -100,7 +101,7 @@ class FleetSnapshot:
 
 
 CircuitName: TypeAlias = Literal["closed", "open", "half_open"]
-"""Calls pass; none does; one does, as a probe."""
+"""Calls pass; none passes; one passes as a probe."""
 CIRCUITS: tuple[CircuitName, ...] = ("closed", "open", "half_open")
 Period: TypeAlias = Literal["hour", "day"]
 
@@ -129,10 +130,10 @@ class Spending:
 class JudgeSnapshot:
     """The judge, or the panel of judges.
 
-    ``outage`` is why the judge cannot answer now, None when it can. ``shares`` are the shares in [0, 1] of the cases
-    that need the judge that its budget can pay for now, by priority. ``under_way`` cases are being judged, ``waiting``
-    ones wait until they can be, the oldest since ``oldest_s``. The models of ``estimating`` give no account of their
-    tokens: what is spent on them is an estimate.
+    ``outage`` is why the judge cannot answer now, None when it can. ``shares`` are, by priority, the shares in [0, 1]
+    of the cases for the judge that its budget can pay for now. ``under_way`` cases are being judged, ``waiting`` ones
+    wait for it, the oldest since ``oldest_s``. The models of ``estimating`` do not report their tokens, so that their
+    spending is an estimate.
     """
 
     name: str
@@ -147,10 +148,10 @@ class JudgeSnapshot:
 
     @property
     def unreachable(self) -> str | None:
-        """Which models do not answer and why, where no majority is known to; None when one is.
+        """The models that do not answer and why, where no majority is known to answer; None when one is.
 
-        Unlike ``outage`` it lasts while a probe is under way: a provider that hangs keeps a breaker half open for as
-        long as a call may take, again and again, and is not back in between.
+        Unlike ``outage`` it lasts while a probe is under way: a hanging provider keeps a breaker half open for as long
+        as a call may take, again and again, without having recovered.
         """
         shut = [model for model in self.models if model.circuit != "closed"]
         if not self.models or 2 * len(shut) < len(self.models):
@@ -159,7 +160,9 @@ class JudgeSnapshot:
 
 
 LateReferenceState: TypeAlias = Literal["ok", "waiting", "retrying", "stopped", "off"]
-"""All well; too much else waits; waiting helps; only a person can (keys, address, rights); no Langfuse to read from."""
+"""All well; too much else waits; waiting helps; only a person can help (keys, address, rights); no Langfuse to read
+from.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +170,8 @@ class LateReferenceSnapshot:
     """``reason`` is why it is not ok, empty when it is.
 
     ``waiting`` traces are to be read and judged again, the oldest since ``oldest_s`` (s since the epoch, None when none
-    does); ``given_up`` of those that are remembered never will be. ``revised`` and ``unchanged`` (judged again, with
-    the same verdicts) count since the start, and ``failures`` attempts that came to nothing, by why.
+    waits); ``given_up`` known ones never will be. ``revised`` and ``unchanged`` (judged again, with the same verdicts)
+    count since the start, and ``failures`` counts failed attempts by cause.
     """
 
     state: LateReferenceState
@@ -195,25 +198,24 @@ class PromptSnapshot:
 
     @property
     def state(self) -> Literal["read", "fallback", "missing"]:
-        """Read; the last one that was read is used in its place; there is none, and its metric is unavailable."""
+        """Read; the last read one is used instead; there is none, and its metric is unavailable."""
         if not self.reason:
             return "read"
         return "missing" if self.used is None else "fallback"
 
 
 PullState: TypeAlias = Literal["starting", "ok", "waiting", "retrying", "stopped"]
-"""Not read yet; all well; too much waits for judging; waiting helps; only a person can (keys, address, rights)."""
+"""Not read yet; all well; too much waits for judging; waiting helps; only a person can help (keys, address, rights)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullSnapshot:
     """The one source that is read. ``reason`` is why it is not ok, empty when it is.
 
-    ``server`` names what answers there, ``project`` whose traces they are, ``reads`` by which interface, once known.
-    ``pending`` traces were seen and are not whole yet, or have not been read. ``lag_s`` is for how long, in s, what is
-    there has not been listed, or what is whole has not been read; None until the first reading succeeded.
-    ``read_s`` is when it was last read without an error, s since the epoch. ``rows``, ``taken`` (traces) and ``errors``
-    (by reason) count since the start.
+    ``server`` names the answering software, ``project`` the traces' project, ``reads`` the interface, once known.
+    ``pending`` traces were seen and are incomplete or unread. ``lag_s`` is the delay, in s, of listing traces or of
+    reading complete ones; None until the first reading succeeded. ``read_s`` is when it was last read without an error,
+    s since the epoch. ``rows``, ``taken`` (traces) and ``errors`` (by reason) count since the start.
     """
 
     state: PullState
@@ -233,20 +235,20 @@ class AnomalyKind(StrEnum):
     """The kinds of anomalies of the traffic."""
 
     SKEWED_SAMPLING = "skewed_sampling"
-    """The randomness of trace ids is not uniform: the sample is not the share that it is taken for."""
+    """The randomness of trace ids is not uniform: the sample is not the intended share."""
     SPLIT_TRACES = "split_traces"
     """Spans of one trace arrive in different places, or are lost: what arrives here are fragments."""
     ROOTLESS_TRACES = "rootless_traces"
     """Traces begin in processes whose spans do not arrive here."""
     DISBELIEVED_CLAIMS = "disbelieved_claims"
-    """Traces claim to stand for more than is believed: their senders may choose what they claim."""
+    """Traces claim to represent more than is believed: their senders may choose the claim."""
     SILENT_ROUTES = "silent_routes"
     """A route of the configuration matches none of the traces that arrive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """One line of cause, one of remedy. ``service`` is None when it is about all of them."""
+    """One line of cause, one of remedy. ``service`` is None when it concerns all services."""
 
     kind: AnomalyKind
     service: str | None

@@ -1,18 +1,18 @@
-"""Status: what an estimated pass ratio means: healthy, warning, critical, or too little data.
+"""Status: from an estimated pass ratio to healthy, warning, critical, or too little data.
 
 Seed 004 compares the ratio with 0.70 and 0.85 (mode ``point``). A ratio counted on few verdicts jumps over a threshold
-by chance, so the default (mode ``bound``) speaks up only when even the upper confidence bound lies below it, and when
+by chance, so the default (mode ``bound``) reacts only when even the upper confidence bound lies below it, and when
 enough failures were seen: the same formula and the same guards as the Prometheus rules. Mode ``adaptive`` joins change
-detectors with a confidence sequence, which stays right however often one looks, under one budget of false alarms: a
+detectors with a confidence sequence, which stays right at any number of looks, under one budget of false alarms: a
 status is worse where verdicts fit a drop better than a good service, and the ratio since the drop began is below the
 threshold; or where the ratio itself convincingly is. ``insufficient_data`` is a state of its own: silence is neither
-recovery nor zero. ``no_data`` is a silence that is not usual (``silence``).
+recovery nor zero. ``no_data`` is an unusual silence (``silence``).
 
-*No status says what its own interval rules out* (but for mode ``point``, which knows none). It is the one that people
-are shown, two-sided with 95 %: page, notice, API, Prometheus and every decision have the same. Healthy needs a window
-whose upper bound reaches the warning threshold: one that lies below it by chance, as a few of a month's thousands of
-looks do, is *insufficient data* until more is known. What lies wholly above a threshold is no alarm, unless a drop
-within the window is one.
+*No status contradicts its own interval* (except in mode ``point``, which has none). It is the interval that people are
+shown, two-sided with 95 %: page, notice, API, Prometheus and every decision share it. Healthy needs a window whose
+upper bound reaches the warning threshold: a window below it by chance, as in a few of a month's thousands of looks, is
+*insufficient data* until more is known. An interval wholly above a threshold is no alarm, unless a drop within the
+window is one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 Mode: TypeAlias = Literal["adaptive", "point", "bound"]
-"""What is held against the thresholds: the evidence since a drop began (``adaptive``, with a confidence sequence), the
-ratio itself (the seed), or its upper bound."""
+"""What is compared with the thresholds: the evidence since a drop began (``adaptive``, with a confidence sequence), the
+ratio itself (the seed), or its upper bound.
+"""
 
 
 _HOLDS = 0.5
-"""Evidence of this share of the convincing amount holds a raised alert, and raises none."""
+"""Evidence of this share of the convincing amount keeps a raised alert, but raises none."""
 
 
 class Status(StrEnum):
@@ -45,7 +46,7 @@ class Status(StrEnum):
 
 
 UNKNOWN = (Status.INSUFFICIENT_DATA, Status.NO_DATA)
-"""What says nothing of the service: neither an alarm nor the end of one."""
+"""Statuses without information on the service: neither an alarm nor the end of one."""
 WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.NO_DATA, Status.INSUFFICIENT_DATA)
 """The statuses in the order in which people want to see services."""
 
@@ -64,7 +65,7 @@ class Thresholds:
             )
 
     def raised(self, margin: float) -> Thresholds:
-        """The same, higher by a margin: what a recovery is held against. 9 decimals, so that 0.85 + 0.02 is 0.87."""
+        """Thresholds raised by a margin, for recoveries. 9 decimals, so that 0.85 + 0.02 is 0.87."""
         return Thresholds(
             warning=min(1.0, round(self.warning + margin, 9)), critical=min(1.0, round(self.critical + margin, 9))
         )
@@ -72,10 +73,10 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a status is reached: ``alerts`` of the configuration.
+    """How a status is computed: ``alerts`` of the configuration.
 
-    ``min_samples`` is the least effective sample size that is enough data. ``min_failures`` is the least number of
-    failed verdicts for which mode ``bound`` leaves *healthy*; mode ``point`` ignores it, as the seed knows none.
+    ``min_samples`` is the least sufficient effective sample size. ``min_failures`` is the least number of failed
+    verdicts for which mode ``bound`` leaves *healthy*; mode ``point`` ignores it, as the seed has none.
     """
 
     thresholds: Thresholds = Thresholds()
@@ -84,9 +85,9 @@ class Policy:
     min_failures: int = 3
 
     def raised(self, margin: float) -> Policy:
-        """What a recovery is held against: thresholds that are higher by a margin.
+        """The policy for recoveries: thresholds raised by a margin.
 
-        Mode ``bound`` holds the ratio itself against them. Its upper bound also rises where traffic stops and the
+        Mode ``bound`` compares the ratio itself with them. Its upper bound also rises where traffic stops and the
         window empties, which is no recovery.
         """
         mode: Mode = "point" if self.mode == "bound" else self.mode
@@ -97,8 +98,8 @@ class Policy:
 class Appraisal:
     """A status and, in one short sentence, the numbers that led to it.
 
-    ``undecided``: there is enough data, but the window says one thing and what came before it another. ``contested`` is
-    a worse status that what came before shows and the window rules out: no alert on it fires, and none is over.
+    ``undecided``: there is enough data, but the window contradicts the earlier evidence. ``contested`` is a worse
+    status that the earlier evidence shows and the window rules out: no alert on it fires, and none is over.
     """
 
     status: Status
@@ -109,12 +110,13 @@ class Appraisal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drops:
-    """What change detectors report; ``None`` where they report nothing.
+    """The reports of change detectors; ``None`` where they report nothing.
 
     ``fall`` is the pass ratio since a drop began, which may be a warning; ``collapse`` that of the verdicts since the
     drop was noticed, where they convince that it is critical; ``slide`` the present pass ratio of a service that is
-    worse than a week ago, however slowly it came there. ``since`` is the estimate of the window's verdicts since the
-    drop began, which people are shown. ``series`` is among how many services and rubrics the false alarms are divided.
+    worse than a week ago, after any slow decay. ``since`` is the estimate from the window's verdicts since the drop
+    began, which people are shown. ``series`` is the number of services and rubrics that share the budget of false
+    alarms.
     """
 
     fall: float | None = None
@@ -129,8 +131,8 @@ def appraise(
 ) -> Appraisal:
     """The status of an estimate; ``None`` (no verdict in the window) is insufficient data.
 
-    Mode ``adaptive`` needs the ``sequence`` and the ``drops`` of the same verdicts; without them nothing is known to be
-    worse.
+    Mode ``adaptive`` needs the ``sequence`` and the ``drops`` of the same verdicts; without them nothing can be known
+    to be worse.
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
@@ -159,7 +161,7 @@ def appraise(
 
 
 def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
-    """What there is to say where no detector convinces: healthy with its lower end, or undecided."""
+    """The appraisal where no detector convinces: healthy with its lower end, or undecided."""
     lowest, ratio = estimate.lower, f"pass ratio {estimate.pass_ratio:.3f}"
     if round(estimate.upper, 9) < warning:
         return Appraisal(
@@ -178,7 +180,7 @@ def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
 def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
     """The worst that the drops or the sequence show; the sequence has to convince ``series`` times over.
 
-    A drop stands on the verdicts since it began; what is about the level as it is now must not contradict the window.
+    A drop rests on the verdicts since it began; evidence on the present level must not contradict the window.
     """
     contested: Status | None = None
     fallen = drops.since or estimate
@@ -206,7 +208,7 @@ def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | No
 
 
 def _contradicted(estimate: Estimate, warning: float) -> Appraisal:
-    """The evidence of days says one thing, the window another."""
+    """The appraisal where the evidence of days and the window disagree."""
     return Appraisal(
         Status.INSUFFICIENT_DATA,
         f"pass ratio {estimate.pass_ratio:.3f}, between {estimate.lower:.2f} and {estimate.upper:.2f}: undecided; what "
@@ -216,7 +218,7 @@ def _contradicted(estimate: Estimate, warning: float) -> Appraisal:
 
 
 def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | None:
-    """The mildest alarm that the window's interval lies wholly above; what is more severe is ruled out too."""
+    """The mildest alarm whose threshold lies wholly below the window's interval; more severe ones are ruled out too."""
     if estimate is None:
         return None
     for level, threshold in ((Status.WARNING, thresholds.warning), (Status.CRITICAL, thresholds.critical)):
@@ -237,7 +239,7 @@ def _times(evidence: float) -> str:
 
 
 def _known(estimate: Estimate) -> str:
-    """How many verdicts there are, and for how many they count where sampling was uneven."""
+    """The number of verdicts and, where sampling was uneven, their effective number."""
     verdicts = amount(estimate.n, "verdict")
     return verdicts if estimate.effective_n == estimate.n else f"{verdicts} count as {_number(estimate.effective_n)}"
 

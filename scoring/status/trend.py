@@ -1,4 +1,4 @@
-"""Trend: the pass ratio over stretches of time that follow each other."""
+"""Trend: the pass ratio over successive stretches of time."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class Stretch:
 class Trend:
     """One (service, environment, rubric): an estimate for each stretch of ``step_ns``, the oldest first.
 
-    The last ends at ``until_ns`` (ns since the epoch). ``None`` where no verdict passed or failed, or where none is
-    known any more: a gap, not a zero. ``enough`` effective samples are what an estimate needs. ``changes`` are the
-    positions of stretches in which another version of the rubric begins: what is before them is of another kind.
+    The last ends at ``until_ns`` (ns since the epoch). ``None`` where no verdict passed or failed, or none is kept any
+    more: a gap, not a zero. An estimate needs ``enough`` effective samples. ``changes`` are the positions of stretches
+    in which another version of the rubric begins: earlier ones are not comparable.
     """
 
     until_ns: int
@@ -63,11 +63,11 @@ class Trend:
     changes: tuple[int, ...] = ()
 
     def reported(self) -> list[Estimate | None]:
-        """The estimates with those that rest on too little left out."""
+        """The estimates without those that rest on too few samples."""
         return [each if each is not None and each.effective_n >= self.enough else None for each in self.estimates]
 
     @property
     def legible(self) -> bool:
-        """Whether four fifths of the stretches with verdicts have enough of them, and one at least."""
+        """Whether four fifths of the stretches with verdicts have enough of them, and at least one has."""
         reported = sum(each is not None for each in self.reported())
         return reported > 0 and 5 * reported >= 4 * sum(each is not None for each in self.estimates)

@@ -1,1 +1,1 @@
-"""The trace: spans in one normal form, as a tree, with what a dialect could not read noted."""
+"""The trace: spans in one normal form, as a tree, with notes on unread contents."""

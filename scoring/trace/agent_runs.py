@@ -1,4 +1,4 @@
-"""Which agents ran: one entry an invocation, in order of start."""
+"""Agent runs: one entry for each invocation of an agent, in order of start."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .span import Span, SpanKind
 from .trace import Trace
 
 NAMED_BY_SPAN: Final = "span name (by shape)"
-"""The provenance of an agent's name that is the name of its span, for want of another."""
+"""The provenance of an agent's name that is only the name of its span."""
 
 
 def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
-    """The span with which each run of an agent begins, in order of start, among those that name an agent.
+    """The first span of each run of an agent, in order of start, among those that name an agent.
 
     Several spans may describe one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
-    under one parent, without a span for the agent itself, are one run. Where agents have names of their own, a span of
-    an unknown client that could only be named after itself is none: so a run's outermost span is often called.
+    under one parent, without a span for the agent itself, are one run. Where agents have their own names, a span of an
+    unknown client that is only named after itself is no agent: outermost spans often look like that.
     """
     if not naming:
         return ()
@@ -30,9 +30,9 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
 
 
 class _Above:
-    """What stands above each span: the nearest agent's name, and whether a tool lies between. Each span is read once.
+    """The context above each span: the nearest agent's name, and whether a tool lies between. Each span is read once.
 
-    Remembering matters: a trace may be ten thousand spans deep.
+    The cache matters: a trace may be ten thousand spans deep.
     """
 
     def __init__(self, trace: Trace) -> None:

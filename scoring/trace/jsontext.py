@@ -1,4 +1,4 @@
-"""Text that is JSON, decoded: for contents that reach the core as text because they were sent as text.
+"""JSON text, decoded: for contents that reach the core as text because they were sent as text.
 
 JSON kind: which of JSON's six kinds a decoded value has.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from .span import Json
 
 MAX_DEPTH = 60
-"""Levels of lists and objects; a text that nests deeper stays text, so that what is decoded can be written again."""
+"""Most levels of lists and objects; a deeper text stays text, so that decoded values can be written again."""
 
 
 def decoded(value: Json) -> Json:
@@ -70,7 +70,7 @@ def kind(value: object) -> str:
 _KINDS: Final[Mapping[type, str]] = {
     type(None): "null", bool: "boolean", int: "number", str: "string", list: "array", dict: "object",
 }  # fmt: skip
-"""The kinds that the type alone decides: a look-up takes a quarter of the time of the comparisons below."""
+"""Kinds decided by the type alone: a look-up takes a quarter of the time of the comparisons below."""
 
 
 def _kind(value: object) -> str:

@@ -1,7 +1,7 @@
-"""Loop guard: which traffic is an evaluator's own and not an application's. The one place that knows the marks.
+"""Loop guard: recognises an evaluator's own traffic. Only this file knows the marks.
 
-Judging a judge would never end: each verdict would make the next trace. Everything that takes traces in asks here,
-whichever way they come back: straight from an exporter, through a Collector, or read out of Langfuse.
+Judging a judge would never end: each verdict would make the next trace. Everything that takes in traces asks here,
+whether they come from an exporter, through a Collector, or from Langfuse.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Collection
 from typing import Final
 
 OWN_SERVICE: Final = "sidejudge"
-"""``service.name`` of the resource of everything that a monitor describes itself."""
+"""``service.name`` of the resource of a monitor's own spans and events."""
 OWN_SCOPE: Final = "sidejudge.judge"
-"""Name of the instrumentation scope of the same: it stays where a Collector writes another service over it."""
+"""Name of their instrumentation scope: it stays where a Collector overwrites the service."""
 OWN_TAG: Final = "sidejudge"
-"""Tag of each of these traces in Langfuse: it stays where neither resource nor scope is sent."""
+"""Tag of these traces in Langfuse: it stays where neither resource nor scope is sent."""
 EVALUATOR_ENVIRONMENTS: Final = "langfuse"
-"""Langfuse runs its evaluators in environments that begin with this, which applications may not name."""
+"""Prefix of the environments of Langfuse's evaluators, which applications may not use."""
 _OTHERS: Final = frozenset({"llm-as-a-judge", "code-eval", "sdk-experiment"})
-"""The same as they read once Langfuse has taken the beginning off, and where its SDKs run experiments."""
+"""These environments without the prefix, and those of experiments by Langfuse's SDKs."""
 
 
 def own_trace_id(judged: str) -> str:
-    """The id of the monitor's own trace about a trace, or about another case: one for all times that it is judged.
+    """The id of the monitor's own trace about a trace or another case; the same each time that it is judged.
 
     >>> own_trace_id("36524d221566b94755e27265a6220988")
     'bd4f09c49d38d5cbe1dfa8ef8a250191'
@@ -47,7 +47,7 @@ def is_own(*, service: str | None = None, scope: str | None = None, tags: Collec
 def evaluator_traffic(
     service: str | None, environment: str | None, *, scope: str | None = None, tags: Collection[str] = ()
 ) -> str | None:
-    """Why a trace is an evaluator's, ours or another's, and not an application's; None when it may be judged."""
+    """Why a trace belongs to an evaluator, ours or another; None when it may be judged."""
     if environment is not None and (environment.startswith(EVALUATOR_ENVIRONMENTS) or environment in _OTHERS):
         return f"environment {environment!r} is where evaluators run"
     if service == OWN_SERVICE:

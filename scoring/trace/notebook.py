@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 _MOST: Final = 200
-"""Spans that are shown; a notebook with a table of thousands of rows is slow to open."""
+"""Most spans that are shown; a notebook with a table of thousands of rows is slow to open."""
 _INDENT: Final = "\N{EM SPACE}"
 
 
@@ -39,7 +39,7 @@ def _rows(trace: Trace) -> Iterator[tuple[str, ...]]:
 
 
 def _in_depth(children: Mapping[str | None, Sequence[Span]]) -> Iterator[tuple[Span, int]]:
-    """Each span before those below it, with its depth. What a cycle of parents keeps from being reached is left out."""
+    """Each span before those below it, with its depth. Spans that a cycle of parents makes unreachable are left out."""
     waiting = [(span, 0) for span in reversed(children.get(None, ()))]
     while waiting:
         span, depth = waiting.pop()

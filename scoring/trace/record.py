@@ -1,7 +1,7 @@
-"""Records that are made by the thousand a second: frozen for the type checker, and not watched when the program runs.
+"""Records made by the thousand a second: frozen for the type checker and not at run time.
 
-A frozen dataclass sets each of its fields by a call of ``object.__setattr__``, and so takes three times as long to
-make. That nobody changes a record is held by mypy, which takes ``record`` for ``dataclass`` and reads all of the code.
+A frozen dataclass sets each field by a call of ``object.__setattr__``, which takes three times as long. mypy treats
+``record`` as ``dataclass``, reads all of the code, and so ensures that nobody changes a record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reported score: what somebody else judged of a run, as telemetry or a case has it. Anybody may have written it."""
+"""Reported score: another evaluator's score of a run, from telemetry or a case. Anybody may have written it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final
 from msgspec import Struct, ValidationError, convert
 
 MOST_REPORTED: Final = 200
-"""Reported scores of one run that are read; what comes later is left out."""
+"""Most reported scores of one run that are read; later ones are left out."""
 LONGEST_NAME: Final = 100
 WRONG_VALUES: Final = ("a text", "no number", "not a finite number", "an error of the evaluator")
-"""Our names for stated values that are no numbers. Other words in ``invalid`` are of whoever wrote the case."""
+"""Our names for stated values that are no numbers. Other words in ``invalid`` come from the case."""
 LONGEST_TEXT: Final = 1000
-"""Characters of an explanation."""
+"""Most characters of an explanation."""
 
 
 class ReportedScore(Struct, frozen=True, kw_only=True):
     """One score by another evaluator or by a person.
 
-    ``value`` is a finite number, None where there is only a ``label`` or what was sent is no number; then ``invalid``
-    says what it is. ``by`` is who states to have judged, ``via`` the way it came on. ``at_ns`` is its time, ns since
-    the epoch; ``span_id`` the step that it is on, None for the run as a whole.
+    ``value`` is a finite number, None where there is only a ``label`` or the sent value is no number; then ``invalid``
+    describes it. ``by`` is the stated evaluator, ``via`` the way it arrived. ``at_ns`` is its time, ns since the epoch;
+    ``span_id`` the step that it is on, None for the run as a whole.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ReportedScore(Struct, frozen=True, kw_only=True):
 
 
 def read_reported(stated: object) -> Iterator[ReportedScore]:
-    """Scores that were written as JSON (``msgspec.to_builtins``); what is none, or not finite, is left out."""
+    """Scores that were written as JSON (``msgspec.to_builtins``); invalid or non-finite ones are left out."""
     for each in stated[:MOST_REPORTED] if isinstance(stated, list | tuple) else ():
         try:
             score = convert(each, ReportedScore)
@@ -48,7 +48,7 @@ def read_reported(stated: object) -> Iterator[ReportedScore]:
 
 
 def number(value: object) -> tuple[float | None, str | None]:
-    """A stated value as a finite number, and what it is where it is none; a truth value is 1 or 0."""
+    """A stated value as a finite number, else a description of it; a truth value is 1 or 0."""
     if value is None:
         return None, None
     if isinstance(value, str):

@@ -1,7 +1,7 @@
 """Span: one step of an application, in the normal form that every dialect is normalised into.
 
-Nothing here knows who emitted the span. What a dialect did not find is ``None`` (or empty); it is
-never guessed, and ``provenance`` names the attribute that each field was read from.
+Nothing here depends on the emitter. A field that a dialect did not find is ``None`` (or empty), never guessed;
+``provenance`` names the attribute behind each field.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from msgspec import Struct, field
 from .reported import ReportedScore
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""A decoded JSON value: what contents are once their wrappers are off."""
+"""A decoded JSON value: contents without their wrappers."""
 JsonRecord: TypeAlias = Mapping[str, Any]
-"""An object of JSON that this program wrote, in this version or another. Types are not checked where it is read:
-who reads it converts each field, and raises ``KeyError``, ``TypeError`` or ``ValueError`` for another shape."""
+"""A JSON object that this program wrote, in this version or another. Its types are unchecked: readers convert each
+field, and raise ``KeyError``, ``TypeError`` or ``ValueError`` for another shape.
+"""
 
 
 class SpanKind(StrEnum):
-    """What a span did, whatever its emitter calls it."""
+    """The kind of a span's work, under any emitter's name."""
 
     AGENT = "agent"
     LLM = "llm"
@@ -36,7 +37,7 @@ class SpanKind(StrEnum):
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A tool and what came of calling it: in a span, in a model's message, or in a case.
+    """A tool call and its outcome: in a span, in a model's message, or in a case.
 
     ``arguments`` is decoded JSON where it was JSON. ``result`` and ``error`` are ``None`` when unknown;
     ``handoff`` marks pseudo-tools by which one agent passes the work to another.
@@ -53,7 +54,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 class Message(Struct, frozen=True, kw_only=True):
     """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are those that the model requests.
 
-    A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or what went wrong
+    A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or the error message
     when ``error`` is set.
     """
 
@@ -68,8 +69,8 @@ class Message(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``.
 
-    ``own``: they are the span's own calls only, not those of other such spans below it; otherwise usage of a
-    span that has usage below it is taken for a roll-up.
+    ``own``: it covers only the span's own calls, without those of such spans below; otherwise the usage of a span with
+    usage below it counts as a roll-up.
     """
 
     input: int
@@ -80,11 +81,11 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Unread(Struct, frozen=True, kw_only=True):
-    """Contents that were sent and that no dialect understood: where they stand, and what they look like.
+    """Contents that were sent and that no dialect understood, with their place and shape.
 
-    ``source`` is an attribute (``acme.completion``) or one of an event (``event acme.answer: body``). ``shape`` is what
-    its value looks like, in words and without contents. ``field`` is what its name makes it, "" for either.
-    ``client`` is the instrumentation that sent it, by the name of its scope.
+    ``source`` is an attribute (``acme.completion``) or an event's (``event acme.answer: body``). ``shape`` describes
+    its value without contents. ``field`` is the field that its name suggests, "" for either. ``client`` is the sending
+    instrumentation, by the name of its scope.
     """
 
     source: str
@@ -96,15 +97,14 @@ class Unread(Struct, frozen=True, kw_only=True):
 class Span(Struct, frozen=True, kw_only=True):
     """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
 
-    ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.
-    ``capture_switch`` names the setting that would capture contents, when they were not captured; ``unread`` is what
-    looks like contents where the span lacks an input or an output, and was not understood. ``reported`` is what others
-    judged of it.
+    ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come. ``capture_switch``
+    names the setting that would capture contents, when they were not captured; ``unread`` are values that look like
+    contents where the span lacks an input or an output, and were not understood. ``reported`` are others' scores of it.
     ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
-    each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts what the SDK left
-    out. ``first_token_s`` is how long a model took to the first token of its answer, in s.
-    ``trace_input`` and ``trace_output`` are the application's values for the whole trace, on whichever span.
+    each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts attributes that the
+    SDK dropped. ``first_token_s`` is the time to the first token of a model's answer, in s. ``trace_input`` and
+    ``trace_output`` are the application's values for the whole trace, on whichever span.
     """
 
     trace_id: str
@@ -157,6 +157,6 @@ Completion: TypeAlias = Literal[
 ]
 """Why a trace was closed.
 
-``pseudo_root``: idle, and nothing is missing but a caller in another process; ``torn``: another monitor may hold spans
-of it and did not answer; ``batch``: a recorded delivery that is whole by declaration.
+``pseudo_root``: idle, and only a caller in another process is missing; ``torn``: another monitor may hold spans
+of it and did not answer; ``batch``: a recorded delivery that is declared complete.
 """

@@ -1,11 +1,11 @@
-"""Which tools were called: tool spans, completed by and merged with the calls in the models' messages.
+"""Tool calls: tool spans, merged with the calls in the models' messages.
 
 A tool span records that a tool ran; a model's message records the requested arguments. Where only the message exists
 (no tool span is made for it), the message that answers the call gives the result.
 
-Which call in a model's message each tool span carried out, and in which order the calls stand.
+It finds the message call that each tool span carried out, and the order of the calls.
 
-Some tools are how an agent gives its answer: ``final_answer``, ``submit``, ``finish``.
+With some tools an agent gives its answer: ``final_answer``, ``submit``, ``finish``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int, int]:
-    """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
+    """The message call that each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
-    At last by name and arguments where a model gets another spelling: many accept only letters, digits and ``_``.
+    At last by name and arguments in another spelling: many models accept only letters, digits and ``_``.
     """
     matched: dict[int, int] = {}
     taken: set[int] = set()
@@ -54,9 +54,9 @@ def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int
 def in_order(
     spans: Sequence[Span], matched: Mapping[int, int], requested: Sequence[RequestedCall]
 ) -> list[tuple[int, int]]:
-    """The key that orders each span's call: when it began and, of calls at the same time, its place in ``requested``.
+    """The key that orders each span's call: its beginning and, among simultaneous ones, its place in ``requested``.
 
-    Of spans that one answer requested side by side, that which it requested first is given the first beginning.
+    Among spans that one answer requested together, the first requested one gets the earliest beginning.
     """
     found = [(span.start_ns, matched.get(number, len(requested))) for number, span in enumerate(spans)]
     side_by_side: dict[int, list[int]] = {}
@@ -76,7 +76,7 @@ def _by_id(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
 
 
 def _by_arguments(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
-    """A call also goes by its only argument's value: some clients send that bare."""
+    """Keys of a call by its arguments, also by its only argument's bare value, which some clients send."""
     keys = [(call.name, canonical(call.arguments))]
     return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments) if requested)]
 
@@ -103,10 +103,10 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 
     None where models answered, or agents ran, without contents being captured.
 
-    Calls that one answer requests side by side stand in the order of the answer, whichever began first.
-    A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
-    ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, where
-    it has no span, answered with what an agent returned that ran right below another.
+    Calls that one answer requests side by side stand in the order of the answer, whichever began first. A hand-off is a
+    pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``, ``handoff``,
+    ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, without a span,
+    answered with the output of an agent that ran directly below another.
     """
     spans, twins = tool_spans(trace, indexed.tools)
     requested = _requested(trace, indexed.asking)
@@ -150,7 +150,7 @@ def _contents_unknown(trace: Trace) -> bool:
 
 
 def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
-    """Calls that models made in this trace: those in their answers, not those in the history they were given."""
+    """Calls that models made in this trace: those in their answers, not those in their history."""
     if not asking:
         return []
     covered = _above_models(trace)
@@ -191,7 +191,7 @@ def _above_models(trace: Trace) -> set[str]:
 
 
 def _all_reported(spans: Sequence[Span], requested: Sequence[RequestedCall], matched: Mapping[int, int]) -> bool:
-    """Whether the spans themselves hold the result of every call: then no message has to be looked for."""
+    """Whether the spans themselves hold the result of every call, so that no message has to be found."""
     return len(matched) == len(requested) and not any(_untold(spans[number]) for number in matched)
 
 
@@ -200,7 +200,7 @@ def _untold(span: Span) -> bool:
 
 
 def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
-    """The span holds what happened, the message what was requested."""
+    """Merge a span, which holds what happened, with a message, which holds what was requested."""
     tool = span.tool or ToolCall(name=span.name)
     if ask is None:
         return tool
@@ -218,7 +218,7 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
 
 
 def _leaves_out(tool: ToolCall, requested: ToolCall) -> bool:
-    """Whether the span holds less of its arguments than the message: none, the only one bare, or not all of them."""
+    """Whether the span holds less of the arguments than the message: none, the only one bare, or not all."""
     a, b = tool.arguments, requested.arguments
     if a is None or sole(b) == (a,):
         return True
@@ -238,7 +238,7 @@ def _completed(ask: RequestedCall) -> ToolCall:
 def _result(text: str) -> Json:
     """A result that is a JSON object or list, decoded; any other text as it is.
 
-    Off comes the object into which a result has to be wrapped for APIs that take no other.
+    The object into which some APIs require a result to be wrapped is removed.
     """
     match decoded(text) if text[:1] in {"{", "["} else text:
         case {"result": held, **others} | {"output": held, **others} if not others:
@@ -262,7 +262,7 @@ def _is_handoff(call: ToolCall, agents: set[str]) -> bool:
 
 
 def _nearest(trace: Trace, run: Span) -> Span | None:
-    """The tool or agent right above a run: when it is a tool, that tool is how the work was passed on."""
+    """The tool or agent directly above a run; a tool there handed over the work."""
     kinds = (SpanKind.TOOL, SpanKind.AGENT)
     above: Iterator[Span] = trace.ancestors(run)
     return next((span for span in above if span.kind in kinds), None)
@@ -273,14 +273,14 @@ ANSWER_TOOLS: Final = frozenset({
     "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
     "providefinalanswer", "returnanswer",
 })  # fmt: skip
-"""Tools by which an agent gives its answer, as ``plain`` names them: who calls one of these has tried no tool."""
+"""Tools by which an agent gives its answer, as ``plain`` names them; calling one of these is no use of a tool."""
 _PLAIN_NAME: Final = re.compile(r"\W+")
 NAMESPACE: Final = re.compile(r"\W+|__")
-"""What separates the name of a plugin or server from the name of its tool."""
+"""The separator between the name of a plugin or server and of its tool."""
 
 
 def plain(name: str) -> str:
-    """A tool's name without what clients change of it: case, punctuation.
+    """A tool's name without the parts that clients change: case, punctuation.
 
     >>> plain("functions.get-Weather")
     'functionsgetweather'
@@ -294,7 +294,7 @@ def gives_answer(name: str) -> bool:
 
 
 def answer_given(calls: Iterable[ToolCall]) -> Json:
-    """What the last call of such a tool gave as the answer: its only argument, else its result, else all of them."""
+    """The answer from the last call of such a tool: its only argument, else its result, else all arguments."""
     for call in reversed(list(calls)):
         if gives_answer(call.name) and call.error is None:
             given = call.arguments

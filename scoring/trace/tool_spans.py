@@ -1,6 +1,6 @@
-"""Tool spans, each call once: a framework and an instrumentation of it may both make a span of it.
+"""Tool spans without repeats: a framework and its instrumentation may both make a span of one call.
 
-Tool answers in the messages of a trace, and which call each of them belongs to.
+Tool answers in the messages of a trace are assigned to their calls.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _FOR_THEMSELVES: Final = frozenset({
 })  # fmt: skip
 _NOTHING: Final[tuple[Json, ...]] = (None, "", "null", "None", [], {})
 _MOST_BELOW: Final = 1_000
-"""Steps below one tool that are looked at."""
+"""Most steps below one tool that are examined."""
 _REQUEST: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|HTTPS?)\b", re.IGNORECASE)
 _LEAST_MESSAGE: Final = 12
 _HEAD: Final = 2_000
 _WITHIN = 4
-"""Steps up within which another span that describes the same call is looked for."""
+"""Most levels upwards that are searched for another span of the same call."""
 
 
 def tool_spans(trace: Trace, reporting: Sequence[Span]) -> tuple[Sequence[Span], Mapping[str, str]]:
-    """The spans, in order of start, and by the id of each that was left out the id of the one that stands for it.
+    """The spans in order of start, and by the id of each dropped one the id of the span that replaces it.
 
     ``reporting`` are all that describe a call, from the top down.
 
-    Of two that describe one call the upper is kept, completed from the lower one, which knows whether the tool raised.
+    Of two spans of one call the upper is kept, completed from the lower one, which knows whether the tool raised.
     """
     kept: dict[str, Span] = {}
     twins: dict[str, str] = {}
@@ -70,12 +70,12 @@ def _upper(trace: Trace, span: Span) -> Span | None:
 
 
 def error_below(trace: Trace, span: Span, call: ToolCall) -> str | None:
-    """The error with which the work of a tool ended, where its own span does not show it; None where there is none.
+    """The error that ended the work of a tool, where its own span does not show it; None where there is none.
 
-    Some clients end the span of a tool well though what it wraps has failed. An error below is the tool's where
-    nothing came back and nothing was done after it, or where what came back repeats its message. Steps of models,
-    agents and other tools speak for themselves. Where contents were not captured, what came back is not known: then
-    only the step right below counts that the tool ended with, and no request to a server, whose failure it may handle.
+    Some clients end a tool's span as successful although the wrapped work failed. An error below is the tool's where no
+    result came and nothing was done after it, or where the result repeats its message. Steps of models, agents and
+    other tools report their own errors. Where contents were not captured, the result is unknown: then only the last
+    step directly below counts, and no request to a server, whose failure the tool may handle.
     """
     result = call.result
     last: Span | None = None
@@ -104,7 +104,7 @@ def _repeats(result: str, error: str) -> bool:
 
 
 def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
-    """Whether nothing in the two contradicts it: a tool that calls itself gives itself other arguments."""
+    """Whether two spans may be one call: a tool that calls itself uses different arguments."""
     ids = {upper.call_id, lower.call_id} - {None}
     if upper.name != lower.name or len(ids) > 1:
         return False
@@ -146,10 +146,10 @@ class ToolAnswers:
                     self._by_name[name] = (stated, span.start_ns)
 
     def to(self, requested: list[RequestedCall]) -> list[RequestedCall]:
-        """The calls with their answers: the first that was given under a call's id.
+        """The calls with their answers: the first answer under a call's id.
 
-        Some clients give a call another id in the history, or none at all: then it is found by its name and arguments,
-        or by the tool's name in order; and where answers have neither id nor name, in order.
+        Some clients change or drop a call's id in the history: then it is found by its name and arguments, or by the
+        tool's name in order; and where answers have neither id nor name, in order.
         """
         ids = {ask.call.call_id for ask in requested if ask.call.call_id is not None}
         again = {} if ids <= self._by_id.keys() else self._reported_again(ids)
@@ -176,7 +176,7 @@ class ToolAnswers:
         return {key: deque(ids) for key, ids in found.items()}
 
     def _in_order(self, requested: list[RequestedCall], *, named: bool) -> list[RequestedCall]:
-        """The calls, those without an answer with the next one: of that tool, or of those that name no tool."""
+        """The calls; one without an answer gets the next answer of its tool, or of those that name no tool."""
         if not self._by_name:
             return requested
         waiting: dict[str | None, list[int]] = {}
@@ -196,9 +196,9 @@ class ToolAnswers:
 
 
 def call_identity(call: ToolCall) -> tuple[str, str, str]:
-    """Id (empty when there is none), name and arguments of a call: equal ones are the same call repeated."""
+    """Id (empty when there is none), name and arguments of a call; equal identities are one repeated call."""
     return (call.call_id or "", call.name, canonical(call.arguments))
 
 
 canonical: Final[Callable[[Json], str]] = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str).encode
-"""Arguments as one text, whatever the order of their keys."""
+"""Arguments as one text, independent of the order of keys."""

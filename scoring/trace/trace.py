@@ -1,4 +1,4 @@
-"""Trace: the spans that belong together, in tree order, and why it was taken as finished."""
+"""Trace: the spans of one trace in tree order, and why it was closed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LLM = SpanKind.LLM
 class Trace:
     """All spans of one trace id, deduplicated by span id, in order of start; made by ``of``.
 
-    ``children`` are spans by parent id; under ``None`` stand the roots and the spans whose parent never came.
-    ``root`` is the span that has no parent; else the one marked as the topmost exported; ``None`` where neither exists.
-    ``from_top`` are the spans from the top down, the root first: what stands higher speaks for more of the trace.
-    ``models`` are the model calls, those around others included, in order of start. ``missing_parents`` are the ids
-    that spans name as parent and that never arrived, apart from parents of a marked topmost span. ``end_ns`` is when
-    the span ended that ended last, in ns since the epoch.
+    ``children`` are spans by parent id; under ``None`` stand the roots and the spans whose parent never came. ``root``
+    is the span that has no parent; else the one marked as the topmost exported; ``None`` where neither exists.
+    ``from_top`` are the spans from the top down, the root first: a higher span represents more of the trace. ``models``
+    are the model calls, including those around others, in order of start. ``missing_parents`` are the parent ids that
+    never arrived, except parents of a marked topmost span. ``end_ns`` is the latest end of a span, in ns since the
+    epoch.
     """
 
     trace_id: str
@@ -41,7 +41,7 @@ class Trace:
     def of(cls, trace_id: str, spans: Sequence[Span], completion: Completion) -> Trace:
         """Sort and deduplicate: of two spans with one id the one that ended later, then the fuller one, stays.
 
-        Between two that are alike in both, their contents decide, so that the order of arrival never does.
+        Between two that are equal in both, their contents decide, so that the order of arrival never matters.
         """
         by_id: dict[str, Span] = {}
         for span in spans:
@@ -80,7 +80,7 @@ class Trace:
 
     @property
     def start_ns(self) -> int:
-        """When its first span began, in ns since the epoch. Of a trace with spans."""
+        """When its first span began, in ns since the epoch. The trace must have spans."""
         return self.spans[0].start_ns
 
     @property
@@ -90,7 +90,7 @@ class Trace:
 
     @property
     def levels(self) -> tuple[tuple[Span, ...], ...]:
-        """Spans level by level, the root's first; what a cycle of parents keeps from being reached comes last."""
+        """Spans level by level, the root's first; spans that a cycle of parents makes unreachable come last."""
         found: list[tuple[Span, ...]] = []
         left = iter(self.from_top)
         size = len(self.tops)
@@ -102,9 +102,9 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether it has a root, every parent that was named has arrived, and it was neither cut short nor torn.
+        """Whether it has a root, every named parent has arrived, and it was neither cut short nor torn.
 
-        Only then may absence be held against the application.
+        Only then may absence count against the application.
         """
         return self.root is not None and not self.missing_parents and self.completion not in ("pressure", "torn")
 
@@ -151,9 +151,9 @@ def _from_top(
 
 
 def unread_counts(traces: Iterable[Trace]) -> list[tuple[Unread, int]]:
-    """Each name once a client, with the number of spans that have it; by client, the most frequent first.
+    """Each name once for each client, with the number of its spans; by client, the most frequent first.
 
-    Of one name several shapes may be seen: the first stands for them.
+    One name may have several shapes: the first represents them.
     """
     first: dict[tuple[str, str], Unread] = {}
     counted: Counter[tuple[str, str]] = Counter()

@@ -1,6 +1,6 @@
-"""Trace index: the fields of the spans of a trace, and which span describes which.
+"""Trace index: the fields of a trace's spans, with the spans that describe them.
 
-Most spans describe little, and most fields are given by few, so these are found once, in a few walks over the spans.
+Most spans describe little, and few spans give most fields, so that these are found once, in a few walks over the spans.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class TraceIndex:
     """The spans of one trace by kind, and their values for the whole trace.
 
     From the top down: ``session_id``, ``user_id``, ``service``, ``environment``, ``trace_name`` and ``capture_switch``
-    are those of the highest span that has one; ``metadata`` are the maps that hold anything, those of the trace before
-    those of spans; ``tools`` the spans that describe a tool call, ``chains`` the steps.
+    are those of the highest span that has one; ``metadata`` are the non-empty maps, those of the trace before those of
+    spans; ``tools`` the spans that describe a tool call, ``chains`` the steps.
 
     In order of start: ``agents`` are the spans that name one; ``usage`` and ``costs`` those that report any;
-    ``retrievers`` those that retrieved; ``asking`` those whose answer calls tools. ``inputs`` and ``outputs`` are what
-    was recorded for the whole trace, ``tags`` all of them; ``system_prompt`` and ``error`` the first.
+    ``retrievers`` those that retrieved; ``asking`` those whose answer calls tools. ``inputs`` and ``outputs`` are those
+    recorded for the whole trace, ``tags`` all of them; ``system_prompt`` and ``error`` the first.
     """
 
     def __init__(self, trace: Trace) -> None:

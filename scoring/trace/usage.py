@@ -1,8 +1,8 @@
-"""What a trace consumed: tokens, cost and model time, each counted once.
+"""Usage of a trace: tokens, cost and model time, each counted once.
 
-Frameworks repeat on an agent's span what its model calls used, and two instrumentations of one call each report it.
-So what counts is the lowest span that reports it, of several that report the same response, one, and of spans that
-repeat what spans elsewhere report, none.
+Frameworks repeat the usage of model calls on an agent's span, and two instrumentations of one call each report it. So
+only the lowest span that reports usage counts; one of several that report the same response; and none that repeats the
+usage of spans elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int, int] | None:
 
 
 def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:
-    """US dollars of the whole trace as the emitters reckoned them, by the spans that report any; None without any."""
+    """US dollars of the whole trace as the emitters computed them, by the spans that report any; None without any."""
     known = [span.cost_usd for span in _lowest(trace, reporting, _dollars) if span.cost_usd is not None]
     return sum(known) if known else None
 
@@ -48,7 +48,8 @@ def model_calls(trace: Trace) -> Sequence[Span]:
 def model_ms(trace: Trace) -> float | None:
     """Sum of the model calls' durations in milliseconds, None without any; parallel calls count in full.
 
-    A call whose span also holds what its answer led to, other calls among it, is left out: its own time is not known.
+    A call whose span also covers the steps that its answer led to, including other calls, is left out, because its own
+    time is unknown.
     """
     calls = _lowest(trace, trace.models, _taken, whole=True)
     return sum([max(0, call.end_ns - call.start_ns) for call in calls]) / 1e6 if calls else None
@@ -59,7 +60,7 @@ _NO_TIME_NS = 100_000
 _DOERS = frozenset({SpanKind.TOOL, SpanKind.AGENT})
 _CALLS = frozenset({SpanKind.LLM, SpanKind.EMBEDDING})
 _MOST_OPEN = 16
-"""Latest spans of equal figures that one is compared with."""
+"""Most of the latest spans with equal figures that one is compared with."""
 
 
 def _tokens(span: Span) -> _Figures | None:
@@ -79,10 +80,10 @@ def _added(one: _Figures, other: _Figures) -> _Figures:
 
 
 class _DuplicateUsage:
-    """Spans that report the tokens, or the cost, of a call which another span reports, wherever it stands.
+    """Spans that repeat the tokens, or the cost, of a call that another span anywhere reports.
 
-    A library and an instrumentation of it each describe one call, or a client reports what a call used in a span apart.
-    Without a response's id they are known by the same figures and by what ``_same_call`` compares.
+    A library and its instrumentation each describe one call, or a client reports a call's usage in a separate span.
+    Without a response's id they are recognised by equal figures and by ``_same_call``.
     """
 
     def __init__(self) -> None:
@@ -103,11 +104,11 @@ class _DuplicateUsage:
 
 
 def _same_call(earlier: Span, span: Span) -> bool:
-    """Whether two spans with the same figures are of one call, for the later one shows nothing that is its own.
+    """Whether two spans with the same figures describe one call, because the later one shows nothing new.
 
-    Within the other's time it is of another dialect, or of another name and one of them has no contents, or both the
-    same. After it, it is of another name and without contents, and no model call unless both are beside each other.
-    Two model calls without contents are two calls.
+    Within the other's time, the later span has another dialect, or another name where one of them has no contents or
+    both have the same. After it, the later span has another name and no contents, and is no model call unless both are
+    siblings. Two model calls without contents are two calls.
     """
     if None not in (earlier.usage, span.usage) and _tokens(earlier) != _tokens(span):
         return False
@@ -130,10 +131,10 @@ def _contents(span: Span) -> tuple[object, ...] | None:
 
 
 class _Sums:
-    """Spans that add up calls which stand elsewhere than below them, such as one that was lost in a thread.
+    """Spans that sum calls that are not below them, such as after a thread lost the context.
 
-    They are known by their figures: those of all calls that began while they ran, or of several that ended before. Of
-    a tool or an agent only calls count that stand where it stands itself.
+    They are recognised by their figures: the sum of all calls that began while they ran, or of several that ended
+    before. For a tool or an agent only calls at its own place count.
     """
 
     def __init__(self, trace: Trace, found: Sequence[Span], figures: Sequence[_Figures]) -> None:
@@ -148,7 +149,7 @@ class _Sums:
         self._beside = {doer: _Running(each) for doer, each in beside.items()}
 
     def is_one(self, span: Span, figures: _Figures) -> bool:
-        """Whether what the span reports is the sum of what other spans report."""
+        """Whether the span's figures are the sum of other spans' figures."""
         if span.kind in _CALLS or not any(figures):
             return False
         if span.kind in _DOERS:
@@ -180,7 +181,7 @@ class _Running:
         self._sums = [(0.0, 0.0), *accumulate((each for _, each in listed), _added)]
 
     def between(self, first_ns: int, last_ns: int, least: int) -> _Figures | None:
-        """The sum from the first to the last nanosecond; None where fewer than ``least`` figures fall there."""
+        """The sum from the first to the last nanosecond; None with fewer than ``least`` figures between them."""
         start, end = bisect_left(self._times, first_ns), bisect_right(self._times, last_ns)
         if end - start < least:
             return None
@@ -212,7 +213,7 @@ class _Records:
 def _lowest(
     trace: Trace, reporting: Sequence[Span], figures: Callable[[Span], _Figures | None], *, whole: bool = False
 ) -> Sequence[Span]:
-    """Spans that report ``figures`` that no other reports, one for each response; ``whole`` as in ``_covered``."""
+    """Spans with ``figures`` that no other reports, one for each response; ``whole`` as in ``_covered``."""
     if len(reporting) < 2:
         return reporting
     covered = _covered(trace, reporting, whole=whole)
@@ -240,8 +241,8 @@ def _lowest(
 def _covered(trace: Trace, reporting: Sequence[Span], *, whole: bool) -> Collection[str]:
     """Ids of the spans with one below them that reports the same.
 
-    Some clients keep a model call's span open while the tools run, and the agents, that its answer calls: of what is
-    beyond a tool or an agent such a span is no roll-up, unless ``whole``: nothing may be below it.
+    Some clients keep a model call's span open while the tools and agents that its answer calls run: such a span is no
+    roll-up of the spans beyond a tool or an agent, unless ``whole``: then nothing may be below it.
     """
     if trace.children.keys().isdisjoint([span.span_id for span in reporting]):
         return ()  # of some that have nothing below them none covers another: nearly every trace

@@ -1,4 +1,4 @@
-"""Consistency: how far the scores of several runs on one input lie apart (seed 000, Layer 2; rubrics §7)."""
+"""Consistency: the spread of the scores of several runs on one input (seed 000, Layer 2; rubrics §7)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .rubric import Rubric
 from .verdict import State, reach_verdict
 
 MAX_RUNS = 100
-"""Runs of one case that are scored."""
+"""Most runs of one case that are scored."""
 _LEAST_RUNS = 2
 _SHOWN = 5
 
 
 def consistency_of(scores: Sequence[float]) -> float:
-    """1 − (population standard deviation / mean), floored at 0. Every score 0: 1, consistent though wrong.
+    """1 − (population standard deviation / mean), floored at 0. If every score is 0: 1, consistently wrong.
 
     >>> round(consistency_of([0.91, 0.90, 0.88]), 3)
     0.986

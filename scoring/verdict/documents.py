@@ -1,4 +1,4 @@
-"""Documents: a verdict, and a trace with its verdicts, as JSON: as they are stored, answered and read back."""
+"""Documents: a verdict, and a trace with its verdicts, as JSON for the store and the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAILING: Final = ("fail", "blocker")
 
 
 class ScoreJudgeDocument(TypedDict, total=False):
-    """The judge of a score, and the score's share of what its calls cost. ``votes`` and ``dissent`` are of panels."""
+    """The judge of a score, and the score's share of the calls' cost. ``votes`` and ``dissent`` are for panels."""
 
     model: str
     prompt_version: str
@@ -27,7 +27,7 @@ class ScoreJudgeDocument(TypedDict, total=False):
 class ScoreDocument(TypedDict, total=False):
     """One metric's line; ``value`` is null unless ``status`` is ``scored``.
 
-    ``reason_parts`` is the reason without contents (``Reason.to_json``), absent where its parts are not known.
+    ``reason_parts`` is the reason without contents (``Reason.to_json``), absent where its parts are unknown.
     """
 
     metric: str
@@ -70,9 +70,9 @@ class VerdictJudgeDocument(TypedDict, total=False):
 class VerdictDocument(TypedDict, total=False):
     """One case under one rubric; see ``Verdict``. Rubrics add fields of their own, and older versions wrote fewer.
 
-    A store adds ``closed_ns``, when the trace was closed in ns since the epoch, ``cluster``, what the trace belongs to,
-    ``slices``, its values of ``alerts.slices``, ``name`` of the trace and ``input_beginning``; a monitor that knows the
-    trace's page adds ``trace_url``.
+    A store adds ``closed_ns``, when the trace was closed in ns since the epoch, ``cluster``, the trace's session or
+    user, ``slices``, its values of ``alerts.slices``, ``name`` of the trace and ``input_beginning``; a monitor that
+    knows the trace's page adds ``trace_url``.
     """
 
     case_id: str
@@ -110,14 +110,14 @@ class VerdictDocument(TypedDict, total=False):
 
 
 class UnmetRoute(TypedDict):
-    """A route that is for other traces, and its condition that does not hold."""
+    """A route for other traces, with its condition that does not hold."""
 
     route: str
     unmet: str
 
 
 class SamplingDocument(TypedDict, total=False):
-    """How a trace was drawn. ``randomness`` and ``threshold`` (hex) are of one that was not, and that left no more."""
+    """How a trace was drawn. ``randomness`` and ``threshold`` (hex) are all that is kept of one that was not."""
 
     probability: float | None
     rule: str | None
@@ -131,7 +131,7 @@ class SamplingDocument(TypedDict, total=False):
 
 
 class LateReferenceDocument(TypedDict):
-    """A reference that came after the verdict, and the progress of the re-evaluation."""
+    """A reference that arrived after the verdict, and the progress of the re-evaluation."""
 
     since: str
     attempts: int
@@ -141,7 +141,7 @@ class LateReferenceDocument(TypedDict):
 
 
 class FiguresDocument(TypedDict):
-    """What a run took; see ``RunFigures``."""
+    """The figures of a run; see ``RunFigures``."""
 
     values: Mapping[str, float]
     models: Mapping[str, Sequence[float]]
@@ -149,7 +149,7 @@ class FiguresDocument(TypedDict):
 
 
 class TraceDocument(TypedDict, total=False):
-    """A trace or a session, ended or open; the fields are there as far as it came.
+    """A trace or a session, ended or open; fields of later stages may be absent.
 
     ``reason`` is null while it is open. Times that end in ``_ns`` are ns since the epoch.
     """

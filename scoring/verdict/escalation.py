@@ -1,4 +1,4 @@
-"""Escalation: which judge of a cascade a verdict rests on, why, and which result the judge before it gave."""
+"""Escalation: the judge of a cascade that a verdict rests on, why, and the result of the judge before it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class EscalationCause(StrEnum):
     """Why a stronger judge was asked, or was not."""
 
     SURE = "sure"
-    """It was not: the judge was in no doubt, and the verdict was not drawn."""
+    """It was not asked: the judge was in no doubt, and the verdict was not drawn."""
     DOUBT = "doubt"
     """The judge before it was in doubt."""
     DRAWN = "drawn"
-    """The judge before it was in no doubt; the verdict was drawn by lot, to measure it."""
+    """The judge before it was in no doubt; the verdict was drawn at random to measure that judge."""
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,10 @@ class Escalation:
     """How far a verdict went through a cascade.
 
     ``judge`` names the judge whose answers count, ``why`` the doubt. ``rate`` is the probability with which verdicts
-    without doubt are drawn. ``judge_before``, ``passed_before`` and ``composite_before`` (normalised) are of the last
+    without doubt are drawn. ``judge_before``, ``passed_before`` and ``composite_before`` (normalised) describe the last
     judge before the one that counts; ``passed_before`` is None where that had no result, ``certainty_before`` is the
-    probability of its least certain answer by its tokens, None where it gives none. ``unanswered``: a stronger judge
-    was asked and gave no answer, so that the one before it counts.
+    probability of its least certain answer by its tokens, None where unknown. ``unanswered``: a stronger judge was
+    asked and gave no answer, so that the one before it counts.
     """
 
     judge: str
@@ -51,13 +51,13 @@ class Escalation:
 
     @classmethod
     def from_json(cls, stated: Mapping[str, object]) -> Escalation:
-        """What ``to_json`` wrote."""
+        """Read the output of ``to_json``."""
         fields = {name: stated[name] for name in cls.__dataclass_fields__ if name in stated}
         return cls(**{**fields, "cause": EscalationCause(str(stated["cause"]))})  # type: ignore[arg-type]  # our own JSON
 
 
 def escalation_text(stated: object) -> str:
-    """What the field ``cascade`` of a verdict means, in one sentence; empty without one."""
+    """The field ``cascade`` of a verdict in one sentence; empty without one."""
     if not isinstance(stated, Mapping):
         return ""
     judge, before = stated.get("judge"), stated.get("judge_before")

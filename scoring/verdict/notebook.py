@@ -28,7 +28,7 @@ def verdict_html(verdict: Mapping[str, object]) -> str:
 
 
 def rubric_html(rubric: Rubric) -> str:
-    """A heading with what passes, and a table with a row for each metric."""
+    """A heading with the pass mark, and a table with a row for each metric."""
     passes = "by its own conditions" if rubric.pass_mark is None else f"from {rubric.pass_mark:g} of {rubric.scale:g}"
     title = f"<b>{_text(rubric.id)}</b> {_text(rubric.title)}: passes {passes}"
     rows = (

@@ -1,9 +1,8 @@
-"""Outcome: what a rubric makes of its results, whatever the case (rubrics §1.4–1.6).
+"""Outcome: from a rubric's results to composite, state and pass, independent of the case (rubrics §1.4–1.6).
 
-A blocker that hits decides, whatever else could not be computed: the verdict is *disqualified* or *invalid*, and only
-its composite may be missing. One that could not be checked, whatever its effect would be, leaves its mark: the verdict
-is at best *partial*, and its reason names the check. Only a blocker that was checked, or does not apply, lets a verdict
-be *valid*.
+A blocker that hits decides, even where other results are missing: the verdict is *disqualified* or *invalid*, and only
+its composite may be missing. With a blocker that could not be checked the verdict is at best *partial*, and its reason
+names the check. Only a blocker that was checked, or does not apply, lets a verdict be *valid*.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .score import Score
 _DIGITS = 12
 _GAPS = (Unavailable, Failed)
 _REMEMBERED: Final = 16
-"""Outcomes of a rubric that are remembered; beyond it the memory starts anew."""
+"""Most cached outcomes of a rubric; beyond it the cache starts anew."""
 
 
 class State(StrEnum):
@@ -70,11 +69,11 @@ class Outcome:
 
 
 class OutcomeMemo:
-    """The latest outcomes, by rubric and results; held by whoever evaluates one case after another.
+    """A cache of the latest outcomes, by rubric and results, for evaluating one case after another.
 
-    A metric gives one and the same object to all cases that have nothing for it to measure, and most cases of an
-    application are alike in this: so outcomes are remembered by the identities of their results. They hold
-    these results, so nothing else can have the same identities.
+    A metric gives one identical object to all cases without anything for it to measure, and most cases of an
+    application share that. So outcomes are cached by the identities of their results. The cache holds these results, so
+    that no other object can have the same identities.
     """
 
     def __init__(self) -> None:
@@ -98,7 +97,7 @@ class OutcomeMemo:
 
 
 def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]) -> Outcome:
-    """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics."""
+    """Compute composite, ratings and blockers. ``results`` holds one result for each of the rubric's metrics."""
     unmet = [c.metric.id for c in rubric.prerequisites if _value(results, c) not in (None, 1.0)]
     if unmet:
         results = _after_prerequisites(rubric, results, unmet[0])
@@ -158,7 +157,7 @@ def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result], unmet: s
 
 
 def _blocks(blocker: Blocker, result: Result) -> bool:
-    """Whether it hits: by the value, or where there is none, by what is proven of it."""
+    """Whether it hits: by the value or, without one, by its proven bounds."""
     if isinstance(result, NotApplicable):
         return False
     if isinstance(result, Scored):
@@ -178,7 +177,7 @@ def _score(criterion: Criterion, result: Result, judgements: Mapping[str, tuple[
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
     """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part.
 
-    Both are rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
+    Both are rounded to 12 decimals, so that sums of decimal fractions are as on paper (0.882, not 0.8820000000000001).
     """
     applicable: list[float] = []
     weights: list[float] = []
@@ -197,7 +196,7 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
-    """The pass mark, then the rubric's own conditions; None when there is no composite, or they are not known."""
+    """The result by the pass mark, then by the rubric's own conditions; None without a composite or where unknown."""
     if composite is None:
         return None
     if not _reaches(rubric, composite):
@@ -228,7 +227,7 @@ def _reason(
     failed: bool,
     composite: float | None,
 ) -> Reason:
-    """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
+    """One line for people: why there is no composite, why it does not count, or why the case does not pass."""
     if state in (State.INVALID, State.DISQUALIFIED):
         return _listed([_named(s, s.result.reason or own(s.rating or "")) for s in scores if s.metric in blocking])
     lines = (_worst(scores) or [("", _shortfall(rubric, composite, scores))]) if failed else []
@@ -244,7 +243,7 @@ def _reason(
 
 
 _Line: TypeAlias = tuple[str, Value]
-"""Words of ours, and what follows them."""
+"""Our words, and the part after them."""
 
 
 def _listed(lines: Sequence[_Line]) -> Reason:
@@ -259,7 +258,7 @@ def _named(score: Score, why: Value, status: str = "") -> _Line:
 
 
 def _worst(scores: Sequence[Score]) -> list[_Line]:
-    """What is rated a failure, with its reason; empty where no single metric is."""
+    """The metrics rated a failure, with their reasons; empty where none is."""
     return [
         _named(s, s.result.reason or Reason("{value:g}", value=s.result.value))
         for s in scores
@@ -268,7 +267,7 @@ def _worst(scores: Sequence[Score]) -> list[_Line]:
 
 
 def _shortfall(rubric: Rubric, composite: float | None, scores: Sequence[Score]) -> Reason:
-    """Why a case fails though no single metric is rated so: the composite, the mark, and where most of it is lost."""
+    """Why a case fails though no metric is rated a failure: the composite, the mark, and the largest losses."""
     if composite is None or rubric.pass_mark is None or _reaches(rubric, composite):
         return Reason("the composite is enough, but another condition of the rubric does not hold")
     lost = [

@@ -1,4 +1,4 @@
-"""A verdict with what its reasons, details and votes quote redacted: so it is stored, and goes to every destination."""
+"""A verdict with redacted quotations in reasons, details and votes, for the store and every destination."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OURS: Final = (_WORDS, Kind.NUMBER)
 
 
 def redacted_verdict(verdict: Verdict, redact: Redact) -> Verdict:
-    """The verdict; the same where nothing is replaced. ``redact`` replaces what is to be replaced in a text."""
+    """The redacted verdict; the same object where nothing is replaced. ``redact`` redacts a text."""
     scores = tuple([_score(each, redact) for each in verdict.scores])
     reason, extra = _reason(verdict.reason, redact), redacted(verdict.extra, redact)
     same = all(map(is_, scores, verdict.scores))
@@ -31,7 +31,7 @@ def redacted_verdict(verdict: Verdict, redact: Redact) -> Verdict:
 
 
 def redacted(value: object, redact: Redact) -> object:
-    """A value as JSON with every text in it redacted, keys too; itself where nothing is replaced."""
+    """A JSON value with every text and key redacted; the same object where nothing is replaced."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -67,7 +67,7 @@ def _score(score: Score, redact: Redact) -> Score:
 
 
 def _judgements(judgements: tuple[Judgement, ...], redact: Redact) -> tuple[Judgement, ...]:
-    """A panel's votes are answers of its judges, which may quote."""
+    """Redact the judgements: a panel's votes are its judges' answers, which may quote."""
     found = tuple(
         [
             replace(each, votes=tuple([(model, redact(vote)) for model, vote in each.votes])) if each.votes else each

@@ -1,4 +1,4 @@
-"""Review reason: whether a verdict is one that a person should look at, and why."""
+"""Review reason: whether a person should look at a verdict, and why."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .documents import ScoreDocument, VerdictDocument
 JUDGES_DISAGREE: Final = "the judges disagree"
 """The flag of a judged answer on which the members of a panel differ."""
 COST_UNKNOWN: Final = "cost not known"
-"""The flag of a judged answer of which only the price is in doubt."""
+"""The flag of a judged answer with only its price in doubt."""
 COST_ESTIMATED: Final = "cost estimated"
-"""The flag of a judged answer whose provider gave no account of its tokens, so that ours stand for them."""
+"""The flag of a judged answer whose provider did not report its tokens, so that ours are used."""
 LEFT_OUT: Final = "asked without a part that a filter stopped"
-"""The flag of an answer to a prompt without what may be left out, for the provider's filter refused the whole."""
+"""The flag of an answer to a shortened prompt, because the provider's filter refused the whole."""
 OUTLINED: Final = "judged by "
-"""Begins the flag of an answer that was given by an outline of the run, for the whole did not fit."""
+"""Prefix of the flag of an answer from an outline of the run, because the whole did not fit."""
 _NOTES: Final = frozenset({COST_UNKNOWN, COST_ESTIMATED, LEFT_OUT, "reason cut to 80 words", "redacted"})
 """Flags that put no value in doubt."""
 NEAR: Final = 0.05
@@ -32,13 +32,13 @@ class ReviewReason(StrEnum):
     DISAGREEMENT = "disagreement"
     """The members of a panel differ."""
     CONTRADICTION = "contradiction"
-    """A judged answer contradicts what can be decided without a judge."""
+    """A judged answer contradicts plain rules."""
     BORDERLINE = "borderline"
     """The composite lies near the pass mark, and not all of it was decided exactly."""
 
 
 def contradicts(flags: Iterable[str]) -> bool:
-    """Whether one of the flags of a judged answer is a contradiction to what can be decided without a judge."""
+    """Whether one of the flags of a judged answer states a contradiction with plain rules."""
     return any(flag not in _NOTES and flag != JUDGES_DISAGREE and not flag.startswith(OUTLINED) for flag in flags)
 
 

@@ -1,4 +1,4 @@
-"""Rubric: which metrics make up a judgement, with what weight, and what blocks it."""
+"""Rubric: the metrics of a judgement, their weights, and the blockers."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ class Rubric:
     """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
 
     ``passes`` gets the composite and the results and returns whether the case passes, beyond the pass mark; ``None``
-    when what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
-    ``breached`` names the metrics any of which fails the case alone, so that what is unknown of the others changes
-    nothing: without a composite they block, as blockers do.
-    ``detail`` makes top-level fields of the verdict from the case, the composite and the results (the workflow result
-    in its seed's shape).
-    ``violations`` names the ways in which results depart from the case's scenario; None: it looks at no scenario.
-    ``good_mark`` is the composite that is rated *good*, None: derived. ``opt_in`` are criteria that a configuration
-    may add; they are not measured.
+    when what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete. ``breached`` names
+    the metrics any of which fails the case alone, so that what is unknown of the others changes nothing: without a
+    composite they block, as blockers do. ``detail`` derives top-level fields of the verdict from the case, the
+    composite and the results (the workflow result in its seed's shape). ``violations`` names the results' departures
+    from the case's scenario; None: it uses no scenario. ``good_mark`` is the composite that is rated *good*, None:
+    derived. ``opt_in`` are criteria that a configuration may add; they are not measured.
     """
 
     id: str
@@ -89,7 +87,7 @@ class Rubric:
 
     @property
     def checks_scenario(self) -> bool:
-        """Whether it holds a case against a scenario."""
+        """Whether it compares a case with a scenario."""
         return self.violations is not None
 
     @cached_property
@@ -104,7 +102,7 @@ class Rubric:
 
     @cached_property
     def weighed(self) -> tuple[Criterion, ...]:
-        """The criteria that the composite is made of."""
+        """The criteria with a weight in the composite."""
         return tuple(criterion for criterion in self.criteria if criterion.weight)
 
     @cached_property
@@ -119,7 +117,7 @@ class Rubric:
 
     @cached_property
     def bands(self) -> Bands | None:
-        """Bands of the composite: what a case at the lower bounds of *good* (of *acceptable*) everywhere would get."""
+        """Bands of the composite: that of a case at the lower bounds of *good* (of *acceptable*) everywhere."""
         weighed = [(c.metric.bands, c) for c in self.weighed]
         if self.pass_mark is None or any(bands is None for bands, _ in weighed):
             return None
@@ -129,7 +127,7 @@ class Rubric:
         return Bands((("good", max(round(good, 9), self.pass_mark)), ("acceptable", self.pass_mark)), "fail")
 
     def with_overrides(self, *, pass_mark: float | None = None, min_coverage: float | None = None) -> Rubric:
-        """The same rubric with what the configuration overrides (its version changes with it)."""
+        """The same rubric with the configuration's overrides, which change its version."""
         return replace(
             self,
             pass_mark=self.pass_mark if pass_mark is None else pass_mark,
@@ -156,7 +154,7 @@ def _by(model: str, criterion: Criterion) -> Criterion:
 
 
 def weights_in_words(criteria: Iterable[Criterion]) -> str:
-    """The weighted sum as a formula has it: ``0.70 × accuracy + 0.30 × gap``."""
+    """The weighted sum as a formula: ``0.70 × accuracy + 0.30 × gap``."""
     return " + ".join(f"{each.weight:.2f} × {each.metric.id}" for each in criteria if each.weight)
 
 

@@ -1,10 +1,10 @@
 """Score: one metric's line in a verdict, and the calls to judges made for it.
 
-Score name: what a score is called where verdicts are written back (Langfuse: 1–35 characters of ``[a-z0-9_.-]``).
+Score name: a score's name where verdicts are written back (Langfuse: 1–35 characters of ``[a-z0-9_.-]``).
 
 A metric's is ``<rubric>_<metric>``, the composite's ``<rubric>_score``, the pass's ``<rubric>_pass``, the state's
-``<rubric>_state``. A name that would be longer is made of the metric's ``short`` form, which stands beside its
-declaration and never changes.
+``<rubric>_state``. A longer name uses the metric's ``short`` form instead, which is part of its declaration and never
+changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sidejudge.scoring.trace.record import record
 
 @record(frozen=True, slots=True, kw_only=False)
 class Score:
-    """One metric's line in a verdict. ``judgements`` are the calls to judges made for it, useful or not: all cost."""
+    """One metric's line in a verdict. ``judgements`` are all calls to judges for it, useful or not."""
 
     metric: str
     weight: float
@@ -35,7 +35,7 @@ class Score:
     _stated: Mapping[str, object] | None = field(default=None, init=False, repr=False, compare=False)
 
     def to_json(self) -> Mapping[str, object]:
-        """The line in the documented format. Made once, for a score may stand in many verdicts; not to be changed."""
+        """The line in the documented format. Cached, because verdicts may share a score; do not change it."""
         if self._stated is None:
             object.__setattr__(self, "_stated", stated := self._as_json())
             return stated
@@ -62,12 +62,12 @@ class Score:
 
     @property
     def requested(self) -> tuple[Judgement, ...]:
-        """The judge requests that the value rests on; where there is no value, those made in vain."""
+        """The judge requests behind the value; without a value, those made in vain."""
         return self.result.judgements if isinstance(self.result, Scored) else self.judgements
 
 
 def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
-    """Calls to judges: those that the values rest on first, then those without a value; each once."""
+    """Calls to judges without repeats: those behind values first, then those without a value."""
     found: list[Judgement] = []
     others: list[Judgement] = []
     for score in scores:
@@ -79,7 +79,7 @@ def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
 
 
 def requested_of_judges(scores: Sequence[Score]) -> dict[str, object]:
-    """The judge's part in a verdict. Calls and tokens are those of whole calls, each once; the cost is its share."""
+    """The judge's part in a verdict. Calls and tokens are of whole calls, each once; the cost is its share."""
     judgements = judgements_of(scores)
     if not judgements:
         return dict(_NOBODY)
@@ -105,7 +105,7 @@ _NOBODY: Final[Mapping[str, object]] = {
 
 
 def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
-    """The judge of a score and the score's share of what its calls cost."""
+    """The judge of a score and the score's share of its calls' cost."""
     reported: dict[str, object] = {
         "model": judgements[0].model,
         "prompt_version": judgements[0].prompt_version,
@@ -125,7 +125,7 @@ def _cost_usd(judgements: Iterable[Judgement]) -> float:
 
 
 def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:
-    """One judgement of each call; an answer out of the cache is no call and costs nothing."""
+    """One judgement of each call; an answer from the cache is no call and costs nothing."""
     return tuple({judgement.call: judgement for judgement in judgements if judgement.call}.values())
 
 

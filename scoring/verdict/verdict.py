@@ -20,7 +20,7 @@ from .score import Score, judgements_of, requested_of_judges
 __all__ = ["Score", "Selection", "State", "Verdict", "reach_verdict"]
 
 Selection: TypeAlias = Literal["random", "forced"]
-"""Drawn by the base rate, or kept only because a rule on its content demanded it."""
+"""Drawn by the base rate, or kept only by a rule on its content."""
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class Verdict:
 
     ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that
     the case was drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
-    ``cost_usd`` is what the judged call cost, not its judgement. ``violations`` are the kinds of departure from the
-    case's scenario, each once. ``cascade`` is how far it went through a cascade of judges, None without one.
+    ``cost_usd`` is the cost of the judged call, not of its judgement. ``violations`` are the kinds of departure from
+    the case's scenario, without repeats. ``cascade`` is its way through a cascade of judges, None without one.
     """
 
     case_id: str
@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """Calls to judges made on its behalf: those that its values rest on first, then those without a value."""
+        """Calls to judges for this verdict: those behind its values first, then those without a value."""
         return judgements_of(self.scores)
 
     def _repr_html_(self) -> str:
@@ -102,10 +102,10 @@ def reach_verdict(
     revision: int = 1,
     memo: OutcomeMemo | None = None,
 ) -> Verdict:
-    """Weigh, rate and block (``outcome``). ``results`` holds one result for each of the rubric's metrics.
+    """Compute the verdict (``outcome``). ``results`` holds one result for each of the rubric's metrics.
 
-    ``judgements`` are the calls to judges made for each, also where its result does not show them. ``memo`` spares
-    the work on results that come again.
+    ``judgements`` are the calls to judges for each, also where its result does not show them. ``memo`` caches outcomes
+    of repeated results.
 
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
     coverage (or, when not applicable, gives its weight to the others) and never the score.

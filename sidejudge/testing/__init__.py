@@ -1,11 +1,11 @@
-"""Conformance: what every metric, rubric, dialect, sink and notifier keeps to, called by a plugin's author in pytest.
+"""Conformance checks for metrics, rubrics, dialects, sinks and notifiers, for a plugin's author to call in pytest.
 
     from sidejudge.testing import check_metric
 
     def test_my_metric_conforms():
         check_metric(my_function)
 
-Each raises ``AssertionError`` with what is wrong.
+Each raises ``AssertionError`` with the fault.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ CASES: Final[Mapping[str, Case]] = {
         agents_called=("desk",), metadata={"task": "qa", "n": 1}, cost_usd=0.01, input_tokens=10, output_tokens=2,
     ),
 }  # fmt: skip
-"""Cases that a metric has to cope with: nothing, texts, JSON, damage, much, and tools."""
+"""Cases that a metric has to cope with: empty, texts, JSON, damaged, large, and with tools."""
 
 
 def check_metric(
@@ -69,13 +69,13 @@ def check_metric(
     passes: Sequence[str] = (),
     bounds: tuple[float, float | None] = (0.0, 1.0),
 ) -> None:
-    """A metric has a card, copes with every case, is within its bounds, and is equal on equal cases.
+    """Check that a metric has a card, copes with every case, stays in bounds, and gives equal results on equal cases.
 
     Args:
         metric: A metric, or a function of a case, as ``python:`` names one. It runs in this process, without a limit.
-        cases: What it has to cope with.
-        passes: Of a function that returns texts: those that pass, as in its declaration.
-        bounds: Of a function that returns numbers: the least and the most, as in its declaration.
+        cases: The cases that it has to cope with.
+        passes: The passing texts of a function that returns texts, as in its declaration.
+        bounds: The least and the largest value of a function that returns numbers, as in its declaration.
     """
     if not isinstance(metric, Metric):
         metric = _declared(metric, passes, bounds)
@@ -96,7 +96,7 @@ def check_metric(
 
 
 def _result(metric: Metric, case: Case) -> Result:
-    """A metric's result where nobody answers its questions, each of which a judge could be asked or is another's."""
+    """A metric's result where nobody answers its questions; each must be one for a judge or of another known kind."""
 
     def answer(question: Question) -> NoAnswer:
         requests(case, [question], context_tokens=1_000_000)
@@ -116,7 +116,7 @@ def _result(metric: Metric, case: Case) -> Result:
 
 
 def _declared(function: Callable[[Case], object], passes: Sequence[str], bounds: tuple[float, float | None]) -> Metric:
-    """The metric that a declaration makes of a function."""
+    """The metric declared from a function."""
     assert callable(function), f"a {type(function).__name__} is neither a metric nor a function of a case"
     name = re.sub(r"[^a-z0-9_-]+", "_", getattr(function, "__name__", type(function).__name__).lower()).strip("_")
 
@@ -152,12 +152,12 @@ def _steps(begun: GeneratorType[object, object, object], passes: Sequence[str]) 
 
 
 def check_rubric(rubric: Rubric | Mapping[str, object], cases: Iterable[Case] = tuple(CASES.values())) -> None:
-    """A rubric's metrics conform, its scores have names of their own, and every case gets a verdict.
+    """Check that a rubric's metrics conform, its scores have unique names, and every case gets a verdict.
 
     Args:
         rubric: A rubric; or a map that declares one, as under its name in a configuration; or a map of such maps by
             name. Files and functions that it names are looked for in the working directory.
-        cases: What it has to cope with.
+        cases: The cases that it has to cope with.
     """
     if not isinstance(rubric, Rubric):
         for each in _compiled(rubric):
@@ -176,7 +176,7 @@ def check_rubric(rubric: Rubric | Mapping[str, object], cases: Iterable[Case] = 
 
 
 def _compiled(given: Mapping[str, object]) -> list[Rubric]:
-    """The rubrics that a map declares; ``AssertionError`` has each mistake, with its path."""
+    """The rubrics that a map declares; ``AssertionError`` lists each mistake with its path."""
     assert isinstance(given, Mapping), f"a {type(given).__name__} is neither a Rubric nor a map that declares one"
     one = "metrics" in given or "extends" in given
     sections = {"rubric": given} if one else given.get("rubrics", given)
@@ -195,7 +195,7 @@ def _compiled(given: Mapping[str, object]) -> list[Rubric]:
 
 
 def check_dialect(dialect: Dialect, spans: Iterable[RawSpan]) -> None:
-    """A dialect speaks for these spans, normalises each, keeps its identity, and leaves spans of others alone."""
+    """Check that a dialect claims these spans, normalises each, keeps its identity, and leaves others' spans alone."""
     foreign = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="GET /", start_ns=1, end_ns=2)
     assert not dialect.speaks(foreign), f"{dialect.name} speaks for a span without any of its signs"
     for raw in spans:
@@ -213,7 +213,7 @@ def check_dialect(dialect: Dialect, spans: Iterable[RawSpan]) -> None:
 
 
 def verdicts() -> list[dict[str, object]]:
-    """Verdicts as a sink gets them: of the ``CASES``, by one rubric that ships."""
+    """Verdicts as a sink receives them: on ``CASES``, by a built-in rubric."""
     made = [score(case, RUBRICS["run_health"], answer=nobody, created_at=_AT).to_json() for case in CASES.values()]
     return [json.loads(json.dumps(verdict)) for verdict in made]
 
@@ -222,11 +222,11 @@ NOTICES: Final[tuple[Mapping[str, object], ...]] = tuple(
     notice_record(Notice(id=f"test-{kind}", kind=kind, at_ns=1_767_225_600_000_000_000), Wording())
     for kind in (NoticeKind.TEST, NoticeKind.DIGEST)
 )
-"""Notices as a notifier gets them."""
+"""Notices as a notifier receives them."""
 
 
 def check_sink(sink: object) -> None:
-    """A sink takes verdicts one by one and together, and the same ones again, for a crash may have them sent twice."""
+    """Check that a sink takes verdicts one by one, together, and again, because a crash may send them twice."""
     deliver = getattr(sink, "deliver", None)
     assert callable(deliver), f"{type(sink).__name__} has no method deliver"
     every = verdicts()
@@ -238,7 +238,7 @@ def check_sink(sink: object) -> None:
 
 
 def check_notifier(notifier: object) -> None:
-    """A notifier takes notices, and the same one twice."""
+    """Check that a notifier takes notices, and the same one twice."""
     send = getattr(notifier, "send", None)
     assert callable(send), f"{type(notifier).__name__} has no method send"
     for notice in (*NOTICES, *NOTICES):
@@ -247,7 +247,7 @@ def check_notifier(notifier: object) -> None:
 
 
 def _taken(call: Callable[[object], object], given: object) -> object:
-    """What a call returns. The two errors with which it may refuse are no fault of its."""
+    """The result of a call. The two errors for a refusal are allowed."""
     try:
         returned = call(given)
         return asyncio.run(returned) if inspect.iscoroutine(returned) else returned

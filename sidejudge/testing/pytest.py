@@ -8,8 +8,8 @@
     def test_a_refund():
         answer("I want my money back")
 
-Spans come from OpenTelemetry's SDK as the application ends them, through its exporter in memory; nothing is sent. It
-needs the extra ``otel``.
+Spans come from OpenTelemetry's SDK through its in-memory exporter as the application ends them; nothing is sent. Needs
+the extra ``otel``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CapturedTraces:
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """Those with a model, an agent or a tool, in the order in which they began; all, where none has one."""
+        """The traces with a model, an agent or a tool, in order of their beginning; all, where none has one."""
         from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # as above
 
         from sidejudge.integrations.dialects import normalise  # noqa: PLC0415  # slow to import: only where it is used
@@ -71,7 +71,7 @@ class CapturedTraces:
         return tuple(known or found)
 
     def clear(self) -> None:
-        """Forget what was captured, for example what the set-up of a test did."""
+        """Drop all captured spans, for example those of a test's set-up."""
         self._exporter.clear()
 
     def verdicts(self, rubric: _Rubric, *, config: Path | str | None = None, **given: object) -> Verdicts:
@@ -80,7 +80,7 @@ class CapturedTraces:
         Args:
             rubric: A rubric, its name, or several.
             config: A configuration file; None: the one that ``sidejudge_config`` names in pytest's, if any.
-            given: What the spans do not show: ``expected_outcome``, ``scenario`` and ``task`` of a case.
+            given: Fields of the case that spans do not show: ``expected_outcome``, ``scenario`` and ``task``.
         """
         from sidejudge.scoring.case.extract import extract  # noqa: PLC0415  # as above
 
@@ -88,9 +88,9 @@ class CapturedTraces:
         return score(cases, rubric, config=config or self._config, progress=False)
 
     def judge(self, rubric: _Rubric, *, config: Path | str | None = None, **given: object) -> Verdicts:
-        """The verdicts, all of which passed; otherwise the test fails with the reasons. Nothing captured fails, too.
+        """The verdicts if all passed; otherwise, or if nothing was captured, the test fails with the reasons.
 
-        What could not be judged has not passed. The arguments are those of ``verdicts``.
+        An incomplete verdict has not passed. The arguments are those of ``verdicts``.
         """
         __tracebackhide__ = True
         found = self.verdicts(rubric, config=config, **given)
@@ -103,7 +103,7 @@ class CapturedTraces:
 
 
 def _failure(verdict: Verdict, traces: Mapping[str, Trace]) -> str:
-    """What a failed test shows of a verdict: its reason, the trace, and each metric that is not at its best."""
+    """The report of a failed test on a verdict: its reason, the trace, and each metric below its best value."""
     trace = traces.get(verdict.trace_id or "")
     name = f" ({trace.root.name}, {len(trace.spans)} spans)" if trace is not None and trace.root is not None else ""
     word = "failed" if verdict.passed is False else "could not be judged"
@@ -117,12 +117,12 @@ def _failure(verdict: Verdict, traces: Mapping[str, Trace]) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The key of pytest's configuration."""
+    """Declare the key of pytest's configuration."""
     parser.addini(INI, "a configuration of sidejudge, relative to pytest's", type="string", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line(
         "markers",
         f"{MARK}({', '.join(f'{each}=…' for each in _ARGUMENTS)}): judge the traces that the test makes by a rubric, "
@@ -132,7 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _need_otel() -> None:
-    """Fails what needs the extra where only a part of it is there: many applications have the SDK alone."""
+    """Fail where only a part of the extra is installed: many applications have only the SDK."""
     try:
         import opentelemetry.exporter.otlp.proto.common.trace_encoder  # noqa: PLC0415  # of an extra
         import opentelemetry.sdk.trace  # noqa: F401, PLC0415  # likewise
@@ -143,7 +143,7 @@ def _need_otel() -> None:
 
 @pytest.fixture(scope="session")
 def sidejudge_tracer_provider() -> TracerProvider:
-    """The provider whose spans are captured: the global one, which is set where there is none. Override it at will."""
+    """The provider whose spans are captured: the global one, which is set where there is none. May be overridden."""
     _need_otel()
     from opentelemetry import trace  # noqa: PLC0415  # of an extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise
@@ -178,14 +178,14 @@ def sidejudge_traces(request: pytest.FixtureRequest, sidejudge_tracer_provider: 
 
 @pytest.fixture(autouse=True)
 def _sidejudge_marked(request: pytest.FixtureRequest) -> None:
-    """Captures for a test that bears the mark, whether it asks for the traces or not."""
+    """Captures for a test with the mark, whether it asks for the traces or not."""
     if request.node.get_closest_marker(MARK) is not None:
         request.getfixturevalue("sidejudge_traces")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Judge what a marked test has left, once it has passed."""
+    """Judge the traces of a marked test once it has passed."""
     outcome = yield
     for mark in item.iter_markers(MARK):
         _judge(item, mark)
