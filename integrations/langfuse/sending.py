@@ -208,10 +208,10 @@ def _left(indices: Sequence[int], outcome: SendResult) -> list[int]:
 
 def _groups(scores: Sequence[ScoreOfLangfuse], indices: Sequence[int], most: int) -> list[list[int]]:
     groups: list[list[int]] = []
-    size = 0
+    size = _MOST_BYTES
     for index in indices:
         length = len(encoded(scores[index])) + _EVENT_BYTES
-        if not groups or len(groups[-1]) >= most or size + length > _MOST_BYTES:
+        if size + length > _MOST_BYTES or len(groups[-1]) >= most:
             groups.append([])
             size = 2
         groups[-1].append(index)

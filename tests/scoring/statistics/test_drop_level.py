@@ -158,6 +158,14 @@ def test_a_group_is_the_product_of_its_verdicts_and_a_restart_goes_on():
     assert again.to_json() == together.to_json()
 
 
+@pytest.mark.parametrize("wealth", [None, [2.0], [2.0] * 4])
+def test_a_restart_with_no_drop_or_other_bets_knows_the_weights_alone(wealth):
+    before = after(3, 1).to_json()
+    again = DropLevel(LEVEL, ERROR)
+    again.restore(before | {"wealth": wealth, "below": True, "largest": 8.0})
+    assert again.to_json() == DropLevel(LEVEL, ERROR).to_json() | {"largest": 8.0}
+
+
 def test_a_weight_of_exactly_twice_the_largest_so_far_is_a_bet_of_everything_and_no_error():
     """A sampling rate that is halved makes every weight twice as large."""
     found, sequence = DropLevel(0.7, 0.08), ConfidenceSequence((0.85,), error=0.1, period_ns=100)
@@ -169,7 +177,10 @@ def test_a_weight_of_exactly_twice_the_largest_so_far_is_a_bet_of_everything_and
     assert 0 <= sequence.evidence(0.85) < 1
 
 
-@pytest.mark.parametrize(("level", "error"), [(0.0, 0.1), (1.0, 0.1), (0.7, 0.0), (0.7, 1.0)])
+@pytest.mark.parametrize(
+    ("level", "error"),
+    [(0.0, 0.1), (-0.1, 0.1), (1.0, 0.1), (1.1, 0.1), (0.7, 0.0), (0.7, -0.1), (0.7, 1.0), (0.7, 1.1)],
+)
 def test_what_cannot_be_a_level_or_a_chance_is_refused(level, error):
     with pytest.raises(ValueError, match="lie in"):
         DropLevel(level, error)

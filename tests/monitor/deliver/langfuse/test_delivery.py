@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
@@ -207,6 +209,45 @@ async def test_after_an_outage_scores_arrive_in_the_order_of_their_age(bench):
     assert order[1:] == sorted(order[1:])
     assert sorted(order) == list(range(50))
     assert bench.store.outbox.counts().dead == 0
+
+
+@pytest.mark.parametrize(
+    ("failures", "sent"),
+    [
+        (1, [0, 160 // 4, 80, 160, 200]),  # a fourth, then twice as many each time
+        (2, [0, 0, 1, 200, 200]),  # the server was away: one is tried
+    ],
+)
+async def test_after_an_array_that_failed_fewer_go_and_after_an_outage_one_then_all(bench, failures, sent):
+    bench.fake.mode = Mode.NEW
+    left = failures
+
+    def fails(request):
+        nonlocal left
+        left -= bool(request.body)  # the probe has none
+        return faults.store_away()(request) if request.body and left >= 0 else None
+
+    bench.fake.standing_fault = only(*POST, fails)
+    await bench.end(1, *(score(1, name=f"qa_{number}") for number in range(160)))
+    await bench.step()
+    await bench.end(2, *(score(2, name=f"qa_{number}") for number in range(440)))
+    stored = [len(bench.fake.scores.stored())]
+    for _ in sent[1:]:
+        await bench.step()
+        stored.append(len(bench.fake.scores.stored()))
+    assert [after - before for before, after in itertools.pairwise([0, *stored])] == sent
+
+
+async def test_before_its_first_step_it_counts_nothing(bench):
+    shown = bench.delivery.snapshot()
+    assert (shown.waiting, shown.oldest_s, shown.unseen, shown.dead, shown.unarrived, shown.held) == (
+        0,
+        None,
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 async def test_one_score_at_which_the_server_fails_lets_the_others_by_and_is_given_up(bench):

@@ -191,6 +191,36 @@ async def test_a_lower_revision_of_another_monitor_never_stays_in_place_of_a_hig
     assert second.store.outbox.counts().dead <= second.failed["not_arrived"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "after_ns", "reads", "value"),
+    [
+        (Mode.NEW, 300 * SECOND, 0, 0.75),  # nobody can have revised it, and what comes last is shown
+        (Mode.NEW, 300 * SECOND + 1, 1, 0.5),
+        (Mode.DUAL, 300 * SECOND + 1, 1, 0.5),
+        (Mode.EVENTS_ONLY, 300 * SECOND + 1, 0, 0.5),  # taken as events, of which the time decides
+    ],
+)
+async def test_before_a_first_writing_that_comes_late_it_is_read_whether_it_was_revised(
+    bench, second, mode, after_ns, reads, value
+):
+    bench.fake.mode, bench.fake.scores.takes_events = mode, mode is Mode.EVENTS_ONLY
+    for number in (1, 2):
+        await bench.end(1, revision(number, number / 4), revision=number)
+        await bench.settle()
+    second.now_ns = START_NS + 1 + after_ns
+    await second.step()  # it asks what the server is
+    second.now_ns = START_NS + 1 + after_ns
+    await second.end(1, revision(1, 0.75))
+    before = len(asked_for(bench, score(1)["id"]))
+    await second.step()
+    assert len(asked_for(bench, score(1)["id"])) - before == reads
+    assert (shown(bench)["value"], second.failed["overtaken"]) == (value, reads)
+
+
+def asked_for(bench, score_id):
+    return [each for each in bench.fake.requests if each.method == "GET" and score_id in str((each.path, each.query))]
+
+
 async def test_a_writing_that_a_server_takes_up_late_does_not_stay_over_the_revision_that_came_before_it(bench):
     bench.fake.mode = Mode.NEW
     await bench.end(1, revision(1, 0.25))
