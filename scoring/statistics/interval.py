@@ -34,7 +34,9 @@ it promises, at any size.
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -158,15 +160,23 @@ def most_hits(n: int, share: float) -> int | None:
 def least_trials(share: float, rate: float = 0.0) -> int | None:
     """The fewest trials that show with 95 % that the share is at most ``share``, where ``rate`` of them are hits.
 
-    None where no number does: hits are that frequent, or none are allowed.
+    Of shares above 0.3 that many trials hit, a few more than the fewest. None where no number does: hits are that
+    frequent, or none are allowed.
     """
     if not rate < share:
         return None
-    n = 1
-    while at_most(math.ceil(rate * n), n, share) > _ALPHA:
-        n *= 2
-    low, high = n // 2, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if at_most(math.ceil(rate * middle), middle, share) <= _ALPHA else (middle, high)
-    return high
+
+    def shows(hits: int, n: int) -> bool:
+        return at_most(hits, n, share) <= _ALPHA
+
+    # Each hit more that a rate allows is shown best by the most trials that have no other.
+    hits = _first(lambda k: shows(k, math.floor(k / rate + 1e-9))) if rate else 0
+    return _first(lambda n: shows(hits, n))
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """The first number from 1 on for which something holds that holds for every larger one."""
+    high = 1
+    while not holds(high):
+        high *= 2
+    return bisect.bisect_left(range(high), 1, lo=high // 2 + 1, key=lambda n: int(holds(n)))

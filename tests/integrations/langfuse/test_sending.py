@@ -195,17 +195,18 @@ async def test_what_is_away_is_asked_once_and_no_more_and_what_was_taken_before_
 
 
 @pytest.mark.parametrize(
-    ("ways", "count", "bodies"),
+    ("ways", "most", "count", "lengths"),
     [
-        ({"array", "events"}, 2 * BATCH + 1, 3),
-        ({"events", "object"}, 2 * EVENTS + 1, 3),
-        ({"object"}, 7, 7),
+        ("array events", 100, 2 * BATCH + 1, [BATCH, BATCH, 1]),
+        ("events object", 100, 2 * EVENTS + 1, [EVENTS, EVENTS, 1]),
+        ("array object", 1, 3, [3, 1, 1, 1]),  # too large together, so each goes alone
+        ("events object", 1, 3, [3, 1, 1, 1]),
     ],
 )
-async def test_a_server_that_is_known_is_asked_as_seldom_as_it_allows(ways, count, bodies):
-    server = Server(frozenset(ways))
+async def test_a_server_that_is_known_is_asked_in_one_way_as_seldom_as_it_allows(ways, most, count, lengths):
+    server = Server(frozenset(ways.split()), most=most)
     await ScoreSender(server, arrays="array" in ways, events="events" in ways).send(writings(scores(count)))
-    assert len(server.bodies) == bodies
+    assert [len(body if "array" in ways else body["batch"]) for body in server.bodies] == lengths
 
 
 async def test_an_event_that_is_neither_taken_nor_refused_is_an_outage_of_its_server():
@@ -252,6 +253,8 @@ def test_bodies_are_as_few_as_go_in_order_within_what_is_taken(lengths):
         (refusal(500, {"error": [{"code": "too_small", "expected": "array", "path": []}]}), None),
         (refusal(400, {"error": [{"code": "too_small", "expected": "array", "path": [0]}]}), None),
         (refusal(400, {"error": [7]}), None),
+        (refusal(400, {"error": [7, {"code": "too_small", "path": []}]}), None),
+        (refusal(400, {"error": [{"code": "too_small", "path": []}, 7]}), "longer"),
         (refusal(400, {"error": []}), None),
         (refusal(400, {"error": "array"}), None),
         (refusal(400, []), None),

@@ -16,9 +16,9 @@ from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 LEVEL, ERROR = 0.7, 0.08
 
 
-def noticed(weight: float = 1.0) -> DropLevel:
+def noticed(weight: float = 1.0, *, level: float = LEVEL) -> DropLevel:
     """A drop that was noticed where weights so large were seen before."""
-    found = DropLevel(LEVEL, ERROR)
+    found = DropLevel(level, ERROR)
     found.add(passed=True, weight=weight)
     found.noticed(alarmed=True)
     return found
@@ -58,6 +58,16 @@ def test_it_convinces_once_the_mean_of_three_bets_has_grown_by_one_over_the_erro
     found = after(passed, failed)
     assert found.below is (sum(wealth) / 3 >= 1 / Fraction("0.08"))
     assert found.to_json()["wealth"] == pytest.approx([min(float(each), 1_250) for each in wealth])
+
+
+@given(level=st.floats(0.01, 0.99))
+def test_whatever_the_level_no_bet_pays_on_average_at_it(level):
+    wealth = []
+    for passed in (True, False):
+        found = noticed(level=level)
+        found.add(passed=passed, weight=1.0)
+        wealth.append(np.array(found.to_json()["wealth"]))
+    assert level * wealth[0] + (1 - level) * wealth[1] == pytest.approx([1.0] * 3)
 
 
 @pytest.mark.parametrize("largest", [2.0, 4.0])

@@ -1,14 +1,25 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 from statsmodels.stats.proportion import proportion_confint
 
-from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED, wilson, wilson_pair
+from sidejudge.scoring.statistics.interval import (
+    Z_95_ONE_SIDED,
+    Z_95_TWO_SIDED,
+    Z_99_ONE_SIDED,
+    at_most,
+    least_trials,
+    most_hits,
+    wilson,
+    wilson_pair,
+)
 
 counts = st.integers(1, 100_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 quantiles = st.sampled_from([Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED])
@@ -100,3 +111,28 @@ def test_the_pair_that_is_shown_covers_what_it_promises_at_every_ratio(n):
             covered[kind].append(sum(inside))
     assert min(covered[0]) >= 0.945
     assert min(covered[1]) < 0.945
+
+
+@given(st.integers(-1, 120), st.integers(0, 100), st.sampled_from([0.0, 1e-9, 0.01, 0.3, 0.5, 0.99, 1.0]))
+def test_the_chance_of_so_many_hits_or_fewer_is_the_binomial_one(k, n, p):
+    assert at_most(k, n, p) == pytest.approx(binom.cdf(k, n, p), abs=1e-9)
+
+
+@given(st.integers(1, 400), st.floats(0.001, 0.999))
+def test_the_most_hits_that_show_a_share_are_those_below_its_exact_bound(n, share):
+    enough = [k for k in range(n + 1) if binom.cdf(k, n, share) <= 0.05]
+    assert most_hits(n, share) == (max(enough) if enough else None)
+
+
+@given(st.sampled_from([0.01, 0.02, 0.05, 0.1, 0.2, 0.3]), st.integers(30, 600), st.floats(0, 0.7))
+def test_no_fewer_trials_show_a_share_with_so_many_hits_among_them(share, n, part):
+    rate = Fraction(int(share * part * n), n)
+    found = least_trials(share, float(rate))
+    trials = np.arange(1, found + 1)
+    hits = -(-rate.numerator * trials // rate.denominator)  # as many as that or more
+    assert (binom.cdf(hits, trials, share) <= 0.05).nonzero()[0].tolist() == [found - 1]
+
+
+@pytest.mark.parametrize(("share", "rate"), [(0.0, 0.0), (0.05, 0.05), (0.05, 0.1)])
+def test_no_number_of_trials_shows_a_share_that_hits_reach(share, rate):
+    assert least_trials(share, rate) is None

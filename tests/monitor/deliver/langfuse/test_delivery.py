@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import pytest
 
+from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
 from sidejudge.integrations.store.archive import read_dead, replay_dead
-from sidejudge.integrations.store.outbox import PendingScore
-from sidejudge.monitor.deliver.langfuse.delivery import MOST_ATTEMPTS, _time_in_array
+from sidejudge.integrations.store.outbox import LOOKS_NS, PendingScore
+from sidejudge.monitor.deliver.langfuse.delivery import IDLE_S, MOST_AT_ONCE, MOST_ATTEMPTS, _time_in_array
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
 from tests.langfuse_bench import START_NS, score, trace
 
 POST = ("POST", "/scores")
 SECOND_NS = 10**9
+HOUR_NS = 3600 * SECOND_NS
 MIDNIGHT_NS = (START_NS // (86_400 * SECOND_NS) + 1) * 86_400 * SECOND_NS
 
 
@@ -236,6 +239,32 @@ async def test_after_an_array_that_failed_fewer_go_and_after_an_outage_one_then_
         await bench.step()
         stored.append(len(bench.fake.scores.stored()))
     assert [after - before for before, after in itertools.pairwise([0, *stored])] == sent
+
+
+@pytest.mark.parametrize(("count", "pause_s"), [(MOST_IDS - 1, IDLE_S), (MOST_IDS, 0.0), (MOST_IDS + 1, 0.0)])
+async def test_it_rests_once_it_has_looked_for_all_that_may_be_there(bench, count, pause_s):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, *(score(1, name=f"qa_{number}") for number in range(count)))
+    await bench.step()
+    bench.now_ns += LOOKS_NS
+    assert await bench.delivery.step() == pause_s
+    assert bench.store.outbox.counts().unseen == max(0, count - MOST_IDS)
+    assert await bench.delivery.step() == IDLE_S
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_a_flush_sends_all_that_waits_and_ends_at_the_first_failure(bench, failures):
+    bench.fake.mode = Mode.NEW
+    for number in range(2 * MOST_AT_ONCE + 1):
+        await bench.end(number, score(number))
+    bench.fake.fails(*[lambda _: None] * 7, *[faults.store_away()] * failures)
+    await asyncio.wait_for(bench.delivery.flush(), 20)
+    waiting = bench.store.outbox.counts().waiting
+    assert (waiting > 0, bench.delivery.snapshot().state) == ((True, "retrying") if failures else (False, "ok"))
+    bench.now_ns += HOUR_NS
+    before = len(bench.fake.requests)
+    await asyncio.wait_for(bench.delivery.flush(), 20)
+    assert len(bench.fake.requests) == before, "nothing waits, or what is away is left to the steps"
 
 
 async def test_before_its_first_step_it_counts_nothing(bench):
