@@ -1,4 +1,4 @@
-"""Archived verdicts with what they may be compared by, as the store's ``read_compared`` has them."""
+"""Archived verdicts with the fields for comparisons, in the form of the store's ``read_compared``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNKNOWN: Final = {"service": "unknown_service", "environment": "unknown"}
 def history_compared(
     place: Place, wanted: ComparedFilter, *, clock_s: Callable[[], float] = time.monotonic
 ) -> tuple[list[ComparedVerdict], bool]:
-    """Those that match, the newest first, and whether older ones were left out.
+    """The matching verdicts, the newest first, and whether older ones were left out.
 
     They are left out beyond ``wanted.most`` and the bounds of ``rows_in_force``. Raises ``OSError`` where the place
     cannot be read.
@@ -99,7 +99,7 @@ def _matching(rows: pa.Table, wanted: ComparedFilter, at: str = "created_at") ->
 
 
 def _stories(place: Place, names: Collection[str], traces: Collection[str]) -> dict[str, JsonRecord]:
-    """What the last outcome of each trace states."""
+    """The last outcome of each trace."""
     stories: dict[str, tuple[int, JsonRecord]] = {}
     wanted = pa.array(sorted(filter(None, traces)), pa.string())
     for name in names:

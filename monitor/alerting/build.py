@@ -1,6 +1,6 @@
-"""Declared: the configuration's alerts as the declaration that drives everything else.
+"""Builds the declaration of alerts from the configuration.
 
-Explained: what is watched under a configuration, as rows of a table for people.
+Also lists what a configuration watches, as rows of a table for people.
 """
 
 from __future__ import annotations

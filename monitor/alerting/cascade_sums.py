@@ -1,4 +1,4 @@
-"""Cascade sums: what the verdicts of a window say about a cascade of judges, as they come and go."""
+"""Cascade sums: sums over a window's verdicts about a cascade of judges, as verdicts come and go."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CascadeSums:
 
     @classmethod
     def read(cls, sums: ExactSums) -> CascadeSums | None:
-        """What ``write`` put there, of one or of many; None without a cascade."""
+        """The sums that one or several calls of ``write`` added; None without a cascade."""
         if not sums.n("cascade"):
             return None
         found = cls()
@@ -105,7 +105,7 @@ class CascadeSums:
         )  # fmt: skip
 
     def snapshot(self, plain: Estimate | None) -> CascadeSnapshot | None:
-        """What the stronger judge changed; ``plain`` is the estimate of the verdicts as they were delivered."""
+        """The changes by the stronger judge; ``plain`` is the estimate of the delivered verdicts."""
         if plain is None or not any(self._count.values()):
             return None
         return CascadeSnapshot(

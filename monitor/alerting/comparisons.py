@@ -24,16 +24,16 @@ log = logging.getLogger("sidejudge.parquet")
 By: TypeAlias = Literal["time", "release", "prompt", "model", "rubric_version"]
 """What distinguishes the sides: a moment, or a version: the application's, its prompt's, its model's, the rubric's."""
 Cluster: TypeAlias = Literal["session", "user", "none"]
-"""What belongs together."""
+"""The cluster of a verdict."""
 Within: TypeAlias = Literal["name", "none"]
-"""What must be alike to be compared: the trace's name (a route, a kind of request)."""
+"""The stratum within which verdicts are compared: the trace's name (a route, a kind of request)."""
 BY: tuple[By, ...] = get_args(By)
 _LEAST_IN_STRATUM = 20
 """Verdicts that a stratum needs on each side; smaller ones are one stratum together."""
 MOST = 200
-"""Comparisons at a time; each is promised less the more there are."""
+"""Most comparisons at a time; with more of them each bound is wider."""
 _KEPT_S: Final = 600.0
-"""How long a reading stands, as for a trend. One is kept: it may hold 100,000 verdicts."""
+"""How long a reading stays valid, as for a trend. Only one is kept: it may hold 100,000 verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +79,9 @@ def difference_of(
     used: Sequence[tuple[ComparedVerdict, bool]], value: Callable[[ComparedVerdict], float | None],
     query: ComparisonQuery, *, error: float, pass_rates: bool = True,
 ) -> Difference | Unavailable:  # fmt: skip
-    """How far a value lies apart between verdicts, each with whether it is after; those without the value are left out.
+    """The difference of a value between verdicts, each marked as before or after; those without the value are left out.
 
-    Verdicts that belong together count as one draw, and like is compared with like where both sides have enough of it.
+    A cluster counts as one draw, and strata are compared separately where both sides have enough of them.
     """
     known = [(verdict, side, held) for verdict, side in used if (held := value(verdict)) is not None]
     strata, seen = _strata([(verdict.name, side) for verdict, side, _ in known], query), Counter[str]()
@@ -135,7 +135,7 @@ def _value(verdict: ComparedVerdict, query: ComparisonQuery) -> float | None:
 
 
 def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tuple[str, str]:
-    """The two that are asked for; of those that are not, the last that began, and the one before it."""
+    """The two requested versions; by default the last that began, and the one before it."""
     order = list(versions_of(verdicts, query.by))
     after = query.b if query.b is not None else next((v for v in reversed(order) if v != query.a), query.a or "")
     earlier = [version for version in order if version != after]
@@ -150,7 +150,7 @@ def _side(verdict: ComparedVerdict, query: ComparisonQuery, before: str, after: 
 
 
 def _cluster(verdict: ComparedVerdict, query: ComparisonQuery, seen: Counter[str]) -> str | None:
-    """What the verdict belongs to; of one that is large, as in the design effect, each ``LARGEST`` are one."""
+    """The verdict's cluster; a large one is split into pieces of ``LARGEST``, as in the design effect."""
     cluster = {"session": verdict.session, "user": verdict.user, "none": None}[query.cluster]
     if cluster is None:
         return None
@@ -193,9 +193,9 @@ class ComparedSource:
         self._out = False
 
     def read(self, wanted: ComparedFilter, now_ns: int) -> ComparedVerdicts:
-        """Those that match, each once: of a trace and a rubric the store's. It may block long.
+        """The matching verdicts without repeats; the store's takes precedence. May block for long.
 
-        While the history cannot be read, the store's verdicts are all there is; the first time that is logged. Raises
+        While the history cannot be read, only the store's verdicts are returned; the first failure is logged. Raises
         ``StoreError``, ``SearchTooLong``.
         """
         stored = read_compared(self._path, wanted)

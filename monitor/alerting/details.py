@@ -1,4 +1,4 @@
-"""Figures of a window's verdicts beside the pass ratio, computed once a look, from a copy, off the event loop."""
+"""Figures of a window's verdicts other than the pass ratio, computed once a look, from a copy, off the event loop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WORKFLOW = frozenset((*SIDES, *CHECKS))
 class WatchedWindow:
     """The watched parts of a rubric: the metrics that can block, and the acceptable bound of each metric with bands.
 
-    ``on_average`` are those bounds that a mean can keep to and can miss. Where only the best value there is will do,
-    one failure in a thousand is below it, and the pass ratio limits how many may fail. Where the worst value is
-    acceptable, as of a sign, no mean is below it.
+    ``on_average`` are the bounds that a mean can both keep and miss. Where only the best value is acceptable, one
+    failure in a thousand puts the mean below it, and the pass ratio limits failures. Where the worst value is
+    acceptable, as for a sign, no mean is below it.
     """
 
     blocking: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class WatchedWindow:
 
 
 def keeps_to_scenario(metrics: Iterable[tuple[str, float]], *, signs: bool = False) -> bool | None:
-    """Whether a run departed from its scenario in nothing; None where nothing of it was checked.
+    """Whether a run kept to its scenario in everything; None where nothing of it was checked.
 
-    ``signs``: nor from what most runs do. Such a departure is no violation, and the first that shows a drift.
+    ``signs``: also in what most runs do. Such a departure is no violation, but the first sign of a drift.
     """
     checked = [value for name, value in metrics if name in _WORKFLOW or (signs and name == habits.id)]
     return min(checked) >= 1.0 if checked else None

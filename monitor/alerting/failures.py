@@ -1,6 +1,6 @@
-"""Failures: the failing verdicts of a time, put into groups, for pages, the daily report and metrics.
+"""Failures: the failing verdicts of a period in groups, for pages, the daily report and metrics.
 
-Examples: the failing traces that show best what an alert is about, what most have in common, and where they are.
+Examples: the failing traces that illustrate an alert, what most have in common, and where they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .observation import Key
 log = logging.getLogger("sidejudge.failures")
 
 MOST: Final = 2000
-"""Failing verdicts that are looked at, the latest: some 60 ms of reading."""
+"""Most failing verdicts that are read, the latest ones: some 60 ms of reading."""
 DAY_NS: Final = 86_400 * 10**9
 _FRESH_NS: Final = 30 * 10**9
 REFRESH_S: Final = 300.0
@@ -41,9 +41,9 @@ FindVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, Vector
 
 @dataclass(slots=True)
 class FailureGroups:
-    """Groups failures. ``vectors`` gives those of texts, none for a text that it cannot embed; None: no embeddings.
+    """Groups failures. ``vectors`` embeds texts, leaving out a text that it cannot embed; None: no embeddings.
 
-    ``latest`` are the groups of the last day as they were counted last, of all services.
+    ``latest`` are the last counted groups of the last day, over all services.
     """
 
     store: Store
@@ -58,7 +58,7 @@ class FailureGroups:
     ) -> tuple[FailureGroup, ...]:
         """The groups of a time that ends now, the largest first. Raises ``StoreError``.
 
-        As long a time before it is counted as ``before``.
+        The preceding period of the same length counts as ``before``.
         """
         now_ns = self.clock_ns()
         found = await asyncio.to_thread(
@@ -84,7 +84,7 @@ class FailureGroups:
             return self.latest
 
     async def refresh(self) -> None:
-        """Count the groups of the last day anew; a store that cannot be read leaves them as they were."""
+        """Count the groups of the last day anew; if the store cannot be read, keep the previous ones."""
         self._counted_ns = self.clock_ns()
         try:
             self.latest = await self.over(DAY_NS)
@@ -102,11 +102,11 @@ _CAUSES_IN = 1_000
 _EXPLAINED_BY = 10_000
 """Verdicts by which an alert on a pass ratio is explained, the latest: half a second, at most once for each notice."""
 _LATE_NS = 60 * 10**9
-"""A verdict is committed a little after the look that it is part of was due."""
+"""A verdict may be committed this much after the look that counts it was due."""
 
 
 def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
-    """The event with the worst of the latest failures that its labels speak of, the worst first, and the main failure.
+    """The event with the worst of the latest failures under its labels, the worst first, and the main failure.
 
     Without a rubric in the labels there are none. A verdict without a composite (invalid, disqualified) is worse than
     any with one.
@@ -129,14 +129,14 @@ def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
 
 
 def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, window_ns: int) -> AlertEvent:
-    """The event as ``illustrated`` has it, where it says that an alert fires whose condition has examples."""
+    """The event as by ``illustrated``, where it reports a firing alert whose condition has examples."""
     if not condition.examples or event.transition is not AlertTransition.FIRING:
         return event
     return illustrated(store, event, min(event.since_ns, event.at_ns) - window_ns)
 
 
 def _of_slice(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
-    """The traces of the part of the traffic that the event is about; none where that cannot be read."""
+    """The traces of the event's slice of the traffic; none where they cannot be read."""
     wanted = ComparedFilter(
         since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
     )
@@ -203,7 +203,7 @@ def _sliced(verdict: ComparedVerdict) -> SlicedVerdict:
 
 
 def _main(failing: Sequence[VerdictDocument], began_ns: int) -> MainFailure | None:
-    """The largest group of like failures since it began, or of all where too few are so young; None where none is."""
+    """The largest group of similar failures since the beginning, or of all if these are too few; None without any."""
     young = [verdict for verdict in failing if verdict["closed_ns"] >= began_ns]
     looked_at = young if len(young) >= MOST_EXAMPLES else failing
     largest = next(iter(failure_groups(looked_at, 0)), None)

@@ -1,6 +1,6 @@
 """Metric watch: the status of continuous metrics under their limits, from values as they come and looks when due.
 
-What is known of pass rates serves limits too (``scoring.status.metric_status``): each limit of each service is followed
+Methods for pass rates apply to limits too (``scoring.status.metric_status``): each limit of each service is followed
 value by value by a change detector and a confidence sequence, and shares the budget of false alarms with the rest.
 """
 
@@ -80,7 +80,7 @@ class MetricWatch:
     """Statuses of all limits of a declaration.
 
     ``windows`` are those of the verdicts (None: no metric is limited), ``figures`` those of the application's figures.
-    ``budgeted_with`` is among how many the false alarms are divided, those of the limits and of the pass rates.
+    ``budgeted_with`` is the number of limits and pass rates that share the budget of false alarms.
     """
 
     def __init__(self, declared: Declaration, *, windows: Windows | None, figures: Windows | None) -> None:
@@ -250,5 +250,5 @@ def _values(limit: MetricLimit, held: Sequence[WindowContents]) -> Iterator[Meas
 
 
 def _identity(limit: MetricLimit) -> str:
-    """What a limit is followed by: another one begins anew."""
+    """The identity by which a limit is followed: a changed one begins anew."""
     return f"{limit.rubric}/{limit.name}/{'<' if limit.below else '>'}{limit.warning}/{limit.critical}"

@@ -1,4 +1,4 @@
-"""Observation: what a window remembers of one verdict, and which window it belongs to.
+"""Observation: a window's record of one verdict, and the key of its window.
 
 Figures of the application as windows hold them: latency, tokens and cost of each trace that was evaluated.
 """
@@ -44,11 +44,10 @@ class Observation:
 
     ``identity`` is the trace's id (the case's, without a trace); with the rubric it identifies what a revision
     replaces. ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed``: a metric that was tried and
-    failed is why. ``weight`` is the inverse of the inclusion probability.
-    ``cluster`` is what it belongs to, such as its session; None: nothing else does. ``blockers`` are the metrics that
-    blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units. ``cascade`` is
-    how far it went through a cascade of judges, None without one. ``slices`` are the trace's values of
-    ``alerts.slices``.
+    failed is why. ``weight`` is the inverse of the inclusion probability. ``cluster`` names its group, such as its
+    session; None: it stands alone. ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1];
+    ``metrics`` holds the scored values, in their units. ``cascade`` is its way through a cascade of judges, None
+    without one. ``slices`` are the trace's values of ``alerts.slices``.
     """
 
     identity: str
@@ -67,7 +66,7 @@ class Observation:
 
 
 class SliceFirst(NamedTuple):
-    """A verdict as it was first, in one of the slices that it is in: the dimension and its value there."""
+    """A verdict in its first version, in one of its slices: the dimension and its value there."""
 
     by: str
     value: str
@@ -76,7 +75,7 @@ class SliceFirst(NamedTuple):
 
 
 class First(NamedTuple):
-    """A verdict as it was first. ``kept``: whether the run keeps to its scenario, None where nothing was checked."""
+    """A verdict in its first version. ``kept``: whether the run keeps to its scenario, None if unchecked."""
 
     passed: bool
     weight: float
@@ -87,7 +86,7 @@ class First(NamedTuple):
 def observe(
     verdict: Verdict, place_ns: int | None = None, cluster: str | None = None, slices: Mapping[str, str] | None = None
 ) -> tuple[Key, Observation]:
-    """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
+    """The observation of a verdict; ``place_ns``: its time, where it replaces an earlier one."""
     key = Key.of(verdict.service, verdict.environment, verdict.rubric)
     return key, Observation(
         identity=verdict.trace_id or verdict.case_id,

@@ -1,9 +1,9 @@
-"""Plan: what statuses can be expected to do at some traffic: false alarms, delays, time without an answer.
+"""Plan: the expected behaviour of statuses at some traffic: false alarms, delays, time without an answer.
 
 Delays are simulated with the detectors themselves and a seed that does not change; false alarms of the change detector
 are computed (``cusum.average_run_length``), those of a bound simulated over a month.
 
-Thin traffic: where a configuration asks for more verdicts than there are, before anybody waits for a status.
+Thin traffic: warns where a configuration needs more verdicts than there are.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Expected:
     ``false_alarms`` a month at the good pass rate, at most (of a bound: in one simulated month); hours until a drop is
     noticed, in half and in nine of ten cases, infinite where it is not; ``critical_median_h`` and ``critical_late_h``
     until it is *critical*, which alone pages by default. ``insufficient`` is the share of the time without an answer,
-    ``first_h`` the hours until the first one. A look has to come; what a trace waits to be closed and judged is beside.
+    ``first_h`` the hours until the first one. These include the wait for a look, but not the time until a trace is
+    closed and judged.
     """
 
     per_hour: float
@@ -96,7 +97,7 @@ def expected(declared: Declaration, traffic: PlannedTraffic, *, runs: int = 200)
 
 
 def proposed_rate(declared: Declaration, traffic: PlannedTraffic, *, within_h: float) -> float | None:
-    """The least verdicts an hour with which half of such drops are noticed in time; None where even all do not."""
+    """The fewest verdicts an hour with which half of such drops are noticed in time; None if even all are too few."""
     for part in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0):
         rate = traffic.per_hour * part
         # An alarm needs several failures: what is too little for those need not be simulated.
@@ -213,7 +214,7 @@ def _poisson_below(needed: float, mean: float) -> float:
 
 
 _OFTEN = 0.2
-"""Share of the time without an answer that is worth a warning."""
+"""Share of the time without an answer from which a warning is given."""
 _SHOWN = 3
 
 

@@ -33,13 +33,13 @@ log = logging.getLogger("sidejudge.alerts")
 AlertListener: TypeAlias = Callable[[AlertEvent], Awaitable[None]]
 """Takes events. It raises when it cannot take one, and is then called again, perhaps in another order."""
 LAG_NS = 10 * 60 * 10**9
-"""How far back the evaluation lag is looked at."""
+"""The period over which the evaluation lag is measured."""
 _MOST_LAGS = 5_000
 _EVENT = "event/"
 
 
 class EvaluationSchedule:
-    """Looks at the watch, with what the ``monitor`` knows of itself at a time, in ns."""
+    """Looks at the watch; ``monitor`` returns the monitor's own facts at a time, in ns."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class EvaluationSchedule:
         self._waiting: dict[str, AlertEvent] = {}
 
     def restore(self) -> None:
-        """Take up what the last run left, events that nobody took among it."""
+        """Restore the state of the last run, including events that no listener took."""
         self._kept = self._memory.all()
         self._watch.take_labels(self._labels())
         self._watch.restore(self._kept)
@@ -78,7 +78,7 @@ class EvaluationSchedule:
             self._waiting[_EVENT + event.id] = event
 
     def lagged(self, ended_ns: int, lag_s: float) -> None:
-        """A trace was judged this long after its last span ended."""
+        """Note that a trace was judged this long after its last span ended."""
         self._lags.append((ended_ns, max(0.0, lag_s)))
 
     async def look(self, now_ns: int) -> list[AlertEvent]:

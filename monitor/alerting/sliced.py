@@ -1,9 +1,9 @@
-"""Sliced traffic: verdicts with the slices that they are in come in; which slice is worse than the others goes out.
+"""Sliced traffic: verdicts with their slices come in; slices that are worse than the others go out.
 
-A slice is a value in one of a few dimensions: a version, a tenant, a route. Of each dimension the ``MOST_VALUES`` with
-most traffic, or most evidence against them, are kept apart; all others are one slice together. What is released (a
-version, a prompt, a model) is held against the others at the same time. Anything else is held against the threshold, as
-a service is: a tenant that was always a little worse than others is no news while it is served as was promised. All
+A slice is a value in one of a few dimensions: a version, a tenant, a route. In each dimension the ``MOST_VALUES`` with
+most traffic, or most evidence against them, are separate; all others form one slice. Released things (a version, a
+prompt, a model) are compared with the others at the same time. Anything else is compared with the threshold, as a
+service is: a tenant that was always a little worse than others is no news while it keeps to the promised level. All
 slices of all services share one budget of false alarms.
 """
 
@@ -31,17 +31,17 @@ MOST_VALUES: Final = 16
 MOST_SLICES: Final = 500
 """Slices of all services of a process that are kept apart: 10 kB each at most, and as much to write at a look."""
 SHOWN: Final = 5
-"""Slices of a service under a rubric that are shown: the worst, beside those whose alert is raised or just was."""
+"""Most slices of a service under a rubric that are shown: the worst, besides those with a present or recent alert."""
 _CANDIDATES: Final = 100
 """Values that are counted and not kept apart yet."""
 _SUSPICIOUS: Final = 5.0
 """A failure of a value counts as so many of its verdicts when values compete for a place."""
 _AHEAD: Final = 1.5
 _HALF_NS: Final = 12 * 3_600 * 10**9
-"""After this, what was counted of a value counts half when values compete for a place."""
+"""After this time a value's counts weigh half when values compete for a place."""
 _STEPS: Final = 96
 _GONE: Final = 8.0
-"""A slice without verdicts for as long as so many usually take gets none any more, where others do."""
+"""A slice has ended when it had no verdicts for the time that this many usually take, while others had some."""
 _OVER: Final = 0.02
 
 _Outcomes: TypeAlias = Counter[tuple[bool, float]]
@@ -49,7 +49,7 @@ _Outcomes: TypeAlias = Counter[tuple[bool, float]]
 
 
 class SlicePace(NamedTuple):
-    """A service's verdicts in the time of a window, among how many slices there is a budget, and the design effect."""
+    """A service's verdicts in the time of a window, the number of slices that share a budget, and the design effect."""
 
     per_window: float
     series: int
@@ -166,7 +166,7 @@ class SlicedTraffic:
         self._block.update(firsts)
 
     def look(self, declared: Declaration, pace: SlicePace, now_ns: int, *, room: int) -> None:
-        """Take what came since the last look as one move, and hold in ``statuses`` what is to be known of slices.
+        """Take in the verdicts since the last look as one move, and put the slices to show into ``statuses``.
 
         Those are the slices whose alert is raised or just was, and ``SHOWN`` others at most, the worst first.
 
@@ -174,7 +174,7 @@ class SlicedTraffic:
             declared: what is watched, and its budget.
             pace: the service's traffic, and who shares the budget.
             now_ns: the time.
-            room: how many slices more may be kept apart.
+            room: how many further slices may be separate.
         """
         if self._block:
             self._take_block(declared, pace, now_ns, room)
@@ -258,7 +258,7 @@ class SlicedTraffic:
         return True
 
     def _forget(self, now_ns: int) -> None:
-        """Let older counts fade, and values go that nobody has seen for long."""
+        """Let older counts fade, and drop values that were not seen for long."""
         if not self._counted_ns:
             self._counted_ns = now_ns
         if now_ns - self._counted_ns < _HALF_NS:
@@ -351,7 +351,7 @@ class SlicedTraffic:
 
 
 def _apart(found: Iterable[SliceStatus]) -> Iterable[SliceStatus]:
-    """Those that are not the same traffic under another name: a canary has a version, and a prompt of its own."""
+    """Slices without those that are the same traffic under another name: a canary has its own version and prompt."""
     seen = set()
     for each in found:
         if each.estimate is None or each.others is None:

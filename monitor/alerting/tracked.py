@@ -1,4 +1,4 @@
-"""Tracked: what is known of one service under one rubric from verdict to verdict: its detectors and what is usual.
+"""Tracked: the state of one service under one rubric from verdict to verdict: its detectors and its usual ratio.
 
 ``Watch`` holds one for each; a plan simulates with one.
 """
@@ -41,7 +41,7 @@ _PARTS: Final = (
 
 
 class ChartPace(NamedTuple):
-    """A service's verdicts in the time of a window, as many as they are worth, and among how many there is a budget."""
+    """A service's effective verdicts in the time of a window, and the number of services that share a budget."""
 
     per_window: float
     series: int
@@ -91,7 +91,7 @@ class Tracked:
 
     @property
     def fell_ns(self) -> int | None:
-        """Since when the pass ratio seems to have fallen, while a detector of drops is alarmed; None elsewhere."""
+        """When the pass ratio fell, by estimate, while a detector of drops is alarmed; otherwise None."""
         return next((each.since_ns for each in (self.cusum, self.collapse) if each.alarmed), None)
 
     def learn(
@@ -163,7 +163,7 @@ class Tracked:
         self.arrivals.add(begin_ns, sum(each.n for each in group))
 
     def _noticed(self) -> None:
-        """Let what goes by the change detectors know of them. An outage is no clustering."""
+        """Pass the state of the change detectors on. An outage is no clustering."""
         self.drop.noticed(alarmed=self.cusum.alarmed or self.collapse.alarmed)
         if self.cusum.alarmed:
             self.serial.skip()

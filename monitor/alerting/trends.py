@@ -25,7 +25,7 @@ from .observation import Key
 log = logging.getLogger("sidejudge.parquet")
 
 _KEPT_S: Final = 600.0
-"""How long a reading stands: what is old changes only where people have something erased, or references come late."""
+"""How long a reading stays valid: old verdicts change only by erasure or late references."""
 _MOST: Final = 16
 """Readings that are kept."""
 
@@ -46,9 +46,9 @@ class ArchivedTrends:
         self._out = False
 
     def whole(self, stored: Sequence[Stretch], *, until_ns: int, step_ns: int, steps: int) -> Sequence[Stretch]:
-        """The store's stretches; the history's for times that the store no longer keeps. It may block long.
+        """The store's stretches, and the history's for times that the store no longer keeps. May block for long.
 
-        While the history cannot be read, the store's are all there is; the first time that is logged.
+        While the history cannot be read, only the store's are returned; the first failure is logged.
         """
         since_ns = until_ns - steps * step_ns
         old = min(steps, -(-(until_ns - self._retention_ns - since_ns) // step_ns))
@@ -91,9 +91,9 @@ def _read(path: str, since_ns: int, step_ns: int, old: int) -> Sequence[Stretch]
 STEPS = 24
 """Stretches of a trend: windows, or parts of them while the store holds fewer."""
 _SPANS_NS = {"1h": 3600 * 10**9, "6h": 6 * 3600 * 10**9, "1d": 86_400 * 10**9}
-"""What a service is looked at over where nobody chooses, the shortest first."""
+"""Default periods of a service's page, the shortest first."""
 _REST = 50
-"""After a reading of t seconds there is none for 50 t: at most 2 % of one processor, however many people look."""
+"""After a reading of t seconds there is none for 50 t: at most 2 % of one processor, for any number of readers."""
 _LEAST_REST_S = 5.0
 _ENOUGH = 5
 _TOGETHER: Final = (1, 2, 3, 4, 6, 8, 12)
@@ -175,7 +175,7 @@ class Trends:
 
 
 def _trend(stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: Sequence[float]) -> Trend:
-    """In the shortest stretches that are legible; what is ``enough`` is lowered where none are."""
+    """The trend in the shortest legible stretches; ``enough`` is lowered where none are."""
     tried = [_pooled(stretches, now_ns, step_ns, least, each) for least in enough for each in _TOGETHER]
     return next((each for each in tried if each.legible), tried[0])
 

@@ -1,8 +1,8 @@
 """Committed results come in; windows, the watch and the schedule learn of their verdicts.
 
-Last received: when something of each service last came, which says why its verdicts no longer do.
+Last received: when something of each service last came, which explains missing verdicts.
 
-What came before the process is not known: for an hour after a start no cause of a silence that is older is known.
+Events before the process's start are unknown: for an hour after a start the cause of an older silence is unknown.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _LEAST_WEIGHT: Final = 1 - 1e-9
 
 
 class VerdictObserver:
-    """What alerting learns of verdicts. ``committed`` is a listener of the commit.
+    """Passes verdicts on to alerting. ``committed`` is a listener of the commit.
 
-    Verdicts by another version than that of ``rubrics`` stay out of the windows: their pass ratio is of another kind.
+    Verdicts by another version than that of ``rubrics`` stay out of the windows, because pass ratios of versions are
+    not comparable.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class VerdictObserver:
 def _intact(
     rows: Iterable[_Row], observed: Callable[[Iterable[_Row]], Iterable[tuple[Key, Observation]]]
 ) -> Iterator[tuple[_Row, Key, Observation]]:
-    """Rows of the store and what they say. One that says nothing that was ever written is left out and counted.
+    """Rows of the store with their contents. An invalid row is left out and counted.
 
     A byte that changed in a name or a number of a row leaves it readable, and must not keep a monitor from starting.
     """
@@ -168,7 +169,7 @@ class LastReceived:
             known[service] = self._clock_ns()
 
     def cause(self, service: str, since_ns: int) -> SilenceCause:
-        """How far what the service sends has come since a time, in ns since the epoch."""
+        """How far the service's traffic has got since a time, in ns since the epoch."""
         after_ns = since_ns + _AFTER_NS
         if self._kept.get(service, 0) > after_ns:
             return SilenceCause.NONE_JUDGED

@@ -1,6 +1,6 @@
 """Watch: the status of every service and the alerts, from verdicts as they come and looks as they fall due.
 
-It holds what looks need to remember and no clock: the caller passes the time. Nothing here waits or writes.
+It holds the state between looks and no clock: the caller passes the time. Nothing here waits or writes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from .tracked import ChartPace, Tracked, change_of
 
 _MAX_KEYS = 1_000
 PASSING_NS = 10 * 60 * 10**9
-"""A recovery passes through lesser states: what a more severe alert explained is reported if it is there after this."""
+"""A recovery passes through lesser states: an alert that a more severe one muted is reported if it lasts longer than
+this.
+"""
 _STATE, _SLICES, _ALERT = "state/", "slices/", "alert/"
 _FIGURES: Final = (
     "estimate", "incomplete", "judge_failed", "forced", "composite_mean", "metric_means", "missing", "cascade",
@@ -119,7 +121,7 @@ class Watch:
                 tracked.drop = declared.new_drop_level(key.rubric)
 
     def learn(self, key: Key, seen: Observation) -> None:
-        """Take in a verdict for what follows verdicts one by one; those that came before ``cursor_ns`` are known."""
+        """Take in a verdict for the methods that follow verdicts one by one; those before ``cursor_ns`` are known."""
         self.metrics.learn(key, seen)
         if seen.revision != 1 or seen.passed is None:
             return
@@ -155,7 +157,7 @@ class Watch:
         return list(self.each_service_status(now_ns))
 
     def each_service_status(self, now_ns: int) -> Iterator[ServiceStatus]:
-        """The same one by one, for who does not compute all of them without a pause."""
+        """The same one by one, for callers that must pause between them."""
         for key in self._windows.keys():  # noqa: SIM118 - not a dict
             yield self._in_force(key, now_ns)
 
@@ -285,14 +287,14 @@ class Watch:
         return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
 
     def _since_fall(self, key: Key, now_ns: int) -> ServiceStatus | None:
-        """What came since the pass ratio fell; None where it seems not to have, and outside of mode ``adaptive``."""
+        """The verdicts since the pass ratio fell; None where it has not, and outside mode ``adaptive``."""
         tracked, policy = self._tracked.get(key), self.declared.policy_of(key.rubric)
         if tracked is None or tracked.fell_ns is None or policy.mode != "adaptive":
             return None
         return self._windows.status(key, now_ns, policy, since_ns=tracked.fell_ns)
 
     def _silence(self, key: Key, now_ns: int, *, incomplete: int = 0) -> Silence | None:
-        """What is known of a silence that is not plausible, or longer than one that is learned as usual."""
+        """The silence of a key where it is implausible, or longer than any that is learned as usual."""
         tracked = self._tracked.get(key)
         last_ns = tracked.arrivals.last_ns if tracked is not None else None
         if tracked is None or last_ns is None:
@@ -307,7 +309,7 @@ class Watch:
 
     @property
     def _series(self) -> int:
-        """Among how many the false alarms are divided: a power of two, so that few new services move the limits."""
+        """The number of series that share the false alarms, as a power of two, so that few new services move limits."""
         return int(1 << max(0, len(self._tracked) + self.metrics.series - 1).bit_length())
 
     @property
@@ -367,9 +369,9 @@ class Watch:
         return self._shown(key, found, now_ns)
 
     def _shown(self, key: Key, found: ServiceStatus, now_ns: int) -> ServiceStatus:
-        """An alarm beside what came since the pass ratio fell, by which it was raised.
+        """An alarm with the verdicts since the pass ratio fell, which raised it.
 
-        The whole window holds what passed before the fall besides: it would say that nothing is wrong.
+        The whole window also holds earlier passes and would look healthy.
         """
         level = found.appraisal.status
         fallen = self._since_fall(key, now_ns) if level in ALARMS else None

@@ -49,7 +49,7 @@ class WindowContents(NamedTuple):
 
 
 class _Mean:
-    """A weighted mean that can be taken back: Σ w·x / Σ w."""
+    """A weighted mean from which values can be removed: Σ w·x / Σ w."""
 
     __slots__ = ("n", "product", "weight")
 
@@ -89,7 +89,7 @@ class _Window:
         self.composite = _Mean()
         self.metrics: dict[str, _Mean] = {}
         self.stretch: tuple[int, _Window] | None = None
-        """The sums over what came since a time, as long as somebody asks for them."""
+        """The sums since a time, as long as they are requested."""
 
     def insert(self, seen: Observation) -> None:
         if not self.members:
@@ -176,7 +176,7 @@ class _Window:
         return {name: self.metrics[name].value for name in sorted(self.metrics)}
 
     def enough_without(self, identity: str, enough: float) -> bool:
-        """Whether what remains without this member is as good as so many verdicts of equal weight."""
+        """Whether the rest without this member has this effective sample size."""
         seen = self.members[identity]
         weight, squared = self.weight.value, self.squared_weight.value
         if seen.passed is not None:
@@ -189,8 +189,8 @@ class Windows:
 
     With ``longest_ns`` a window reaches further back than ``window_ns``, at most so far, until it holds ``enough``
     effective verdicts: an hour where there is traffic, a day where there is little. ``design`` holds design effects of
-    keys; a key that is not in it has none. ``usual`` holds how many verdicts usually come in ``window_ns`` at
-    this hour: where that is enough, fewer are a silence, which no older verdict may cover.
+    keys; a key that is not in it has none. ``usual`` holds the usual number of verdicts in ``window_ns`` at this hour:
+    where that is enough, fewer are a silence, which older verdicts must not hide.
 
     ``now_ns`` must not run backwards between calls: what has left a window does not return. Beyond ``max_verdicts``
     (about 1 kB each) the fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key
@@ -248,7 +248,7 @@ class Windows:
         return True
 
     def forget(self, rubric: str) -> None:
-        """Let go of all verdicts by a rubric: those by another version of it are of another kind."""
+        """Drop all verdicts by a rubric, because another version is not comparable."""
         for key, window in list(self._windows.items()):
             if key.rubric == rubric:
                 for identity in list(window.members):

@@ -1,4 +1,4 @@
-"""Access: which requests the API answers, and which of them are shown what people and models wrote."""
+"""Access: which requests the API answers, and which of them may see contents."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _FORWARDED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """``contents`` are for callers on this machine who have the ``token``, for everybody who is let in, or for nobody.
+    """``contents`` are shown to callers on this machine with the ``token``, to every admitted caller, or to nobody.
 
-    Without ``credentials`` everybody is let in.
+    Without ``credentials`` every caller is admitted.
     """
 
     contents: Literal["loopback", "always", "never"] = "loopback"
@@ -86,10 +86,10 @@ def add_sessions(app: FastAPI, rules: AccessRules) -> None:
 def is_same_machine(request: Request) -> bool:
     """Whether a request comes from a person or a program on this machine.
 
-    The connection must come from 127.0.0.1 or ::1 (a service mesh delivers other people's requests from 127.0.0.6).
-    It must ask for a loopback name: a page of another site that lets its name point here sends its own name. It must
-    have no header that a proxy adds, and must not be sent on behalf of a page from elsewhere. It must not be of
-    HTTP/1.0: so nginx asks whom it was given nothing but an address, with that address as Host, and no client does.
+    The connection must come from 127.0.0.1 or ::1 (a service mesh delivers other people's requests from 127.0.0.6). It
+    must ask for a loopback name: a page of another site that lets its name point here sends its own name. It must have
+    no header that a proxy adds, and must not be sent on behalf of a page from elsewhere. It must not use HTTP/1.0,
+    which nginx uses by default with the upstream address as Host, and no client does.
 
     A proxy on this machine that speaks HTTP/1.1, sends a loopback name and adds nothing cannot be distinguished from
     a person: so this is one condition of two, the other is the token.
@@ -108,10 +108,10 @@ def is_same_machine(request: Request) -> bool:
 
 
 def asked_by_a_page(request: Request) -> str | None:
-    """Why a request that changes something may have been made by a web page; None where it cannot have.
+    """Why a web page may have made a request that changes something; None where it cannot have.
 
-    No page of ours asks for a change. One of another site may post across origins, or under a name of its own that it
-    lets point here.
+    Our pages request no change. A page of another site may post across origins, or under its own name that resolves to
+    this machine.
     """
     headers = request.headers
     if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":

@@ -67,7 +67,7 @@ class SideBody(ResponseBody):
 
 
 class ComparisonBody(ResponseBody):
-    """After minus before, for one service, environment and rubric. What cannot be known is null, with the reason."""
+    """After minus before, for one service, environment and rubric. Unknown values are null, with the reason."""
 
     service: str
     environment: str
@@ -127,9 +127,9 @@ SERVICES = 200
 """Services to choose from at most."""
 _LAST = "7d"
 VERSIONS: tuple[By, ...] = ("release", "prompt", "model")
-"""What a trace may state a version of, in the order in which the page looks for two of them."""
+"""The kinds of versions of a trace, in the order in which the page looks for two of them."""
 _LIKE = ComparisonQuery()
-"""What counts as one draw, and what is compared with what."""
+"""The choice of clusters and strata."""
 _Used: TypeAlias = Sequence[tuple[ComparedVerdict, bool]]
 """The verdicts that are compared, each with whether it is of the later side."""
 
@@ -181,7 +181,7 @@ def add_compare_page(app: FastAPI, view: MonitorView) -> None:
 
 
 def comparable(verdicts: Sequence[ComparedVerdict]) -> list[ComparableService]:
-    """What may be compared by the two latest versions that it has, else by two times; most verdicts first."""
+    """Services to compare, by their two latest versions, else by two times; most verdicts first."""
     by_key: dict[Key, list[ComparedVerdict]] = {}
     for each in verdicts:
         by_key.setdefault(Key(each.service, each.environment, each.rubric), []).append(each)

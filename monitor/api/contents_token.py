@@ -1,8 +1,8 @@
 """Contents token: the secret of those who may read the store, by which a caller on this machine is shown contents.
 
-An address cannot decide that: a proxy on this machine makes every caller local. The token stands beside the store, with
-its owner alone to read it. ``sidejudge serve`` prints a link that holds it and begins a browser's session; commands on
-this machine read the file.
+An address cannot decide that: a proxy on this machine makes every caller local. The token is in a file beside the store
+that only its owner may read. ``sidejudge serve`` prints a link that holds it and begins a browser's session; commands
+on this machine read the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ContentsToken:
 
     @classmethod
     def beside(cls, store: Path) -> ContentsToken:
-        """The token of a store: the one that stands beside it, else a new one. Sessions outlive a restart with it."""
+        """The token of a store: the existing one beside it, else a new one. With it sessions outlive a restart."""
         file = Path(f"{store.resolve()}.token")
         if (found := read_token(file)) is not None and file.stat().st_mode & 0o077 == 0:
             return cls(found, file)
@@ -59,8 +59,8 @@ class ContentsToken:
     def cookie(self) -> tuple[str, str]:
         """Name and value of a session's cookie.
 
-        Cookies know no port, so each monitor of a machine has a name of its own. The value is not the token: who finds
-        a cookie has no link.
+        Cookies ignore ports, so each monitor of a machine has its own name. The value is not the token: a stolen cookie
+        gives no link.
         """
         return f"sidejudge-{self._derived('name')[:16]}", self._derived("session")
 

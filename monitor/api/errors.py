@@ -96,7 +96,7 @@ def explain_errors(app: FastAPI) -> None:
 
 
 def _log_now_and_then() -> Callable[[StoreError], None]:
-    """Write why the store could not be read. It names a path of this machine, so it is in no answer."""
+    """Log why the store could not be read. The cause names a path of this machine, so that no response holds it."""
     logged_s = float("-inf")
 
     def write(error: StoreError) -> None:

@@ -63,7 +63,7 @@ def explanation(details: TraceDocument) -> Iterator[str]:
 
 
 def happened(details: TraceDocument) -> Iterator[str]:
-    """The same without the verdicts: what became of the trace, and why."""
+    """The explanation without the verdicts: how the trace ended, and why."""
     kind = "session" if details.get("kind") == "session" else "trace"
     yield f"{kind} {details['trace_id']}" + (f" · {details['name']}" if details.get("name") else "")
     where = [f"{key} {details[key]}" for key in ("service", "environment", "session_id") if details.get(key)]
@@ -150,7 +150,7 @@ def _sampling(sampling: SamplingDocument | None) -> Iterator[str]:
 
 
 def why(trace: TraceDocument) -> str:
-    """Why a trace ended as it did, in one line: its own cause or what its verdicts say, else what the reason means."""
+    """Why a trace ended as it did, in one line: its own cause or its verdicts' reasons, else the reason's meaning."""
     unmet = "; ".join(f"{route['route']}: {route['unmet']} does not hold" for route in trace.get("routes") or ())
     failing = [each for each in trace.get("verdicts") or () if each.get("passed") is not True and each.get("reason")]
     judged = "; ".join(f"{each['rubric']}: {each['reason']}" for each in failing)

@@ -1,4 +1,4 @@
-"""``/v1/fleet``: one status for all monitors, who they are, and what this one adds."""
+"""``/v1/fleet``: one status for all monitors, the monitors, and this one's share."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def add_fleet(app: FastAPI, view: MonitorView) -> None:
         dependencies=[Depends(only_known)],
     )
     async def fleet() -> FleetStatusBody:
-        """One status of each service over all monitors, the monitors, and what this one adds."""
+        """One status of each service over all monitors, the monitors, and this one's share."""
         found = view.fleet_report()
         if found is None:
             raise ProblemError(

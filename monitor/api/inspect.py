@@ -1,4 +1,4 @@
-"""A recorded delivery as the monitor reads it: one case a trace, and where each part of it was read."""
+"""A recorded delivery as the monitor reads it: one case for each trace, with the source of each field."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Inspected:
 
     @property
     def misread(self) -> list[Span]:
-        """Spans on which a dialect failed, so that only the plainest things were read of them."""
+        """Spans on which a dialect failed, so that only their basic fields were read."""
         return [span for span in self.trace.spans if "dialect" in span.provenance]
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Where the contents may stand that were not found, each with its shape; none where nothing is missing."""
+        """Places that may hold the missing contents, each with its shape; none where nothing is missing."""
         case = self.case
         if case.content_captured and case.input is not None and case.model_output is not None:
             return ()

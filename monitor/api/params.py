@@ -44,7 +44,7 @@ def unknown_trace(known: str) -> ProblemError:
 
 
 def one_of(parameter: str, name: str | None, known: Collection[str]) -> str | None:
-    """The name, where it is one of those that there are; None where none is given."""
+    """The name, if it is a known one; None where none is given."""
     if name is not None and name not in known:
         raise ProblemError(f"{parameter}: there is no such {parameter}", f"choose from {', '.join(known)}")
     return name
@@ -96,7 +96,7 @@ def _parsed(kind: type[P], cursor: str | None) -> P | None:
 
 
 def only_known(request: Request) -> None:
-    """Refuse a parameter that the path does not have: ignored, it would give an answer to another question."""
+    """Refuse an unknown parameter: ignoring it would answer a different question."""
     known = [str(parameter.alias) for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:

@@ -1,8 +1,8 @@
 """Readers: people and programs that read the API, a few at a time, so that nothing else waits for them.
 
-A question takes its turn: so many are worked on at once, some wait, the rest is answered 503. What was answered is sent
-in pieces, each once the one before has left, and a caller who does not read is cut off. Together unread answers take a
-bounded memory: a further one has to be asked for again. Probes are answered at once, whatever readers do.
+Requests take turns: a few are worked on at once, some wait, the rest is answered 503. A response is sent in pieces,
+each once the previous one has left, and a caller who does not read is cut off. All unread responses together take
+bounded memory; a further request must be repeated. Probes are answered at once, independent of readers.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ _PIECE: Final = 1 << 14
 _SLOWEST: Final = 1 << 16
 """Bytes a second that a caller has to read."""
 _GIVEN_UP: Final = (TimeoutError, asyncio.CancelledError)
-"""Of a question that took too long, or that the end of the server cuts short: 503, where the server would say 500."""
+"""The response to a request that took too long, or that the server's end cuts short: 503, where the server would send
+500.
+"""
 _ENCODED_ONCE: Final = "/metrics"
-"""Its answer is made for all that ask, so that it takes no turn."""
+"""Its response is shared by all callers, so that it takes no turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

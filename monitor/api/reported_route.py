@@ -1,4 +1,4 @@
-"""``/v1/reported``: how far our verdicts agree with those of others on the same traces, over a status's window."""
+"""``/v1/reported``: the agreement of our verdicts with those of others on the same traces, over a status's window."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def add_reported(app: FastAPI, view: MonitorView) -> None:
 
     @app.get("/v1/reported", response_model=ReportedBody, tags=["v1"], dependencies=[Depends(only_known)])
     async def reported() -> ReportedBody:
-        """How far our verdicts agree with those of others on the same traces, over the windows of statuses."""
+        """The agreement of our verdicts with those of others on the same traces, over the windows of statuses."""
         return ReportedBody(agreements=list(map(ReportedAgreementBody.of, view.reported_agreements())))

@@ -27,7 +27,7 @@ class ResponseBody(BaseModel):
 
     @classmethod
     def read(cls, record: object, **own: object) -> Self:
-        """The body of a record; ``own`` are the fields that no attribute of it is."""
+        """The body of a record; ``own`` are the fields without an attribute of the record."""
         if not own:
             return cls.model_validate(record)
         attributes = [
@@ -71,7 +71,7 @@ Count = Annotated[int, Field(ge=0)]
 Counts = Annotated[dict[str, int], BeforeValidator(_counts)]
 """Counts by name, also from pairs."""
 Text = Annotated[str, BeforeValidator(shown)]
-"""What may come from elsewhere: cut, and without halves of surrogates."""
+"""Text that may come from elsewhere: cut, and without half surrogate pairs."""
 Instant = Annotated[datetime, BeforeValidator(_from_s)]
 """Read from s since the epoch."""
 InstantNs = Annotated[datetime, BeforeValidator(_from_ns)]

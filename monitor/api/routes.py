@@ -1,6 +1,6 @@
 """API: the monitor over HTTP: probes, metrics, status, verdicts, details of traces, and pages for people.
 
-It only reads. There is no CORS: a page of another origin has no business here. Nothing is loaded from elsewhere.
+It only reads. There is no CORS, because pages of other origins need no access. Nothing is loaded from elsewhere.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
 
     @app.get("/startupz", response_class=PlainTextResponse, responses=_no("The start is not over."), tags=["probes"])
     async def startupz() -> Response:
-        """Whether the start is over, what was left open by the last run included."""
+        """Whether the start is over, including the open traces of the last run."""
         return answer(view.started(), "not started: what the last run left open is being resumed")
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=formats, tags=["probes"])
@@ -280,7 +280,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
 def _misdirected(app: FastAPI) -> None:
     @app.post("/v1/traces", include_in_schema=False)
     async def traces() -> Response:
-        """An exporter that was given the address of the API."""
+        """A route for exporters that use the address of the API by mistake."""
         remedy = "send them to the address of sources.otlp.http, port 4318 unless it is configured otherwise"
         raise ProblemError("traces are not taken at this address", remedy, HTTPStatus.NOT_FOUND)
 
@@ -307,8 +307,8 @@ async def _listed(
 ) -> Response:  # fmt: skip
     """Rows under a name, and where the next page begins.
 
-    They are read and written a few at a time: as objects a thousand verdicts take ten times what they take as text. Of
-    all requests one does so at a time: two threads would keep what comes in waiting twice as long, and be no faster.
+    They are read and written a few at a time: as objects a thousand verdicts take ten times the memory of their text.
+    Only one request does so at a time: two threads would delay incoming requests twice as long, and be no faster.
     """
     person, texts = _is_person(request), list[bytes]()
 

@@ -48,7 +48,7 @@ class ThresholdsBody(ResponseBody):
 
 
 class CascadeBody(ResponseBody):
-    """Verdicts of the window that went through a cascade of judges. The pass ratio is that of the strongest judge."""
+    """Verdicts of the window that went through a cascade of judges. The pass ratio is the strongest judge's."""
 
     verdicts: Counts = Field(description="by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`")
     changed: Counts = Field(description="those that it turned, from pass to fail or back")
@@ -58,7 +58,7 @@ class CascadeBody(ResponseBody):
 
 
 class SilenceBody(ResponseBody):
-    """Why a service has no verdict any more, as far as this monitor knows."""
+    """Why a service has no verdicts any more, as far as this monitor knows."""
 
     cause: SilenceCause = Field(
         description="`no_spans`, `none_sampled` (spans arrive), `none_judged` (traces are sampled), `incomplete` "
@@ -68,7 +68,7 @@ class SilenceBody(ResponseBody):
 
 
 class SliceBody(ResponseBody):
-    """A part of the traffic beside all the rest of it, as verdicts were first."""
+    """A part of the traffic compared with the rest, by verdicts in their first version."""
 
     slice: str = Field(
         validation_alias="by", description="by what traffic is divided, such as `version` or `metadata.tenant`"
@@ -234,7 +234,7 @@ class JudgeBudgetBody(ResponseBody):
 
 
 class JudgeBody(ResponseBody):
-    """The judge: whether it can be asked, what it costs, what waits for it."""
+    """The judge: whether it can be asked, its cost, and the cases that wait for it."""
 
     name: str = Field(description="the model, or the panel")
     outage: str | None = Field(description="why no answer can be had now; null when one can")
@@ -252,7 +252,7 @@ class JudgeBody(ResponseBody):
 
 
 class AnomalyBody(ResponseBody):
-    """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
+    """A property of the traffic that makes verdicts fewer than, or different from, what the configuration asks for."""
 
     kind: AnomalyKind
     service: str | None = Field(description="null: all of them")
@@ -274,7 +274,7 @@ class ReceivingBody(ResponseBody):
 
 
 class BufferedBody(ResponseBody):
-    """Requests that upstream did not take and that are kept on disk; counts since start."""
+    """Requests that upstream did not accept and that are kept on disk; counts since start."""
 
     works: bool = Field(description="whether the file can be used")
     max_bytes: Count
@@ -300,7 +300,7 @@ class ForwardingBody(ResponseBody):
 
 
 class ExportBody(ResponseBody):
-    """A destination of scores or notices, and how far they have come."""
+    """A destination of scores or notices, with the progress of deliveries."""
 
     destination: str
     state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
@@ -335,7 +335,7 @@ class PullBody(ResponseBody):
 
 
 class FleetBody(ResponseBody):
-    """What this monitor shares with others by the fleet's database."""
+    """This monitor's exchange with others by the fleet's database."""
 
     state: FleetState = Field(
         description="`wrong_clock`: this monitor's clock is off, `reason` says by how much; `retrying`: waiting helps; "
@@ -353,7 +353,7 @@ class FleetBody(ResponseBody):
 
 
 class LateReferenceBody(ResponseBody):
-    """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
+    """Traces whose reference came, changed or went after their spans were dropped: they are read and judged again."""
 
     state: LateReferenceState = Field(
         description="`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no "

@@ -1,4 +1,4 @@
-"""Shared result: what many callers ask for, made once for all of them, and kept in proportion to what it costs.
+"""Shared result: made once for many callers, and cached in proportion to its cost.
 
 Compression: long responses, gzipped for those who accept it, off the event loop.
 """
@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 from fastapi import Request, Response
 
 _REST = 10
-"""What took t seconds is kept for 10 t: at most a tenth of one processor, however many callers there are."""
+"""A result that took t seconds is kept for 10 t: at most a tenth of one processor, for any number of callers."""
 _LONGEST_NS = 5 * 10**9
 _QUESTIONS = 32
 
@@ -65,7 +65,7 @@ class SharedResults(Generic[T]):
 # Some may be written in a burst, so that a single scraper always gets those of its moment.
 
 _BURST: Final = 8
-"""Writings that may follow each other at once, after as many seconds in which nobody asked."""
+"""Writes that may follow each other at once, after as many seconds without a request."""
 _LEVEL: Final = 1
 """Metrics shrink to a twelfth at the quickest level already."""
 

@@ -36,7 +36,7 @@ _LISTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceDetails:
-    """Finds what is known of a trace: in the store, among open traces, among those that sampling left out."""
+    """Finds the details of a trace in the store, among open traces, or among those that sampling left out."""
 
     config: Config
     store: Store
@@ -58,7 +58,7 @@ class TraceDetails:
         return {**kept, "case": read.to_json() if read is not None else None}
 
     async def spans(self, trace_id: str) -> bytes | None:
-        """The spans of a trace as a request of OTLP in protobuf; None once they are let go, or cannot be read."""
+        """The spans of a trace as an OTLP request in protobuf; None once they are dropped, or cannot be read."""
         try:
             found = await asyncio.to_thread(held_spans, self.store, bytes.fromhex(trace_id))
         except PackedSpansError:

@@ -1,4 +1,4 @@
-"""Pages of verdicts: searched by what they hold, with everything that was chosen in the address, and as CSV."""
+"""Pages of verdicts: searched by their contents, with all choices in the address, and as CSV."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Response schemas of verdicts, of traces, and of a request that was refused.
+"""Response schemas of verdicts, traces, and refused requests.
 
-JSON Schemas of what goes into sidejudge and comes out of it, from the declarations.
+Also the JSON Schemas of sidejudge's inputs and outputs, from the declarations.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class RunFiguresBody(BaseModel):
 
 
 class TraceBody(BaseModel):
-    """What happened to a trace or a session, and why. Fields are absent where it did not come that far."""
+    """What happened to a trace or a session, and why. Fields of later stages may be absent."""
 
     model_config = ConfigDict(extra="allow")
     trace_id: str

@@ -99,8 +99,8 @@ class VerdictSearch(VerdictFilter):
 class VerdictPage:
     """Verdicts in their JSON form, newest first, and where the next page begins (``None``: there is none).
 
-    Of a search: how many match by what may be chosen, and whether older verdicts were not looked at, and in how
-    many of them failing metrics were counted (None: in all).
+    For a search: the number of matches by choice, whether older verdicts were left unread, and in how many verdicts
+    failing metrics were counted (None: in all).
     """
 
     verdicts: Sequence[Mapping[str, object]] = ()
@@ -134,7 +134,7 @@ class TraceList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadResult:
-    """What came of reading the configuration again.
+    """The result of reading the configuration again.
 
     ``mistakes``: why nothing changed; ``changed``: rubrics with another version, new and gone ones; ``restart``:
     sections that differ and are not in force before a restart.
@@ -158,7 +158,7 @@ class MonitorView(Protocol):
         """Whether the process works; when not, it should be restarted."""
 
     def ready(self) -> bool:
-        """Whether it takes traces in."""
+        """Whether it accepts traces."""
 
     def started(self) -> bool:
         """Whether its start is over."""
@@ -207,7 +207,7 @@ class MonitorView(Protocol):
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
         """Traces that have ended, newest first: by time of closing, then trace id, both descending.
 
-        Without ``contents`` what failed is named without what it quotes.
+        Without ``contents`` failures are named without quotations.
         """
 
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
@@ -226,7 +226,7 @@ class MonitorView(Protocol):
         """The configuration in force, secrets struck."""
 
     async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
-        """How far verdicts before and after, or of two versions, lie apart. Raises ``StoreError``."""
+        """The difference of verdicts before and after, or of two versions. Raises ``StoreError``."""
 
     def fleet_report(self) -> tuple[FleetReport, float] | None:
         """The fleet, and the length of a window in s; None where no fleet is configured."""

@@ -49,9 +49,9 @@ def url_option(function: Function) -> Function:
 
 
 def ask(url: str, path: str) -> Any:
-    """The JSON at ``path`` of the monitor at ``url``; ``None`` when the monitor does not know it.
+    """The JSON at ``path`` of the monitor at ``url``; ``None`` for an unknown path.
 
-    The API's body models do not read it: they take 0.4 s to import, and refuse what a monitor of another version sends.
+    It is not read by the API's body models: they take 0.4 s to import, and refuse the responses of other versions.
     """
     return _asked(url, path, json.loads)
 
@@ -105,7 +105,7 @@ def _answer(url: str, path: str, headers: Mapping[str, str]) -> bytes:
 def _contents_token(url: str) -> dict[str, str]:
     """The header that shows contents, where this is the monitor's machine and its token can be read.
 
-    The monitor names the file. Of what it names only a token is read and sent, and only to this machine.
+    The monitor names the file. Only a valid token is read from it and sent, and only to this machine.
     """
     if not is_local(urlsplit(url).hostname or ""):
         return {}

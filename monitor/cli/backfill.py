@@ -57,19 +57,20 @@ def backfill(  # noqa: PLR0917  # click passes options by name
 ) -> int:
     """Judge traces that are in Langfuse already under CONFIG, and write their scores to them (sinks.langfuse).
 
-    The estimate is shown first: traces, questions for the judge, dollars. Drawn are the traces that a live monitor
-    would draw, and scores have the same ids: a verdict that stands there already is left alone, one that comes out
-    otherwise is its next revision, under the time of the first. A run that was cut off goes on where it was when it is
-    called again. A monitor may run meanwhile; its budget of the judge is counted apart.
-    Sessions are judged too where they are configured, but not with --filter; one that goes on outside the time is not
-    complete. The exit code is 1 when scores were given up, or traces could not be read.
+    The estimate is shown first: traces, questions for the judge, dollars. It draws the traces that a live monitor would
+    draw, and scores get the same ids: an equal verdict there stays, a different one becomes its next revision, under
+    the time of the first. Call an interrupted run again, and it goes on where it was. A monitor may run meanwhile; its
+    judge budget is counted separately. Sessions are judged too where they are configured, but not with --filter; one
+    that goes on outside the time is not complete. The exit code is 1 when scores were given up, or traces could not be
+    read.
 
     With fleet.database several processes share the work: call the same command in each, with the same --from and --to
-    and another --state. What one of them does not end, because it is killed, another takes over.
+    and another --state. If one is killed, others take over its share.
 
-    With --engine ray models of embeddings work on the cluster, one a GPU, or a node where there is none. All else stays
-    here: a trace takes two requests to Langfuse, whose limit of requests a minute is reached long before a processor is
-    busy with judging by words. A judge is asked for as many traces at a time as evaluators.judge.concurrency allows.
+    With --engine ray, models of embeddings run on the cluster, one on each GPU, or on each node without GPUs. All else
+    stays here: a trace takes two requests to Langfuse, whose limit of requests a minute is reached long before a
+    processor is busy with judging by words. A judge is asked for as many traces at a time as
+    evaluators.judge.concurrency allows.
     """
     import asyncio  # not for --help
 

@@ -1,4 +1,4 @@
-"""``sidejudge calibrate``: how far verdicts agree with people, and what pass rate people would have found.
+"""``sidejudge calibrate``: the agreement of verdicts with people, and the pass rate that people would find.
 
 With ``--prompts A B`` two wordings or judges on the same labelled cases, and what each costs; with ``--embedding`` the
 thresholds of a model of embeddings.
@@ -70,10 +70,10 @@ def calibrate(
     """Compare verdicts with the labels that people gave in LABELS (JSON Lines), rubric by rubric.
 
     A label: {"case_id": "c1", "rubric": "qa", "label": true, "by": "ann"}. It may name a trace_id instead, and a
-    metric, whose label is true or false, a number, or one of its ratings. Without --verdicts each line states our
-    verdict too, as "verdict". Shown are raw agreement, Cohen's kappa, weighted kappa, AC1, true-positive and
+    metric, whose label is true or false, a number, or one of its ratings. Without --verdicts each line also holds our
+    verdict, as "verdict". The output has raw agreement, Cohen's kappa, weighted kappa, AC1, true-positive and
     true-negative rate with 95 % intervals, the confusion table, and the pass rate, raw and corrected for the judge's
-    errors. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
+    errors. An unknown value is a dash with its reason. Bad lines are reported, and the exit code is 1.
 
     With --embedding no labels are read. PAIRS (JSON Lines) holds pairs that people call the same or different:
     {"kind": "statement", "one": "…", "other": "…", "same": true}; the other kind is "entity", for names. The thresholds
@@ -82,8 +82,8 @@ def calibrate(
     With --prompts two wordings of a prompt, or two judges, are compared on the same labels, case by case. A and B are
     verdicts that 'score' wrote of these cases, or two configurations: then the cases of --cases are judged by both,
     into A.verdicts.jsonl and B.verdicts.jsonl beside them, from which a second call goes on. Without LABELS, --rubric
-    names ready rubrics whose labelled examples both judge. Shown are the share of right answers of each (for numbers
-    the mean distance), the difference with its 95 % interval, its p-value, and the cost of both.
+    names ready rubrics whose labelled examples both judge. The output has the share of right answers of each (for
+    numbers the mean distance), the difference with its 95 % interval, its p-value, and the cost of both.
 
     --workers and --engine have the verdicts read and compared by several processes; every figure is the same.
     """
@@ -118,7 +118,7 @@ def calibrate(
 
 
 def _fit(prompts: tuple[Path, Path] | None, cases: Path | None, named: tuple[str, ...], *, labelled: bool) -> None:
-    """Refuse options that are given without what they go with: ``CommandError``."""
+    """Refuse options without the ones that they need: ``CommandError``."""
     if (named or cases is not None) and (prompts is None or labelled == bool(named)):
         raise CommandError(
             "--rubric goes with --prompts and no LABELS, --cases with --prompts and LABELS",

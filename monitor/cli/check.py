@@ -25,7 +25,7 @@ Row: TypeAlias = tuple[str, str, str, str]
 PROBED = ("", "what", "found", "remedy")
 PROBED_KEYS = ("grade", "what", "found", "remedy")
 _REMEMBERED = 500
-"""Traces of the store that routes are held against."""
+"""Most traces of the store that routes are tried on."""
 _GIVEN = 12
 """Values that are shown without --all."""
 _NAMES = 12
@@ -33,7 +33,7 @@ _NAMES = 12
 _ROUTES = 8
 """Routes that are shown one by one."""
 TYPICAL_TOKENS = 1_000
-"""Tokens of a trace that its cost is shown of, as ``plan`` has them unless it is asked for others."""
+"""Tokens of a trace for the shown cost, the default of ``plan``."""
 _ANSWER_TOKENS = 1_000
 """Tokens of a judge's answer about a part of a long run, about."""
 
@@ -47,10 +47,10 @@ _ANSWER_TOKENS = 1_000
 def check(file: Path | None, config: Path | None, form: str, *, everything: bool, probe: bool) -> int:
     """Validate FILE (or --config FILE) and the environment, and show what a monitor will do with it.
 
-    Exit 2 with every mistake at once. What is valid but will disappoint is a warning. With --all every value in force
-    and where it comes from, what is watched and what raises an alert, and how much memory it takes at most, part by
-    part; JSON holds all of it. With --probe everything outside that it names is asked whether it is there, as 'doctor'
-    does; the exit code is 1 unless all of it is. Without FILE the embedded defaults and the environment are checked.
+    Exit 2 with every mistake at once. Valid settings that will disappoint are warnings. With --all it shows every value
+    in force with its source, what is watched and what raises an alert, and the most memory, part by part; JSON always
+    holds all of it. With --probe it contacts every external service that FILE names, as 'doctor' does; the exit code is
+    1 unless all answer. Without FILE the embedded defaults and the environment are checked.
     """
     from sidejudge.monitor.runtime.memory_bound import memory_bound
 
@@ -136,7 +136,7 @@ def _show_all(resolved: Loaded) -> None:
 
 
 def _warnings(resolved: Loaded) -> Iterator[tuple[str, str]]:
-    """(cause, remedy) of what is valid and will disappoint.
+    """(cause, remedy) of valid settings that will disappoint.
 
     Among it are routes that match none of the traces that the store remembers; none where there is no store yet.
     """
@@ -215,7 +215,7 @@ def _outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
 
 
 def _left_out(config: Config) -> Iterator[tuple[str, str]]:
-    """(what does not happen, what would make it happen) of things that most people want in the end."""
+    """(what does not happen, what would make it happen) for things that most people want sooner or later."""
     if not config.routes:
         yield "every trace is judged alike", "routes: which rubric for which traces ('sidejudge init' proposes them)"
     if config.evaluators.judge is None:
@@ -292,7 +292,7 @@ def _evaluators(config: Config) -> str:
 def _costs(config: Config) -> Iterator[tuple[str, str]]:
     """What judging one trace costs, of each rubric that a route leads to, as ``plan`` has it.
 
-    A judge that cannot be priced, for its extra is not installed, costs the check nothing.
+    A judge that cannot be priced because its extra is not installed does not fail the check.
     """
     from .plan import costs_of_judging
 

@@ -1,4 +1,4 @@
-"""Machine: is this the place to run a monitor? Each question with its answer and, where it is not good, the remedy."""
+"""Doctor checks: can a monitor run here? Each question has an answer and, where that is bad, a remedy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _graded(subject: str, found: str, remedy: str, grade: Grade = "warn") -> Che
 
 
 def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[CheckResult]:
-    """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded.
+    """All checks before a start. ``error`` is given when the configuration could not be loaded.
 
     With ``notify`` each receiver of alerts is sent a test notice.
     """
@@ -91,7 +91,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
 
 
 def reached(loaded: Loaded) -> Iterator[CheckResult]:
-    """Whether everything that the configuration names elsewhere answers, and is there."""
+    """Whether all external services that the configuration names answer."""
     if loaded.config.evaluators.judge is not None:
         yield from _judges(loaded.config)
     if loaded.config.sources.langfuse is not None:
@@ -150,7 +150,7 @@ def _plugins() -> Iterator[CheckResult]:
 
 
 def memory_limit(config: Config, file: Path = _MEMORY_LIMIT) -> Iterator[CheckResult]:
-    """Whether this container may take as much memory as the monitor does at most; nothing without a limit."""
+    """Whether this container's memory limit covers the monitor's maximum; nothing without a limit."""
     try:
         limit = int(file.read_text())
     except (OSError, ValueError):  # no cgroup of version 2, or "max"
@@ -206,7 +206,7 @@ def _upstream(url: str) -> CheckResult:
 
 
 def _buffer(config: Config) -> Iterator[CheckResult]:
-    """Whether there is room for what upstream does not take, and what is kept of it."""
+    """Whether there is room for the buffer of forwarded requests, and how much it holds."""
     size = config.forward.buffer if config.forward is not None else None
     if size is None:
         return

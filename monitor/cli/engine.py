@@ -1,4 +1,4 @@
-"""The options ``--workers``, ``--engine`` and ``--address``: where the pieces of a command's input are worked on.
+"""The options ``--workers``, ``--engine`` and ``--address``: where the pieces of a command's input are processed.
 
 Files of verdicts are read there too.
 """
@@ -33,7 +33,7 @@ ENGINE: Final = click.option("--engine", type=click.Choice(["ray"]), help="Work 
 
 
 _WORTH_BYTES: Final = 8 << 20
-"""Of input for each process: what one reads in about as long as two processes take to start."""
+"""Input for each process, in bytes: as much as one reads while two processes start."""
 
 
 class EngineChoice(NamedTuple):
@@ -63,7 +63,7 @@ class EngineChoice(NamedTuple):
 def processors() -> int:
     """How many processors this process may use, at least 1.
 
-    The kernel's word on which ones; a share that a container is held to is not in it.
+    By the kernel's affinity mask; a container's CPU quota is not considered.
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

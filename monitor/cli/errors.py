@@ -30,7 +30,7 @@ class CommandError(Exception):
 
 @contextmanager
 def ending(*kinds: type[Exception], remedy: str = "", naming: str = "", code: int = CALL) -> Iterator[None]:
-    """An error of one of these kinds ends the command: it is the cause, after ``naming``.
+    """Turn an error of one of these kinds into the end of the command: it is the cause, after ``naming``.
 
     The remedy that an error brings itself goes before ``remedy``. Of one with several ``problems`` each has its line.
     """
@@ -44,7 +44,7 @@ def ending(*kinds: type[Exception], remedy: str = "", naming: str = "", code: in
 
 @contextmanager
 def reading_store(naming: str = "--store: ") -> Iterator[None]:
-    """What cannot be read in the store's file ends the command."""
+    """Turn an unreadable store file into the end of the command."""
     from sidejudge.integrations.store.errors import StoreError
 
     with ending(StoreError, naming=naming, remedy="name the file that store.path of the monitor names"):
@@ -59,7 +59,7 @@ def check_known(given: Iterable[str], known: Collection[str], cause: str) -> Non
 
 
 def near(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The remedy for a name that there is not: the one that was perhaps meant, or ``otherwise``."""
+    """The remedy for an unknown name: the one that was probably meant, or ``otherwise``."""
     from sidejudge.monitor.config.errors import nearest
 
     found = nearest(name, list(known))
@@ -67,6 +67,6 @@ def near(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def warn(cause: str, remedy: str | None = None) -> None:
-    """Print what does not end the command to standard error."""
+    """Print a warning to standard error."""
     more = "" if remedy is None else f"\nremedy: {remedy}"
     click.echo(f"{click.style('warning:', fg='yellow')} {cause}{more}", err=True)

@@ -37,9 +37,9 @@ def explain(  # noqa: PLR0917  # click passes options by name
 ) -> int:  # fmt: skip
     """Show what happened to a trace and why (TRACE_ID, 32 hex digits), or a metric's card or a rubric by name.
 
-    Without an argument the traces that ended last are listed, each with how it ended and why.
-    A trace is fetched from the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
-    sampling decision under --config is shown; the exit code is 1.
+    Without an argument the traces that ended last are listed, each with how it ended and why. A trace is fetched from
+    the running monitor at --url, or read from the file --store. For an unknown trace, the sampling decision under
+    --config is shown; the exit code is 1.
     """
     if judge and (what is None or not TRACE_ID.fullmatch(what)):
         raise CommandError("--judge shows the calls about one trace", "name a TRACE_ID, 32 hex digits")

@@ -1,4 +1,4 @@
-"""``sidejudge export``: files for Prometheus and Grafana; scores that were given up, and a second chance for them."""
+"""``sidejudge export``: files for Prometheus and Grafana; scores that were given up, and resending them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def objectives(form: str, services: tuple[str, ...], config: Path | None) -> int
 def dashboards(folder: Path, runbooks: str | None, config: Path | None) -> None:
     """Write the Grafana dashboards as JSON, with a ConfigMap and provisioning.
 
-    They ask for what the rules under the same configuration record: window and thresholds are those of --config.
+    They query the records of the rules under the same configuration: window and thresholds are those of --config.
     """
     from sidejudge.dashboards.grafana import forms
 
@@ -196,7 +196,7 @@ def dead(form: str, store: Path | None, config: Path | None) -> int:
 @click.option("--all", "every", is_flag=True, help="All that were given up.")
 @_store_option
 def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path | None) -> int:  # noqa: FBT001  # click's signature
-    """Send scores again that were given up: these, or --all. A running monitor takes them up within seconds."""
+    """Resend scores that were given up: these, or --all. A running monitor takes them up within seconds."""
     from sidejudge.integrations.store.archive import replay_dead
 
     if bool(ids) == every:

@@ -28,7 +28,7 @@ def fleet() -> None:
 def migrate(config: Path | None) -> None:
     """Bring the tables forward to this version, or create them; monitors of the version before go on beside it.
 
-    fleet.database names the role that may: the owner of the schema.
+    fleet.database must name the role that may do so: the owner of the schema.
     """
     from sidejudge.integrations.postgres import schema
 
@@ -43,7 +43,7 @@ def migrate(config: Path | None) -> None:
 @fleet.command()
 @config_option
 def monitors(config: Path | None) -> None:
-    """List the monitors of the fleet, and what each alone may do."""
+    """List the monitors of the fleet, and the leases of each."""
     from sidejudge.integrations.postgres import shared
 
     async def read(database: Database) -> str:

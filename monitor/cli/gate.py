@@ -1,4 +1,4 @@
-"""``sidejudge gate``: may what was run be released?"""
+"""``sidejudge gate``: whether a run may be released."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def gate(
     metadata_template: bool,
     form: str,
 ) -> int:
-    """Hold the verdicts of one rubric in VERDICTS (JSON Lines) against the release gates, each with value and bound.
+    """Check the verdicts of one rubric in VERDICTS (JSON Lines) against the release gates, each with value and bound.
 
     The gates of 'answer' are fixed. Those of any other rubric, yours too, are the pass rate (--pass-rate, 0.85), and at
     most 5 % of the cases without a decision.
 
     Several files are several runs of one benchmark, and so are the runs that 'score --repeat' writes into one; every
-    run must meet every gate. From three runs on, mean and standard deviation are shown. What cannot be computed meets
-    no gate. The four gates of 'answer' decide by themselves whether a run is release-ready; evaluator_error_rate and
-    incomplete_rate show apart from them whether it is reliable. Exit 0 when it is both, 1 when it is not, 2 when the
-    input is unusable.
+    run must meet every gate. From three runs on, mean and standard deviation are shown. An unknown figure meets no
+    gate. The four gates of 'answer' decide by themselves whether a run is release-ready; evaluator_error_rate and
+    incomplete_rate show separately whether it is reliable. Exit 0 when it is both, 1 when it is not, 2 when the input
+    is unusable.
     """
     from sidejudge.monitor.offline.score.runs import RUBRIC, Runs
     from sidejudge.scoring.scorecards.gates import GATES, PASS_RATE, decide, gates_of_any

@@ -1,4 +1,4 @@
-"""``sidejudge help``: a command, a key of the configuration, a page, or what a search of the documentation finds.
+"""``sidejudge help``: a command, a key of the configuration, a page, or a search of the documentation.
 
 ``sidejudge completion`` and ``sidejudge schema``: the same for shells and editors.
 """

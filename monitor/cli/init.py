@@ -1,4 +1,4 @@
-"""``sidejudge init``: a first configuration, from questions or from the traces that are there."""
+"""``sidejudge init``: a first configuration, from questions or from existing traces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _VARIABLE = re.compile(r"^(?!\s*#).*?(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}", re.MULTILINE)
 _STORE = (".sqlite", ".db")
 _SCHEMA = "sidejudge.schema.json"
-"""What an editor completes and checks keys by. It is generated, so one that is there is replaced."""
+"""The schema by which an editor completes and checks keys. It is generated, so an existing one is replaced."""
 _NAMED = 3
 """Sources that are named one by one."""
 _LANGFUSE = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
@@ -52,9 +52,9 @@ def init(  # noqa: PLR0917  # click passes options by name
 ) -> int:  # fmt: skip
     """Write a commented configuration: routes by the names seen, rubrics that fit with the reason, scenarios, budgets.
 
-    With --from-traces it is proposed from traces that were seen; without it a few questions are asked. The file is
-    checked before it is written. Files that are there are kept unless --force is given. Beside it stands
-    sidejudge.schema.json, by which editors complete and check its keys.
+    With --from-traces it is proposed from recorded traces; without it a few questions are asked. The file is checked
+    before it is written. Existing files are kept unless --force is given. sidejudge.schema.json is written beside it,
+    for editors to complete and check its keys.
     """
     from sidejudge.monitor.api.verdict_schemas import schema_text
     from sidejudge.monitor.offline.init import document as written

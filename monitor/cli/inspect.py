@@ -1,4 +1,4 @@
-"""``sidejudge inspect``: what is seen in recorded OTLP."""
+"""``sidejudge inspect``: what is read from recorded OTLP."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inspect(
     unread: bool,  # noqa: FBT001  # click's signature
     config: Path | None,
 ) -> int:
-    """Show what is seen in recorded OTLP: one case a trace.
+    """Show what is read from recorded OTLP: one case for each trace.
 
     FILEs hold trace or log requests, protobuf (.pb) or JSON (.json). All of them together are one delivery, in any
     order; contents that travel in log records are shown with their spans. With --format json, one JSON object a line,
@@ -101,7 +101,7 @@ def _recorded(files: tuple[Path, ...]) -> Recording:
 
 
 def _show_unread(inspected: Sequence[Inspected], *, as_json: bool) -> None:
-    """One line a name: whose it is, where it stands, its shape, what it may be, and in how many spans."""
+    """One line for each name: its client, place, shape, possible meaning, and number of spans."""
     from sidejudge.scoring.trace.trace import unread_counts
 
     counted = unread_counts(found.trace for found in inspected)

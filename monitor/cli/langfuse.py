@@ -1,4 +1,4 @@
-"""``sidejudge langfuse``: what is done in a Langfuse once, by command."""
+"""``sidejudge langfuse``: one-time work in a Langfuse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFAULT_DAYS = 30
 
 @click.group()
 def langfuse() -> None:
-    """Look after what is in Langfuse."""
+    """Look after data in Langfuse."""
 
 
 @langfuse.command()
@@ -34,8 +34,8 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     """Delete scores of ours that sinks.langfuse.scores does not ask for; a change of the setting leaves them there.
 
     The pass and the composite always stay. Each deletion is one request; Langfuse Cloud allows some hundred a day, and
-    the next call goes on where one ended. Langfuse queues deletions (one in two minutes by default): what it has not
-    done yet is counted, and not asked for again within a week. Exit 1 when something was not asked for.
+    the next call goes on where one ended. Langfuse queues deletions (one in two minutes by default): open ones are
+    counted, and not requested again within a week. Exit 1 when some could not be requested.
     """
     from sidejudge.integrations.langfuse.client import Langfuse
     from sidejudge.integrations.langfuse.errors import LangfuseError

@@ -64,15 +64,14 @@ def learn(  # noqa: PLR0917  # click passes options by name
 
     FILEs hold cases (JSON Lines, as 'inspect --format json' writes them), recorded OTLP requests (.pb, .json), or are
     the store of a monitor, which may run, or what its sinks.parquet wrote (DIR, s3://…). 'langfuse' reads traces from
-    the Langfuse of --config. For each group the lines are found that good runs keep to: tools and agents that always
-    run, what comes before and after what, limits of calls and tokens, the shape of arguments, and where their values
-    come from. A line fails a run only where good runs that had no part in choosing it show, with 95 %, that all such
-    lines together fail no more than --most-false of good runs; that takes 309 good runs of a group at 0.01, 69 at
-    0.05. Every other line is written under signs: it shows that a run departs from what most do, and fails none. Exits
-    with 1 when --against finds differences.
+    the Langfuse of --config. For each group it finds the lines that good runs keep to: tools and agents that always
+    run, their order, limits of calls and tokens, the shape of arguments, and the origin of their values. A line fails a
+    run only where good runs that had no part in choosing it show, with 95 %, that all such lines together fail no more
+    than --most-false of good runs; that takes 309 good runs of a group at 0.01, 69 at 0.05. Every other line is written
+    under signs: it shows that a run departs from what most do, and fails none. Exit 1 when --against finds differences.
 
-    --workers and --engine have the lines of files of cases read by several processes; what is learned is the same. A
-    group is learned from by one process, for its runs are compared with each other.
+    --workers and --engine have the lines of files of cases read by several processes; what is learned is the same. One
+    process learns from a group, because its runs are compared with each other.
     """
     from sidejudge.integrations.history.reading import is_history
     from sidejudge.scoring.learning.contract import MIN_RUNS
@@ -186,7 +185,7 @@ def _labels(path: Path) -> dict[str, bool]:
 
 
 def _show(contract: Contract) -> None:
-    """The lines with what speaks for each, and what the whole may be expected to do."""
+    """The lines with their evidence, and the expected effect of the whole."""
     rows = [
         [
             "fails" if learned.fails else "sign", task.asked or "", learned.line.kind,

@@ -1,4 +1,4 @@
-"""``sidejudge plan``: what statuses and alerts will do at my traffic, before they do it."""
+"""``sidejudge plan``: the expected behaviour of statuses and alerts at some traffic."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan(  # noqa: PLR0917  # click passes options by name
 ) -> int:  # fmt: skip
     """Show what to expect at this traffic: false alarms, minutes until a drop is noticed, time without an answer.
 
-    With a judge: what it and a cascade cost, and how often a cascade agrees with its strongest judge in simulations.
+    With a judge: its cost, that of a cascade, and how often a cascade agrees with its strongest judge in simulations.
 
     Simulated with the alerts of --config and independent verdicts; good and bad default to those of the early warning.
     Sessions whose turns fail together count as one trace each. Exit code 1: no sampling rate is enough.
@@ -83,7 +83,7 @@ def plan(  # noqa: PLR0917  # click passes options by name
 
 
 def costs_of_judging(config: Config, tokens: int) -> list[TraceCost]:
-    """What judging one trace takes, of each rubric that a route leads to; empty without a judge."""
+    """The cost of judging one trace by each routed rubric; empty without a judge."""
     if config.evaluators.judge is None:
         return []
     import asyncio

@@ -69,7 +69,7 @@ def _title(name: str, *more: str) -> str:
 
 @click.group()
 def rubrics() -> None:
-    """Ready rubrics: list them, look at one, or add one to your own folder, to be changed there."""
+    """Ready rubrics: list them, look at one, or add one to your own folder and change it there."""
 
 
 @rubrics.command("list")
@@ -99,7 +99,7 @@ def show(name: str) -> None:
               help="Folder to write it into.")  # fmt: skip
 @click.option("--examples", is_flag=True, help="Write its labelled examples as well (JSON Lines of cases).")
 def add(name: str, folder: Path, examples: bool) -> None:  # noqa: FBT001  # click's signature
-    """Write a ready rubric into a folder of yours. What stands there already is left alone."""
+    """Write a ready rubric into a folder of yours. Existing files are left alone."""
     ready = _named(name)
     wanted = {f"{name}.yaml": ready.text}
     if examples:

@@ -64,22 +64,22 @@ def score(
     this machine or in an object store (s3://…, gs://…).
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task, else default_rubrics. Memory
-    stays constant. A run that was cut off goes on where it ended when it is called again in the same way; verdicts that
-    other cases, rubrics or scenarios gave are refused, not kept. With a judge or embeddings several cases are judged at
-    a time; a judge out of reach is waited for. What it answered and cost stands in a store beside --out (OUT.judge), so
-    that a second call keeps the same budget and asks nothing twice; delete it to have everything asked anew. For
-    standard output and object stores it ends with the run.
+    stays constant. Call an interrupted run again in the same way, and it goes on where it ended; verdicts from other
+    cases, rubrics or scenarios are refused. With a judge or embeddings several cases are judged at a time, and the run
+    waits for an unreachable judge. Answers and costs are kept in a store beside --out (OUT.judge), so that a second
+    call keeps the same budget and repeats no question; delete it to ask everything anew. For standard output and object
+    stores it ends with the run.
 
     The exit code is 1 where lines are no cases (they are reported and skipped), where the file holds no case, and where
-    every case of a rubric ended in an error. Cases that fail are results, and so are verdicts that are incomplete
-    because no evaluator is configured for them: the exit code is 0.
+    every case of a rubric ended in an error. Failing cases are results, as are verdicts that are incomplete for lack of
+    a configured evaluator: the exit code is 0.
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
 
     --workers and --engine give the same verdicts in the same order, sooner where there are processors. Without them a
-    long file is judged by one process a processor, unless a judge or embeddings are asked. On Ray one actor asks the
-    judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
+    long file is judged by one process for each processor, unless a judge or embeddings are asked. On Ray one actor asks
+    the judge for all, and holds its budget, rate limits and cache; with --workers no judge is asked.
     """
     from sidejudge.monitor.offline.score.chunk_judge import actors, batch_of, expense_of, judged_by
     from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint, memory_of
@@ -132,7 +132,7 @@ def score(
 
 
 class CausesShown(logging.Formatter):
-    """The event of a log record and its cause: whoever waits for a judge sees why."""
+    """The event of a log record with its cause, so that people who wait for a judge see why."""
 
     def format(self, record: logging.LogRecord) -> str:
         cause = getattr(record, "cause", None)
@@ -141,7 +141,7 @@ class CausesShown(logging.Formatter):
 
 @contextlib.contextmanager
 def _refusals(engine: EngineChoice) -> Iterator[None]:
-    """What ends a run becomes ``CommandError``."""
+    """Turn errors that end a run into ``CommandError``."""
     from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.integrations.store.errors import StoreError
     from sidejudge.monitor.offline.score.case_lines import TableError
@@ -174,7 +174,7 @@ def _sources(cases: str, form: Format | None) -> CaseSources:
 
 
 def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, given: str) -> None:
-    """Refuse a call that cannot mean what it says: ``CommandError``."""
+    """Refuse a contradictory call: ``CommandError``."""
     from sidejudge.monitor.config.rubrics import configured
 
     check_known(chosen, configured(settings), "--rubric: there is no rubric")

@@ -1,4 +1,4 @@
-"""``sidejudge scorecard``: verdict files of several models beside each other."""
+"""``sidejudge scorecard``: verdict files of several models side by side."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scorecard(
     Each MODEL=FILE is one column: verdicts as 'score' writes them, of the rubrics qa, entity, text, translation and
     benchmarks, and of those that --config declares. The cost is that of --cost, else the mean cost_usd of the calls.
     --weight divides the tasks' weight as your production workload is divided (qa=0.5 entity=0.5: the others count
-    nothing). A later revision of a verdict replaces the earlier one. What is unknown is a dash with its reason. Bad
+    nothing). A later revision of a verdict replaces the earlier one. An unknown value is a dash with its reason. Bad
     lines are reported, and the exit code is 1.
 
     --workers and --engine have the lines read and counted by several processes; every figure is the same.

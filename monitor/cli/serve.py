@@ -59,7 +59,7 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
 
 
 def _announce_defaults(loaded: Loaded) -> None:
-    """Show what holds without a configuration, and who may reach a monitor that asks for no credentials."""
+    """Show the defaults without a configuration, and who may reach a monitor that needs no credentials."""
     from sidejudge.monitor.config.warnings import is_loopback
 
     config = loaded.config
@@ -94,7 +94,7 @@ def _read_again(path: Path | None, before: Loaded) -> Loaded:
 
 
 def _forward_all_the_same(path: Path | None, mistake: CommandError, *, stay: bool) -> None:
-    """A mistake in a sidecar's configuration ends judging, and not the application's telemetry or its Pod."""
+    """A mistake in a sidecar's configuration ends judging, but not the application's telemetry or its Pod."""
     from sidejudge.monitor.config.load import forwarding
     from sidejudge.monitor.runtime.process import forward_until_signal
 
@@ -106,7 +106,7 @@ def _forward_all_the_same(path: Path | None, mistake: CommandError, *, stay: boo
 
 
 def run(config: Config, beside: Companion, again: Rereading | None = None, *, stay: bool = False) -> None:
-    """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
+    """Run a monitor in this process; a failed start is an error with its remedy."""
     from sidejudge.monitor.runtime.process import run_until_signal
 
     with _errors_with_remedy():
@@ -115,7 +115,7 @@ def run(config: Config, beside: Companion, again: Rereading | None = None, *, st
 
 @contextmanager
 def _errors_with_remedy() -> Iterator[None]:
-    """Turn what keeps a monitor from starting into an error with its remedy."""
+    """Turn the cause of a failed start into an error with its remedy."""
     from sidejudge.integrations.jsonl import SinkError
     from sidejudge.integrations.store.sqlite import StoreError
     from sidejudge.monitor.ingest.listeners import CertificateError
@@ -153,7 +153,7 @@ def _errors_with_remedy() -> Iterator[None]:
 )
 @click.option("--seconds", type=click.FloatRange(min=1), help="End by itself after this long.")
 def demo(otlp: str, api: str, seconds: float | None) -> None:
-    """Run the monitor with replayed agent and call-centre traffic, some of it gone wrong, and show what it finds.
+    """Run the monitor with replayed agent and call-centre traffic, some of it faulty, and show what it finds.
 
     The state is thrown away at the end.
     """

@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 _JSON = "sidejudge.json"
 _REMEDY = "'sidejudge help KEY' explains a key; /help/reference/configuration of a monitor lists all with defaults"
 _WHOLE_NS = 30 * 60 * 10**9
-"""Traces of Langfuse that began this long ago are taken for whole."""
+"""Traces of Langfuse that began this long ago count as complete."""
 
 
 def config_option(function: Function) -> Function:
@@ -123,7 +123,7 @@ def match_of(where: Iterable[str], option: str) -> MatchSection:
 
 
 def loaded(path: Path | None) -> Loaded:
-    """The configuration in force, or a refusal that lists everything that is wrong with it."""
+    """The configuration in force, or an error that lists all its mistakes."""
     from sidejudge.monitor.config import ConfigError, resolve  # pydantic is slow to import
     from sidejudge.monitor.config.renamed import old_mode
 

@@ -1,4 +1,4 @@
-"""``sidejudge simulate``: which alerts the past would have raised under a configuration, and what judging it took."""
+"""``sidejudge simulate``: alerts that the past would have raised under a configuration, and the cost of judging it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def simulate(
 ) -> int:
     """Show which alerts the past would have raised under CONFIG, and what the judge cost.
 
-    Verdicts that were reached are looked at again, as often and by the same rules as a monitor under CONFIG would: its
-    thresholds, windows, guards, hysteresis and budgets. They are not judged again, and not drawn again: what CONFIG
-    samples or routes otherwise is not in them. A store is played until now, a file until its last verdict. Of the
-    monitor's own troubles only those are shown that verdicts hold. Exit 1 when lines of --verdicts were no verdicts.
+    Existing verdicts are replayed by the rules of a monitor under CONFIG: its thresholds, windows, guards, hysteresis
+    and budgets. Traces are not judged or sampled again, so other routes or rates in CONFIG have no effect. A store is
+    replayed until now, a file until its last verdict. Only those of the monitor's own troubles are shown that verdicts
+    record. Exit 1 when lines of --verdicts were no verdicts.
 
     --workers and --engine have the lines of a file of --verdicts checked by several processes; what is shown is the
-    same. The playing itself is done by one, for what a look finds depends on all looks before it.
+    same. One process replays them, because each look depends on all earlier ones.
     """
     from sidejudge.integrations.history.reading import HistoryError
     from sidejudge.integrations.store.errors import StoreError

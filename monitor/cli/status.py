@@ -34,8 +34,8 @@ def status(  # click passes options by name
 ) -> int:
     """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
 
-    The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
-    too little data to describe any service, or none comes any more; 2: no monitor answers, or the call is wrong.
+    The exit code is for scripts. 0: healthy; 1: the worst known status is a warning; 3: it is critical; 4: there is too
+    little data on every service, or no data comes any more; 2: no monitor answers, or the call is wrong.
     """
     url = address or url
     if not watch:

@@ -1,6 +1,6 @@
 """``sidejudge store``: the file that holds a monitor's working state.
 
-``sidejudge forget``: remove what it holds of traces, a user, a session, or of a time.
+``sidejudge forget``: remove the data of traces, a user, a session, or a period.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def store() -> None:
 @click.option("--store", "path", type=click.Path(path_type=Path), help="The file; default: store.path of --config.")
 @config_option
 def recover(path: Path | None, config: Path | None) -> int:
-    """Put what can be read of a damaged store into a new one, in its place; the damaged file is kept beside it.
+    """Move the readable rows of a damaged store into a new one in its place; the damaged file is kept beside it.
 
-    The monitor must not run. Exits with 1 when something was lost, and names what.
+    The monitor must not run. Exit 1 when something was lost, with a list of it.
     """
     from sidejudge.integrations.store.errors import StoreError
     from sidejudge.integrations.store.salvage import is_damaged, salvage
@@ -67,8 +67,8 @@ def forget(  # noqa: PLR0917  # click passes options by name
 ) -> int:  # fmt: skip
     """Forget traces: spans, turns, verdicts, quotations, cached answers and vectors are erased and overwritten.
 
-    The monitor may run. Which answers of judges and which vectors came of a trace is not known, so all cached ones go;
-    the same question costs again. Exits with 1 when nothing of them was held.
+    The monitor may run. Cached answers of judges and vectors cannot be assigned to traces, so all of them are erased;
+    repeated questions cost again. Exit 1 when nothing of them was held.
     """
     from sidejudge.integrations.store.erasure import erase, held_traces
     from sidejudge.integrations.store.errors import StoreError

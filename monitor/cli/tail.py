@@ -21,9 +21,9 @@ from .settings import own_name
 EVERY_S = 1.0
 _PAGE = 200
 _REMEMBERED = 20_000
-"""Traces that are known to have been shown: those of the time that is asked for again."""
+"""Most traces that are remembered as shown: those of the repeated period."""
 _OVERLAP = timedelta(seconds=10)
-"""Results are committed in no strict order of their times, so a little of what was shown is asked for again."""
+"""Results are committed in no strict order of their times, so that a short period is requested again."""
 
 
 @click.command()
@@ -49,7 +49,7 @@ def tail(  # noqa: PLR0917  # click passes options by name
 ) -> int:  # fmt: skip
     """Follow the traces that end: how each ended, with its verdicts, or why it has none. Until Ctrl-C.
 
-    A monitor that restarts is waited for, and what it judged meanwhile is shown.
+    It waits for a monitor that restarts, and shows the traces judged meanwhile.
     """
     asked = {name: value for name, value in (("service", service), ("reason", reason)) if value}
     until = None if seconds is None else time.monotonic() + seconds
@@ -80,7 +80,7 @@ class TracesAnswer(TypedDict):
 
 
 class Follow:
-    """Asks for traces again and again, and yields each revision of each once, the oldest first.
+    """Requests traces repeatedly, and yields each revision of each once, the oldest first.
 
     ``ask`` gets the query of ``/v1/traces`` and returns its answer.
     """

@@ -1,4 +1,4 @@
-"""What people see on a terminal: tables, the same in a pipe and in a log but that its width is kept to; and progress.
+"""Output for people: tables, fitted to a terminal's width and unbroken in pipes and logs; and progress.
 
 Progress goes to standard error: a bar on a terminal, a line now and then elsewhere.
 """
@@ -36,7 +36,7 @@ _LONGEST = 48
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None = None) -> str:
-    """Rows under their heads; columns of numbers stand right. Control characters of foreign text are made visible.
+    """Rows under their heads; numbers are right-aligned. Control characters of foreign text are made visible.
 
     On a terminal, or in so many ``columns``, the widest columns of text are wrapped until a row fits.
     """
@@ -69,7 +69,7 @@ def paragraph(text: str, indent: int) -> str:
 
 
 def screen() -> int | None:
-    """The columns of the terminal; ``None`` where nobody looks: a pipe and a file take lines of any length."""
+    """The columns of the terminal; ``None`` for a pipe or a file, which take lines of any length."""
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
@@ -135,7 +135,7 @@ Counts: TypeAlias = Callable[[], tuple[int, int, int]]
 EVERY_S = 30.0
 """Between two lines where no terminal shows a bar."""
 _SOON_S = 1.0
-"""What is done by then is not announced on a terminal."""
+"""Work that ends within this time is not announced on a terminal."""
 _SHOWN = 10
 _Unit: TypeAlias = Literal["bytes", "tests", "traces", "looks", "questions"]
 _STEP = {"bytes": 1 << 16, "tests": 1, "traces": 1, "looks": 60, "questions": 1}
@@ -179,7 +179,7 @@ def progress(total: int | None, unit: _Unit) -> Iterator[ProgressDisplay]:
 
 
 def counted(items: Iterable[T], what: str) -> Iterator[T]:
-    """The items, with how many there were so far: nobody knows how many there will be."""
+    """Yield the items and show their number so far, where the total is unknown."""
     if not sys.stderr.isatty():
         lines = _Lines(what, None)
         for number, item in enumerate(items, 1):
@@ -197,7 +197,7 @@ def counted(items: Iterable[T], what: str) -> Iterator[T]:
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """While something goes on whose length nobody knows: ``what``, on a terminal after a second, else in time."""
+    """Show ``what`` during work of unknown length, on a terminal after a second, else in time."""
     done = threading.Event()
     watcher = threading.Thread(target=_announce, args=(visible(what), done), daemon=True)
     watcher.start()

@@ -1,4 +1,4 @@
-"""``sidejudge test``: a test set, or a dataset of Langfuse, is put to an agent, and what it answers is judged."""
+"""``sidejudge test``: a test set, or a dataset of Langfuse, is put to an agent, and its answers are judged."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     form: str,
     config: Path | None,
 ) -> int:
-    """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge what it answers.
+    """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge its answers.
 
-    An agent at http://… gets POST {"input", "test_id", "metadata"} and answers text or {"output": …, …}; one at
+    An agent at http://… receives POST {"input", "test_id", "metadata"} and returns text or {"output": …, …}; one at
     python:module:function is called with the input. Tests and answers: 'sidejudge help reference/test-sets'.
 
     Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
-    'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
-    changed are not put to the agent again. With --langfuse-dataset every item of a dataset is put to the agent, and
-    the result stands in Langfuse as an experiment. The exit code is 1 unless every test passed, and, of an experiment,
-    every score of it was read back from Langfuse.
+    'workflow' where a test has a scenario). A second call with the same --out skips answered tests that have not
+    changed. With --langfuse-dataset every item of a dataset is put to the agent, and the result becomes an experiment
+    in Langfuse. The exit code is 1 unless every test passed, and, of an experiment, every score of it was read back
+    from Langfuse.
     """
     import asyncio  # not for --help
 
@@ -285,7 +285,7 @@ def experiment(
     timeout_s: float,
     form: str,
 ) -> int:
-    """Run it and show what came of it; the exit code, 1 unless all items passed and all scores arrived."""
+    """Run it and show the result; the exit code is 1 unless all items passed and all scores arrived."""
     from sidejudge.monitor.config.extras import LANGFUSE, installed
     from sidejudge.monitor.offline.experiment.dataset_run import NoDatasetError, UnfitSdkError, run_dataset
     from sidejudge.scoring.runs.summary import SEED_RUBRIC

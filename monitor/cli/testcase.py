@@ -31,11 +31,11 @@ def testcase(
     trace_id: str, into: Path | None, dataset: str | None, *, expected: str | None, name: str | None, url: str,
     config: Path | None,
 ) -> int:  # fmt: skip
-    """Write a trace that was judged as a test: the same input, with the outcome that would have been right.
+    """Write a judged trace as a test: the same input, with the right outcome.
 
-    The trace is fetched from the running monitor at --url, which shows its contents only to those whom 'api.contents'
-    lets see them. Without --expected the trace's own expected outcome is taken. A new file is readable by its owner
-    alone. 'sidejudge test' puts the tests of a file to an agent.
+    The trace is fetched from the running monitor at --url, which shows its contents as 'api.contents' allows. Without
+    --expected the trace's own expected outcome is taken. A new file is readable by its owner alone. 'sidejudge test'
+    puts the tests of a file to an agent.
     """
     from sidejudge.monitor.offline.test.test_file import TestSetError, append_test
     from sidejudge.scoring.lexical.amount import amount

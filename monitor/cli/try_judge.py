@@ -1,4 +1,4 @@
-"""``sidejudge try-judge``: the configured judges before questions with known answers."""
+"""``sidejudge try-judge``: the configured judges on questions with known answers."""
 
 from __future__ import annotations
 
@@ -55,16 +55,15 @@ def try_judge(
 ) -> int:
     """Ask the configured judges questions with known answers, and show how good each judge is.
 
-    Each model is asked alone, and each panel as it is configured. Shown are the shares of questions with an answer, of
-    answers that are valid at once, and of others that were repaired. Accuracy is shown by metric, with 95 % intervals,
-    and then the direction of what is wrong, each held against a bound of its own: the share of what should be a yes
-    that is one (sensitivity), and of what should be a no (specificity); how far grades lie too high (bias), and how
-    much of the difference between good and bad they lose (compression); options that are confused, and the place in
-    the list to which they are drawn. Traps show bias by pairs that differ in nothing else: position, verbosity,
-    authority, injection, language, format, self-praise, sycophancy. Stability over repeats, cost and latency of a case
-    follow. With --rubric the questions are those that ready rubrics ask about their labelled examples, forty and more
-    of each, good and bad in balance. The exit code is 1 where something is wrong with a judge. Nothing of any trace is
-    sent.
+    Each model is asked alone, and each panel as configured. The output has the shares of questions with an answer, of
+    answers that are valid at once, and of repaired ones. Then it has accuracy by metric, with 95 % intervals, and the
+    direction of errors, each with its own bound: the share of right answers where yes is right (sensitivity), and where
+    no is right (specificity); how far grades are too high (bias), and how much of the difference between good and bad
+    they lose (compression); confused options, and the place in the list that draws answers. Traps show bias by pairs
+    that differ in nothing else: position, verbosity, authority, injection, language, format, self-praise, sycophancy.
+    Stability over repeats, cost and latency of a case follow. With --rubric the questions are those that ready rubrics
+    ask about their labelled examples, forty and more of each, good and bad in balance. The exit code is 1 where a judge
+    has a fault. Nothing of any trace is sent.
     """
     from sidejudge.monitor.evaluate.build import judge_settings
     from sidejudge.monitor.offline.try_judge.run import golden_set, judges
@@ -90,7 +89,7 @@ def try_judge(
 
 
 def report_on_examples(config: Path, named: Sequence[str]) -> JudgeReport:
-    """What the default judge (or panel) of a configuration makes of the labelled examples of these ready rubrics."""
+    """The report on a configuration's default judge (or panel) over the labelled examples of these ready rubrics."""
     from sidejudge.monitor.evaluate.build import judge_settings
     from sidejudge.monitor.offline.try_judge.run import judges
 

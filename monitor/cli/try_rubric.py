@@ -1,4 +1,4 @@
-"""``sidejudge try``: one trace or case before one rubric, each step shown."""
+"""``sidejudge try``: judge one trace or case by one rubric, and show each step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     """Judge one trace at once by RUBRIC (of the configuration, or a ready one), and show each step.
 
     FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is fetched from the running
-    monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
+    monitor at --url, which shows its contents as 'api.contents' allows. Nothing is recorded.
     """
     from sidejudge.monitor.offline.score.request import run_backends
     from sidejudge.monitor.offline.try_rubric import RawAnswers
@@ -160,5 +160,5 @@ def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) 
 
 
 def visible_text(text: str) -> str:
-    """A text of several lines for a terminal, each without what a terminal would obey."""
+    """A text of several lines for a terminal, without escape sequences."""
     return "\n".join(visible(line) for line in text.splitlines())

@@ -46,7 +46,7 @@ class ArchiveSection(Section):
 
 
 class FleetSection(Section):
-    """Monitors that speak with one voice, by a PostgreSQL that they share (extra `fleet`).
+    """Monitors that act as one, by a PostgreSQL that they share (extra `fleet`).
 
     Spans and working state stay in each monitor's store. While the database is away each monitor goes on alone.
     """

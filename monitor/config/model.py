@@ -255,7 +255,7 @@ class Config(Section):
     alerts: AlertsSection = AlertsSection()
     sinks: SinksSection = SinksSection()
     fleet: FleetSection | None = None
-    """monitors that speak with one voice; without it each is for itself"""
+    """monitors that act as one; without it each works alone"""
     metrics: MetricsSection = MetricsSection()
     log: LogSection = LogSection()
 

@@ -1,1 +1,1 @@
-"""What each monitor's verdicts add up to comes in; one status of every service of the fleet goes out."""
+"""Fleet status: the sums of each monitor's verdicts come in; one status of every service of the fleet goes out."""

@@ -68,7 +68,7 @@ class FleetParts:
         return FleetReport(name=self.fleet.name, monitors=monitors, services=own, own=own, alone=alone)
 
     async def round(self) -> None:
-        """Share once, as far as the database is there; the next round goes on."""
+        """Share once, if the database is reachable; otherwise the next round goes on."""
         if self.fleet.away is not None:
             return
         try:
@@ -78,7 +78,7 @@ class FleetParts:
             log.warning("the fleet's status could not be shared; it is tried again", extra={"cause": str(error)})
 
     async def end(self) -> None:
-        """Save, for the next leader, what receivers have got; as far as the database is there."""
+        """Save for the next leader which events receivers have, if the database is reachable."""
         if self.fleet.away is not None:
             return
         with suppress(DatabaseError, StoreError):
@@ -132,7 +132,7 @@ def _monitor(row: MonitorRow, is_present: bool, verdicts: int) -> FleetMonitor: 
 
 
 class FleetBoard:
-    """In place of a monitor's own watch where it is one of a fleet. Conditions about the monitor stay its own."""
+    """Replaces a monitor's own watch where it belongs to a fleet. Conditions on the monitor stay its own."""
 
     def __init__(self, watch: Watch, fleet: Fleet, clock_ns: Callable[[], int]) -> None:
         self._watch, self._fleet, self._clock_ns = watch, fleet, clock_ns
@@ -159,7 +159,7 @@ class FleetBoard:
         return list(document.services) if document is not None else self._watch.service_statuses(now_ns)
 
     def each_service_status(self, now_ns: int) -> Iterator[ServiceStatus]:
-        """The same one by one, for who does not compute all of them without a pause."""
+        """The same one by one, for callers that must pause between them."""
         document = self.status.current(now_ns) if self.status is not None else None
         yield from document.services if document is not None else self._watch.each_service_status(now_ns)
 

@@ -33,7 +33,7 @@ class FleetDocument:
 
     ``alerts`` and ``sent`` are alerts and events in their JSON form; ``sent`` are those that receivers have got.
     ``metrics`` are continuous metrics under their limits; None: by a leader of a version that does not watch them.
-    ``shares`` counts the verdicts within the window that passed or failed, by monitor.
+    ``shares`` counts the decided verdicts within the window, by monitor.
     ``watches`` is a digest of thresholds, windows and rubrics that the leader watches by.
     """
 

@@ -1,4 +1,4 @@
-"""Which slices of this monitor's verdicts are to be published: those of minutes that are over and have changed."""
+"""Selects the slices of this monitor's verdicts to publish: changed ones whose minute is over."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MOST: Final = 60
 class SlicePublisher:
     """Watches what comes into this process's windows. ``rubric_version`` is that of a rubric in force.
 
-    A slice is published again when a revision changes it, as long as the windows hold it whole: verdicts that were let
-    go for age or for lack of memory stay as they were published. ``figures`` are windows of the application's figures,
-    ``limits`` the metrics whose values are published beside the sums.
+    A slice is published again when a revision changes it, as long as the windows hold all of it: verdicts dropped for
+    age or for lack of memory stay as published. ``figures`` are windows of the application's figures, ``limits`` the
+    metrics whose values are published beside the sums.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SlicePublisher:
         self._next = 0
 
     def touched(self, at_ns: int) -> None:
-        """A verdict of this time comes, changes or goes."""
+        """Note that a verdict of this time comes, changes or goes."""
         self._changed.add(slice_of(at_ns))
 
     def seen(self, key: Key, seen: Observation) -> None:
@@ -82,10 +82,10 @@ class SlicePublisher:
         return await asyncio.to_thread(lambda: {number: self._body(number, of) for number, of in parts.items()})
 
     def published(self, numbers: Sequence[int], held: Sequence[int], now_ns: int, reach_ns: int) -> None:
-        """These are committed; firsts of what no window reaches any more are let go.
+        """Note that these are committed; drop the firsts that no window reaches any more.
 
-        ``held`` is what the database has of this monitor. What it had and has no more is published again: it was set
-        up anew, or a backup was read back.
+        ``held`` are this monitor's slices in the database. Missing ones are published again: the database was set up
+        anew, or restored from a backup.
         """
         self._changed -= set(numbers)
         within = {each for each in self._published | set(numbers) if end_ns(each) > now_ns - reach_ns}

@@ -1,12 +1,11 @@
 """Slices: a minute's verdicts of one monitor as exact sums, which add up to those of the fleet.
 
-A slice is a stretch of ``SLICE_NS`` on the clock, the same on every monitor. A verdict is in the slice of its time,
-end included, where its revisions stay. Beside the sums a slice holds its *firsts*: verdicts as they were first, alike
-ones counted together, for what follows verdicts one by one. They never change once a slice is published.
+A slice is a stretch of ``SLICE_NS`` on the clock, the same on every monitor. A verdict is in the slice of its time, end
+included, where its revisions stay. Besides the sums a slice holds its *firsts*: verdicts in their first version, equal
+ones counted together, for methods that follow verdicts one by one. They never change once a slice is published.
 
-What is not kept: the order within a slice (``scoring.statistics.evidence`` has what that costs). Of more than
-``MOST_CLUSTERS`` sessions of a key the rest counts as sessions of ``LARGEST`` verdicts, the worst that a session may
-be; the number of sessions is then a lower bound.
+The order within a slice is lost (``scoring.statistics.evidence`` states the cost). Beyond ``MOST_CLUSTERS`` sessions of
+a key the rest counts as sessions of ``LARGEST`` verdicts, the worst case; the number of sessions is then a lower bound.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MOST_CLUSTERS: Final = 500
 MOST_SLICED: Final = 200
 """Kinds of a verdict in a slice of traffic, such as a tenant's failures, that are kept apart; the rest is one value."""
 MOST_BYTES: Final = 64 * 2**20
-"""A slice of more is not read: it is no slice of ours."""
+"""A larger slice is not read: it is no slice of ours."""
 MOST_KEYS: Final = 20_000
 """Services under rubrics of one monitor in one minute."""
 MOST_ENTRIES: Final = 500_000
@@ -107,7 +106,7 @@ class _Stated(msgspec.Struct):
 
     @property
     def entries(self) -> int:
-        """How much there is to read."""
+        """The number of entries to read."""
         return sum(map(len, (self.n, self.clusters, self.firsts, self.slices, *self.sum.values())))
 
     def read(self) -> KeySlice:
@@ -146,7 +145,7 @@ def key_slice(members: Iterable[WindowContents]) -> KeySlice:
 
 
 def first_of(seen: Observation, *, scenario: bool) -> First | None:
-    """What is counted of a verdict as it is first; None of one that is no first or decided nothing."""
+    """The counted fields of a verdict in its first version; None for a later version or an undecided one."""
     if seen.revision != 1 or seen.passed is None:
         return None
     kept = keeps_to_scenario(seen.metrics.items(), signs=True) if scenario else None
@@ -154,7 +153,7 @@ def first_of(seen: Observation, *, scenario: bool) -> First | None:
 
 
 def digest(cluster: str) -> str:
-    """A session or a user as other monitors get to know it: 16 hex digits, equal wherever its verdicts were reached."""
+    """The digest of a session or a user for other monitors: 16 hex digits, the same on every monitor."""
     return hashlib.blake2b(cluster.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
@@ -197,7 +196,7 @@ def encoded(slices: Mapping[Key, KeySlice], versions: Mapping[str, str]) -> byte
 
 
 def decoded(body: bytes) -> Iterator[tuple[Key, str | None, KeySlice]]:
-    """Key, rubric version and sums of what ``encoded`` wrote; ``ValueError`` for what it did not."""
+    """Key, rubric version and sums from the output of ``encoded``; ``ValueError`` for anything else."""
     try:
         for service, environment, rubric, rubric_version, part in _stated(_unpacked(body)):
             yield Key(service, environment, rubric), rubric_version, part.read()

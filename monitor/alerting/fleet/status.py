@@ -1,11 +1,12 @@
 """The status of the fleet: one monitor, the leader, reaches it from all monitors' slices, and all show it.
 
-Every round a monitor publishes its slices. The one that holds the lease reads those of all, looks as often as a single
-monitor would, and saves state, document and events under its lease; another that thinks it leads saves nothing. Events
-are passed on once they are saved, and stay with the state until receivers have them, so that the next leader goes on
-where the last one ended. The others learn from the document what was sent, and would go on from there.
+Every round a monitor publishes its slices. The lease holder reads the slices of all, looks as often as a single monitor
+would, and saves state, document and events under its lease; a monitor that wrongly believes it leads saves nothing.
+Events are passed on once they are saved, and stay with the state until receivers have them, so that the next leader
+goes on where the last one ended. The others read in the document which events were sent, and could go on from there.
 
-While the database is away a monitor shows its own status, and says so. After ``ALONE_AFTER_S`` it notifies for itself.
+While the database is away a monitor shows its own status, marked as such. After ``ALONE_AFTER_S`` it notifies for
+itself.
 """
 
 from __future__ import annotations
@@ -51,26 +52,27 @@ LEASE: Final = "alerts"
 ALONE_AFTER_S: Final = 600.0
 """How long the database is away until a monitor notifies for itself; leaders change within a minute."""
 STALE_NS: Final = 5 * 60 * 10**9
-"""A document that is older is no status of the present: no monitor leads."""
+"""An older document is no present status: no monitor leads."""
 _STATE: Final = "alerts/state"
 _OWN: Final = "SELECT name FROM windows WHERE monitor = %s"
 _OVERLAP_S: Final = 60.0
-"""How far each reading goes back behind the last: a transaction that took so long is not missed."""
+"""How far each reading overlaps the last, so that a transaction that took this long is not missed."""
 _GRACE_NS: Final = 30 * 10**9
 """Time for which slices are waited for until verdicts are followed in their order: two rounds of ``fleet.every``.
 
-What comes later is followed when it comes.
+Later slices are followed when they come.
 """
 _MOST_SENT: Final = 200
 _MOST_AHEAD: Final = 60
-"""Slices ahead of the leader's clock that still count; what is later is of a broken clock, and would never leave."""
+"""Slices this far ahead of the leader's clock still count; later ones come from a broken clock and would never leave.
+"""
 _LONGEST_NAME: Final = 15
 _PAUSE_S, _PAUSES = 0.1, 20
 """For two seconds receivers are waited for, to have what was just passed on."""
 _DIFFERS_AFTER_NS: Final = 3600 * 10**9
-"""How long a leader may watch by other thresholds without a word: configurations differ while they are rolled out."""
+"""How long a leader may use other thresholds before that is reported: configurations differ during a roll-out."""
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
-"""What comes of reading a record that another version wrote."""
+"""The errors of reading a record that another version wrote."""
 
 
 class FleetTables:
@@ -167,7 +169,7 @@ class FleetStatus:
         return condition in self.conditions_by_id
 
     def current(self, now_ns: int) -> FleetDocument | None:
-        """The status of the fleet, None where none is known or the one that is known is too old."""
+        """The status of the fleet; None where it is unknown or too old."""
         found = self.document
         return found if found is not None and now_ns - found.at_ns < STALE_NS else None
 
@@ -225,7 +227,7 @@ class FleetStatus:
             await self._settle(self._leading, transaction, wait=True)
 
     async def _settle(self, leader: _Leader, transaction: OpenTables, *, wait: bool) -> None:
-        """Save at once that receivers have what was passed on: the next leader would send it again."""
+        """Save at once that receivers have the passed events, because the next leader would send them again."""
         for _ in range(_PAUSES if wait and leader.owes else 0):
             if not self._undelivered():
                 break
@@ -313,7 +315,7 @@ class FleetStatus:
 
 
 class _Leader:
-    """What the leader knows beside the database. It is made anew with each lease."""
+    """The leader's state in memory, made anew with each lease."""
 
     def __init__(
         self, name: str, *, watch: Watch, windows: FleetWindows, values: FleetValues,
@@ -345,7 +347,7 @@ class _Leader:
         return since_ns >= look_ns - SLICE_NS // 2 and _complete(now_ns) > _complete(self._looked_ns)
 
     def wants_more(self, rows: Sequence[WindowRow], now_ns: int, reach_s: float) -> bool:
-        """Take in what was published in the last ``reach_s``; whether some window reaches further back."""
+        """Take in slices published in the last ``reach_s``; return whether some window reaches further back."""
         self._take(rows, now_ns)
         self._windows.advance(now_ns)
         self._read_ns = now_ns
@@ -396,7 +398,7 @@ class _Leader:
 
     @property
     def owes(self) -> bool:
-        """Whether events were passed on of which it is not saved that receivers have them."""
+        """Whether events were passed on without a saved note that receivers have them."""
         return bool(self._passed)
 
     def unnoted(self) -> list[AlertEvent]:
@@ -420,7 +422,7 @@ class _Leader:
         del self._sent[:-_MOST_SENT]
 
     def state(self) -> bytes:
-        """What the next leader needs."""
+        """The state for the next leader."""
         kept = {
             "watch": self.watch.to_memory(), "learned": self._learned, "sent": self._sent,
             "waiting": [event.to_json() for event in self._waiting.values()],
@@ -463,7 +465,7 @@ class _Leader:
             del self._bodies[place]
 
     def _refuse(self, monitor: str, name: str, cause: str) -> None:
-        """A monitor that writes such slices does it each minute: it is logged once by this leader."""
+        """Log an unreadable slice once for each monitor, because it would recur every minute."""
         if monitor not in self._refused:
             self._refused.add(monitor)
             log.warning(

@@ -1,6 +1,6 @@
 """Values of limited metrics: each monitor publishes its own beside its slices, the leader watches those of all.
 
-Percentiles do not add up, so the values themselves are published, with weight, session and the moment of each. The
+Percentiles cannot be added, so the values themselves are published, each with weight, session and time. The
 leader's windows then hold what one monitor with all the traffic would hold, to the nanosecond, and the same code finds
 the same estimate. A body is the slices and behind them the values, each compressed for itself: a monitor of a version
 that knows no values reads the first part and passes over the rest.
@@ -34,7 +34,7 @@ def values_body(
     number: int, members: Mapping[Key, Sequence[WindowContents]], limits: Sequence[MetricLimit],
     versions: Mapping[str, str],
 ) -> bytes:  # fmt: skip
-    """What a slice's observations have of limited metrics; nothing where they have none."""
+    """The values of limited metrics in a slice's observations; empty without any."""
     stated = []
     for key, held in sorted(members.items()):
         limited = {limit.measure for limit in limits if limit.rubric == key.rubric and limit.concerns(key.service)}
@@ -125,7 +125,7 @@ class FleetValues:
             del self._held[place]
 
     def wants_more(self) -> bool:
-        """Whether older values could still be needed to have enough."""
+        """Whether older values may still be needed to reach enough."""
         if not self.metrics.limits:
             return False
         held = [windows.decided(key) for windows in (self._verdicts, self._figures) for key in windows.keys()]  # noqa: SIM118  # not a dict

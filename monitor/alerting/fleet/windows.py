@@ -1,8 +1,8 @@
 """The windows of the fleet: slices of all monitors, added up by service, environment and rubric.
 
 Sums are exact, so that a window holds what one monitor with all the traffic would hold, however it was divided and in
-whatever order the slices came. Edges lie between slices: a window that reaches back until it holds enough holds one
-minute's verdicts more than it must, at most. A monitor that has left stays in the windows until its slices are too old.
+whatever order the slices came. Edges lie between slices: a window that reaches back until it holds enough may hold up
+to one minute's verdicts too many. A monitor that has left stays in the windows until its slices are too old.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ InForce: TypeAlias = Callable[[str, str | None], bool]
 
 
 class _Held(NamedTuple):
-    """A slice of a monitor as it came, where its keys stand, and how many verdicts of it passed or failed."""
+    """A slice of a monitor as received, with the places of its keys and the number of its decided verdicts."""
 
     body: bytes
     places: Mapping[Key, Key]
@@ -128,7 +128,7 @@ class FleetWindows:
         return key
 
     def advance(self, now_ns: int) -> None:
-        """Let go of slices that are too old."""
+        """Drop slices that are too old."""
         self._now_ns = now_ns
         for key, window in self._windows.items():
             enough = self._enough * self.design.get(key, 1.0)

@@ -55,7 +55,7 @@ ALERTMANAGER_PATH = "/api/v2/alerts"
 MOST_IN_A_MESSAGE = 15
 """Alerts in one message of Slack: three blocks each at most, of 50."""
 GATHER_S = 1.0
-"""How long a message waits for others: what one look finds is put in within milliseconds."""
+"""How long a message waits for others: the events of one look come within milliseconds."""
 
 
 def receivers(config: Config, clock_ns: Callable[[], int]) -> list[NoticeReceiver]:
@@ -94,7 +94,7 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
 
 
 def _sender(name: str, given: Receiver, wording: Wording, clock_ns: Callable[[], int]) -> Sender:
-    """What sends to a receiver that is not an Alertmanager."""
+    """The sender for a receiver other than an Alertmanager."""
     match given:
         case SlackReceiver():
             return Chat(Poster(given.url.get_secret_value()), wording, slack_body)
@@ -193,7 +193,7 @@ class Notifications:
             log.warning("the store could not be used; it is tried again", extra={"cause": str(error)})
 
     async def end(self) -> None:
-        """The monitor and its store end: receivers that know it by name are sent what stands no longer."""
+        """The monitor and its store end: receivers that know it by name are sent the end of its alerts."""
         if self._known_by_name:
             await self.notifier.end()
 

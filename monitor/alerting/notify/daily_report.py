@@ -1,6 +1,6 @@
 """Daily: the report of the last day, put together from the store and sent once.
 
-Timetable: whether something that is done once a day is due: never twice, late rather than not at all.
+Timetable: whether a daily task is due: never twice, and late rather than not at all.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DailyReport:
         self._last_ns: int | None = None
 
     async def restore(self, now_ns: int) -> None:
-        """When the last report was sent; a monitor that never sent one begins to count now, and notes that."""
+        """Read when the last report was sent; a monitor that never sent one starts counting now, and notes that."""
         known = self._outbox.notes().get(_NOTE)
         if known is None:
             await self._outbox.put((), now_ns, {_NOTE: str(now_ns)})

@@ -1,8 +1,8 @@
 """Decides which receiver gets which notice and when, and puts notices into the outbox with a note in one transaction.
 
 Notices are sent for changes, not for states: an alert fires, becomes unknown, is over; while it fires, a reminder is
-sent once in ``remind_ns``. A muted alert is not sent, but the end of one that was sent is. An event that comes again
-after a crash is recognised by its number.
+sent once in ``remind_ns``. A muted alert is not sent, but the end of a sent one is. A repeated event after a crash is
+recognised by its number.
 
 The notices of one alert that one receiver was sent, so that it gets each change once, and reminders.
 """
@@ -70,12 +70,12 @@ UNWATCHED_NS = 10 * 60 * 10**9
 """An alert that is not watched any more (another configuration) is reported as expired after this."""
 REFRESH_NS = int(REFRESH_S * 1e9)
 RESENT_NS = int(ENDS_AFTER_S * 1e9)
-"""How long the end of an alert is sent again to a receiver that keeps state."""
+"""How long the end of an alert is repeated to a receiver that keeps state."""
 _ALERT, _DIGEST = "told/", "digest/"
 
 
 Illustrate: TypeAlias = Callable[[AlertEvent, int], AlertEvent]
-"""Adds to an event what shows it best, since a moment: failing traces, and what most have in common. It reads."""
+"""Adds illustrations since a moment to an event: failing traces, and what most have in common. It reads the store."""
 
 
 class Notifier:
@@ -137,7 +137,7 @@ class Notifier:
             await self._put(entries, changed)
 
     async def tick(self, posted: Iterable[Posted]) -> None:
-        """What time alone makes due, given the alerts of this moment."""
+        """Send the notices that are due by time alone, given the alerts of this moment."""
         now_ns = self._clock_ns()
         active = {fingerprint(each.alert.condition, each.alert.labels): each for each in posted}
         async with self._one:
@@ -151,7 +151,7 @@ class Notifier:
             await self._forget(now_ns)
 
     async def end(self) -> None:
-        """Report alerts that stand as given up: this monitor, which they are known by, ends and does not come back."""
+        """Report open alerts as expired: this monitor, whose name they carry, ends for good."""
         now_ns = self._clock_ns()
         async with self._one:
             for receiver in self._receivers:

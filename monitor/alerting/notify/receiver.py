@@ -36,10 +36,10 @@ class NoticeReceiver:
     """A receiver, and what it gets.
 
     Alerts of at least the severity ``least`` are sent at once, the others in a digest, at most once in ``digest_ns``
-    (``None``: not at all). ``keeps_state``: it is sent every alert that is not over again and again, and reminds
-    people itself, as Alertmanager does; it gets neither digests nor reports. Of alerts that wait for it at a time up to
-    ``most`` are one message, for which ``gather_s`` are waited: what one cause breaks is seen in one look. What is more
-    severe overtakes the rest of the ``batch`` that waits. Without ``names`` it gets none of the application's parts.
+    (``None``: not at all). ``keeps_state``: it is sent every alert that is not over again and again, and reminds people
+    itself, as Alertmanager does; it gets neither digests nor reports. Up to ``most`` waiting alerts form one message,
+    gathered for ``gather_s``, because one look finds all effects of one cause. More severe alerts overtake the rest of
+    the waiting ``batch``. Without ``names`` it gets none of the application's parts.
     """
 
     name: str
@@ -57,7 +57,7 @@ class NoticeReceiver:
         return _ORDER.index(severity) >= _ORDER.index(self.least)
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """The most severe of them that are one message: alerts as far as they follow each other, else one alone."""
+        """The most severe entries that form one message: consecutive alerts, else a single one."""
         read = {entry.seq: _notice(entry) for entry in entries}
         ordered = sorted(entries, key=lambda entry: _rank(read[entry.seq]))  # stable: one alert's stay in their order
         alerts = list(takewhile(lambda entry: read[entry.seq].kind is NoticeKind.ALERT, ordered))
@@ -77,7 +77,7 @@ class NoticeReceiver:
 
 
 def _rank(notice: Notice) -> int:
-    """0 for the most severe; what is about no alert comes last."""
+    """0 for the most severe; notices without an alert come last."""
     return min((len(_ORDER) - _ORDER.index(event.severity) for event in notice.events), default=len(_ORDER) + 1)
 
 
