@@ -14,6 +14,7 @@ from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.trace import Trace
+from tests.spans import span, trace
 
 A, L, T, C, R, O = SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER, SpanKind.OTHER  # noqa: E741  # kinds
 
@@ -509,3 +510,13 @@ def test_a_cycle_of_parents_is_extracted_like_any_trace() -> None:
     )
     assert case.complete is False
     assert set(case.agents_called) == {"x", "y"}
+
+
+def test_an_agents_span_alone_without_contents_shows_no_call_and_none_left_out():
+    agent = {"span_id": "a", "kind": SpanKind.AGENT, "agent": "desk"}
+    tool = span(span_id="t", parent_id="a", kind=SpanKind.TOOL, tool=ToolCall(name="find"))
+    assert extract(trace(span(**agent))).tools_used is None
+    assert extract(trace(span(**agent, error="boom"))).tools_used == (), "one that failed may have called nothing"
+    assert extract(trace(span(**agent, input="Where is it?"))).tools_used == (), "its contents are captured"
+    assert [call.name for call in extract(trace(span(**agent), tool)).tools_used] == ["find"]
+    assert extract(trace(span(span_id="o", kind=SpanKind.OTHER))).tools_used == ()
