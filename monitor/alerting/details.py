@@ -21,13 +21,14 @@ class WatchedWindow:
 
     ``on_average`` are the bounds that a mean can both keep and miss. Where only the best value is acceptable, one
     failure in a thousand puts the mean below it, and the pass ratio limits failures. Where the worst value is
-    acceptable, as for a sign, no mean is below it.
+    acceptable, as for a sign, no mean is below it. ``version`` is that of the rubric; verdicts by another do not count.
     """
 
     blocking: tuple[str, ...] = ()
     acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
     on_average: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
     workflow: bool = False
+    version: str = ""
 
     @classmethod
     def of(cls, rubric: Rubric) -> WatchedWindow:
@@ -47,6 +48,7 @@ class WatchedWindow:
                 if metric.bands is not None and metric.bands.acceptable not in metric.bounds
             },
             workflow=rubric.checks_scenario,
+            version=rubric.version,
         )
 
 

@@ -71,7 +71,7 @@ class EvaluationSchedule:
         """Restore the state of the last run, including events that no listener took."""
         self._kept = self._memory.all()
         self._watch.take_labels(self._labels())
-        self._watch.restore(self._kept)
+        self._watch.restore(self._kept, self._watched)
         left = [event_of_json(json.loads(stated)) for name, stated in self._kept.items() if name.startswith(_EVENT)]
         order = {condition.id: place for place, condition in enumerate(self._watch.conditions)}
         for event in sorted(left, key=lambda event: (event.at_ns, order.get(event.condition, len(order)))):

@@ -48,7 +48,7 @@ class ChartPace(NamedTuple):
 
 
 class Tracked:
-    """The state of one service under one ``rubric``, from verdict to verdict and from look to look."""
+    """The state of one service under one ``version`` of a ``rubric``, from verdict to verdict and from look to look."""
 
     __slots__ = (
         "anchor",
@@ -68,11 +68,12 @@ class Tracked:
         "serial",
         "sliced",
         "slide",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, declared: Declaration, rubric: str) -> None:
+    def __init__(self, declared: Declaration, rubric: str, version: str = "") -> None:
         good = declared.good_and_bad(rubric)[0]
-        self.rubric = rubric
+        self.rubric, self.version = rubric, version
         self.baseline, self.recent, self.anchor = Baseline(good), Baseline(good, RECENT), Anchor(good)
         self.cusum, self.collapse, self.slide, self.drift = Cusum(), Cusum(), Cusum(), Cusum()
         self.keeping = Baseline(declared.change.drift_good)
@@ -197,9 +198,16 @@ class Tracked:
         decay = change_of(self.slide, self.slide_chart(declared, pace))
         return decay if decay.alarmed or decay.share > drop.share else drop
 
+    def anew(self, declared: Declaration, version: str) -> Tracked:
+        """What is known under another version of the rubric: when verdicts come, and nothing of how many pass."""
+        found = Tracked(declared, self.rubric, version)
+        found.arrivals, found.cause = self.arrivals, self.cause
+        return found
+
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs."""
         return {
+            "version": self.version,
             **{name: getattr(self, name).to_json() for name in _PARTS},
             "held": self.held.to_json() if self.held else None,
             "cause": self.cause,
@@ -207,12 +215,18 @@ class Tracked:
         }
 
     def restore(self, record: JsonRecord) -> None:
-        """Go on from what ``to_json`` wrote, in this version or an earlier one; what that lacks begins anew."""
-        for name in _PARTS:
+        """Go on from what ``to_json`` wrote, in this version or an earlier one; what that lacks begins anew.
+
+        Under another version of the rubric it is what is known then.
+        """
+        self.cause = SilenceCause(record["cause"]) if record.get("cause") else None
+        same = record.get("version", self.version) == self.version
+        for name in _PARTS if same else ("arrivals",):
             if name in record:
                 getattr(self, name).restore(record[name])
+        if not same:
+            return
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
-        self.cause = SilenceCause(record["cause"]) if record.get("cause") else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])
 

@@ -33,8 +33,8 @@ _LEAST_WEIGHT: Final = 1 - 1e-9
 class VerdictObserver:
     """Passes verdicts on to alerting. ``committed`` is a listener of the commit.
 
-    Verdicts by another version than that of ``rubrics`` stay out of the windows, because pass ratios of versions are
-    not comparable.
+    Verdicts by another version than that of ``rubrics``, or by a rubric that was removed, stay out of the windows and
+    of the watch, because pass ratios of versions are not comparable.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class VerdictObserver:
 
     def _in_force(self, rubric: str, version: object) -> bool:
         known = self._rubrics.get(rubric)
-        return known is None or known.version == version
+        return known is not None and known.version == version and self._watch.is_in_force(rubric, version)
 
     def committed(self, result: TraceResult) -> None:
         """Put new and changed verdicts into their windows, and take out what is withdrawn."""
@@ -61,8 +61,9 @@ class VerdictObserver:
         slices = result.details.get("slices")
         for verdict in result.changed:
             key, seen = observe(verdict, result.place_ns, cluster, slices)
-            recent = seen.at_ns > result.ended_ns - self._windows.reach_ns
-            if recent and self._in_force(verdict.rubric, verdict.rubric_version):
+            if not self._in_force(verdict.rubric, verdict.rubric_version):
+                continue
+            if seen.at_ns > result.ended_ns - self._windows.reach_ns:
                 self._add(key, seen)
             self._watch.learn(key, seen)
         if self._figures is not None and (figures := observe_figures(result)) is not None:
@@ -80,7 +81,9 @@ class VerdictObserver:
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
         for stated, key, seen in _intact(stored, observe_stored):
-            if seen.at_ns > begin_ns and self._in_force(key.rubric, stated.get("rubric_version")):
+            if not self._in_force(key.rubric, stated.get("rubric_version")):
+                continue
+            if seen.at_ns > begin_ns:
                 self._add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)

@@ -6,7 +6,7 @@ It holds the state between looks and no clock: the caller passes the time. Nothi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -233,23 +233,22 @@ class Watch:
             kept[_ALERT + fingerprint(condition, labels)] = json.dumps(stated)
         return {**kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns)}
 
-    def restore(self, kept: Mapping[str, str]) -> None:
-        """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped."""
+    def restore(self, kept: Mapping[str, str], rubrics: Collection[str] | None = None) -> None:
+        """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped.
+
+        ``rubrics``: those that there are; None: any. Of one that is gone nothing is known any more.
+        """
         self.cursor_ns = int(kept.get("cursor", "0"))
         self.metrics.restore(kept)
         for name, record in kept.items():
-            if name.startswith(_STATE):
-                key = Key(*json.loads(name.removeprefix(_STATE)))
-                tracked = self._track(key)
-                if tracked is not None:
-                    tracked.restore(json.loads(record))
-                    self._windows.design[key] = tracked.effect
-                    last_ns = tracked.arrivals.last_ns
-                    if last_ns is not None and self.cursor_ns - last_ns < FORGOTTEN_NS:
-                        self._windows.know(key)  # a restart must not make anybody forget who is silent
-            elif name.startswith(_SLICES) and self.declared.slices:
-                tracked = self._track(Key(*json.loads(name.removeprefix(_SLICES))))
-                if tracked is not None:
+            if name.startswith((_STATE, _SLICES)):
+                key = Key(*json.loads(name.removeprefix(_STATE).removeprefix(_SLICES)))
+                tracked = self._track(key) if rubrics is None or key.rubric in rubrics else None
+                if tracked is None:
+                    continue
+                if name.startswith(_STATE):
+                    self._go_on(key, tracked, json.loads(record))
+                elif self.declared.slices and self._is_of_now(key, kept):
                     tracked.sliced.restore(json.loads(record))
             elif name.startswith(_ALERT):
                 known = json.loads(record)
@@ -259,16 +258,41 @@ class Watch:
                     if known["unheard"]:
                         self._unheard[alert.condition, alert.labels] = self.cursor_ns
 
+    def _go_on(self, key: Key, tracked: Tracked, record: JsonRecord) -> None:
+        tracked.restore(record)
+        self._windows.design[key] = tracked.effect
+        last_ns = tracked.arrivals.last_ns
+        if last_ns is not None and self.cursor_ns - last_ns < FORGOTTEN_NS:
+            self._windows.know(key)  # a restart must not make anybody forget who is silent
+
+    def _is_of_now(self, key: Key, kept: Mapping[str, str]) -> bool:
+        """Whether what is kept of a key is of the rubric's version in force."""
+        version = self._version(key)
+        return bool(json.loads(kept.get(_STATE + json.dumps(key), "{}")).get("version", version) == version)
+
     def show(self, alerts: Iterable[JsonRecord]) -> None:
         """Show alerts that another process watches, in their JSON form."""
         known = [Alert.of_json(each) for each in alerts]
         self.alerts = {(each.condition, each.labels): each for each in known if each.condition in self._by_id}
 
     def _track(self, key: Key) -> Tracked | None:
-        tracked = self._tracked.get(key)
+        tracked, version = self._tracked.get(key), self._version(key)
         if tracked is None and len(self._tracked) < self._max_keys:
-            tracked = self._tracked[key] = Tracked(self.declared, key.rubric)
+            tracked = self._tracked[key] = Tracked(self.declared, key.rubric, version)
+        elif tracked is not None and tracked.version != version:
+            tracked = self._tracked[key] = tracked.anew(self.declared, version)
+            self._kept_slices.pop(key, None)
+            self._windows.design.pop(key, None)
         return tracked
+
+    def _version(self, key: Key) -> str:
+        watched = self._watched.get(key.rubric)
+        return "" if watched is None else watched.version
+
+    def is_in_force(self, rubric: str, version: object) -> bool:
+        """Whether verdicts by this version of a rubric are watched; those by another are of another kind."""
+        watched = self._watched.get(rubric)
+        return watched is not None and watched.version in ("", version)
 
     def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> ServiceStatus:
         tracked = self._tracked.get(key)

@@ -254,6 +254,12 @@ class Windows:
                 for identity in list(window.members):
                     self._drop(key, window, identity)
 
+    def leave(self, rubric: str) -> None:
+        """Forget a rubric that is gone, with the keys that had verdicts by it."""
+        self.forget(rubric)
+        for key in [key for key in self._windows if key.rubric == rubric]:
+            del self._windows[key]
+
     def keys(self) -> list[Key]:
         """Every key that has had a verdict, also when its window is empty by now, in alphabetical order."""
         return sorted(self._windows)

@@ -205,6 +205,9 @@ class Monitor(MonitorParts):
         for name in changed:
             if name in self.rubrics:
                 self.windows.forget(name)
+        for name in configured(self.config).keys() - configured(config).keys():
+            self.windows.leave(name)
+            self._watched.pop(name, None)
         self.rubrics |= changed
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
         watched = [rubric for name, rubric in reached(config).items() if name in changed]

@@ -181,12 +181,19 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
         change, estimate = window.status.change, window.status.estimate
         if change is not None:
             yield AlertFinding(
-                labels=place(window.status), breached=change.alarmed if window.status.silence is None else None,
+                labels=place(window.status), breached=_alarmed(change, window.status),
                 stated=_moved(change, "pass"),
                 value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 changed_ns=change.since_ns, measured_ns=_measured_ns(window.status, facts.now_ns),
             )  # fmt: skip
+
+
+def _alarmed(change: StatusChange, status: ServiceStatus) -> bool | None:
+    """What a detector says; None where nothing is known: in a silence, and before a first verdict that it knows."""
+    if status.silence is not None or (status.estimate is None and not change.alarmed):
+        return None
+    return change.alarmed
 
 
 def _measured_ns(status: ServiceStatus, now_ns: int) -> int | None:
@@ -231,7 +238,7 @@ def _drifting(facts: Observed) -> Iterator[AlertFinding]:
         drift, departing = window.status.drift, window.violating
         if drift is not None:
             yield AlertFinding(
-                labels=place(window.status), breached=drift.alarmed if window.status.silence is None else None,
+                labels=place(window.status), breached=_alarmed(drift, window.status),
                 stated=_moved(drift, "keep to their scenario"),
                 value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,
                 upper=departing.upper if departing else None, n=departing.n if departing else 0,

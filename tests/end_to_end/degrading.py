@@ -92,7 +92,8 @@ class Traffic:
             }
             tool = S(span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up, **each)
             return [S(span_id=span(1), attributes=stated, **each), tool]
-        root = S(span_id=span(1), attributes={"gen_ai.operation.name": "invoke_agent"}, **each)
+        ran = {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}
+        root = S(span_id=span(1), attributes=ran, **each)
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": USED}
         return [root] if fails else [root, S(span_id=span(2), parent_id=span(1), attributes=called, **each)]
 

@@ -22,7 +22,8 @@ def run(tool="find_order", failed=False, provider=None):
     tracer = trace.get_tracer("app", tracer_provider=provider)
     with tracer.start_as_current_span("GET /health"):
         pass
-    with tracer.start_as_current_span("run", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    ran = {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}
+    with tracer.start_as_current_span("run", attributes=ran):
         call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
         with tracer.start_as_current_span("call", attributes=call) as span:
             if failed:

@@ -22,13 +22,13 @@ CONFIG = {
 
 
 def slow(first: int, count: int, seconds: float) -> bytes:
-    now_ns = time.time_ns()
-    return request(
-        [
-            S(trace_id=trace(n, LOW), span_id=span(1), start_ns=now_ns - int((seconds + n / 1e4) * 1e9), end_ns=now_ns)
-            for n in range(first, first + count)
-        ]
-    )
+    now_ns, ran = time.time_ns(), {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}
+    return request([
+        S(
+            trace_id=trace(n, LOW), span_id=span(1), attributes=ran,
+            start_ns=now_ns - int((seconds + n / 1e4) * 1e9), end_ns=now_ns,
+        ) for n in range(first, first + count)
+    ])  # fmt: skip
 
 
 async def shown(app):

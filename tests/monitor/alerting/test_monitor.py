@@ -26,7 +26,7 @@ FAILING = {
 
 
 def traces(first: int, count: int) -> bytes:
-    ran = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "orchestrator"}
+    ran = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "orchestrator", "output.value": "Done."}
     numbers = range(first, first + count)
     return request([S(trace_id=trace(n, LOW), span_id=span(1), service="shop", attributes=ran) for n in numbers])
 

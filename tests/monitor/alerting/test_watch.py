@@ -420,3 +420,75 @@ def test_labels_of_people_move_the_thresholds_where_they_are_to(mode):
     assert plain.minutes(300, ratio=0.86)[-1] is Status.HEALTHY
     again = played.restarted()
     assert again.status is played.status
+
+
+class Versioned(Played):
+    """The same, under a version of the rubric that may change."""
+
+    def __init__(self, watched: dict[str, WatchedWindow], declared: Declaration) -> None:
+        super().__init__(declared)
+        self.watch = Watch(declared, self.windows, watched)
+
+    def by(self, watched: dict[str, WatchedWindow]) -> Versioned:
+        """Another process with the same past, the windows apart: they hold verdicts by one version alone."""
+        again = Versioned(watched, self.watch.declared)
+        again.watch.restore(self.watch.to_memory(), watched)
+        again.now_ns, again.count, again.reported = self.now_ns, self.count, list(self.reported)
+        return again
+
+
+ADAPTIVE = replace(QUICK, policy=Policy(mode="adaptive"))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_another_version_of_a_rubric_showed_is_held_against_none(restarted):
+    watched = {"qa": WatchedWindow(version="qa@1")}
+    played = Versioned(watched, ADAPTIVE)
+    played.minutes(20, ratio=0.0)
+    assert played.status is Status.CRITICAL
+    assert ("pass_rate_critical", "firing", False) in played.reported
+    arrivals = played.watch._tracked[KEY].arrivals
+    if restarted:
+        played = played.by({"qa": WatchedWindow(version="qa@2")})
+        assert played.watch._tracked[KEY].arrivals.last_ns == arrivals.last_ns, "when it is silent is still known"
+    else:
+        watched["qa"] = WatchedWindow(version="qa@2")
+        played.windows.forget("qa")
+    before = len(played.reported)
+    played.look()
+    assert played.status is Status.INSUFFICIENT_DATA
+    assert {turn for _, turn, _ in played.reported[before:]} == {"unknown"}, (
+        "no verdict is neither an alarm nor its end"
+    )
+    assert set(played.minutes(30, ratio=1.0)) <= {Status.INSUFFICIENT_DATA, Status.HEALTHY}
+    assert played.status is Status.HEALTHY
+    assert "firing" not in {turn for _, turn, _ in played.reported[before:]}
+    assert ("pass_rate_critical", "resolved", False) in played.reported[before:]
+
+
+def test_the_same_version_goes_on_after_a_restart():
+    watched = {"qa": WatchedWindow(version="qa@1")}
+    played = Versioned(watched, ADAPTIVE)
+    played.minutes(20, ratio=0.0)
+    known = played.watch._tracked[KEY].to_json()
+    assert played.by(watched).watch._tracked[KEY].to_json() == known
+    old = {name: text.replace('"version": "qa@1", ', "") for name, text in played.watch.to_memory().items()}
+    upgraded = Versioned(watched, ADAPTIVE)
+    upgraded.watch.restore(old)
+    assert upgraded.watch._tracked[KEY].to_json() == known, "what an earlier version wrote names none"
+
+
+def test_of_a_rubric_that_is_gone_nothing_is_known_and_its_alerts_are_not_known_any_more():
+    watched = {"qa": WatchedWindow(version="qa@1")}
+    played = Versioned(watched, ADAPTIVE)
+    played.minutes(20, ratio=0.0)
+    gone = played.by({})
+    assert (list(gone.watch.service_statuses(gone.now_ns)), gone.watch._tracked) == ([], {})
+    before = len(played.reported)
+    played.windows.leave("qa")
+    del watched["qa"]
+    events = played.watch.look(Observed(now_ns=played.now_ns), {}, {})
+    assert {event.transition.value for event in events} == {"unknown"}
+    assert list(played.watch.service_statuses(played.now_ns)) == []
+    assert not played.watch.is_in_force("qa", "qa@1")
+    assert len(played.reported) == before

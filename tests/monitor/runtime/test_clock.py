@@ -12,7 +12,7 @@ FAILING = {
     "routes": [{"rubrics": ["workflow"], "scenario": "never"}],
     "scenarios": {"never": {"tools_should_include": ["a_tool_that_nobody_has"]}},
 }
-RAN = {"gen_ai.operation.name": "invoke_agent"}
+RAN = {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}
 HOUR_NS = 3600 * 10**9
 
 

@@ -133,6 +133,22 @@ def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(r
     assert running.verdict("c" * 32)["rubric_version"] == after["rubric_version"]
 
 
+def test_of_a_rubric_that_a_reload_removes_no_status_is_shown_any_more(running):
+    monitor = running
+    monitor.send("a" * 32, "it is on its way")
+    monitor.verdict("a" * 32)
+
+    def rubrics():
+        return [each["rubric"] for each in json.loads(monitor.get("/v1/status"))["services"]]
+
+    wait_for(lambda: rubrics() == ["own"])
+    text = (monitor.folder / "sidejudge.yaml").read_text()
+    (monitor.folder / "rubrics" / "own.yaml").write_text("{}\n")
+    (monitor.folder / "sidejudge.yaml").write_text(text.replace("rubrics: [own]", "rubrics: [run_health]"))
+    assert monitor.reload()[0] == 200
+    wait_for(lambda: rubrics() == [])
+
+
 def test_the_meaning_of_an_attribute_is_in_force_after_a_reload_and_needs_no_restart(running):
     running.send("a" * 32, "it is on its way")
     assert running.verdict("a" * 32)["passed"] is True

@@ -20,7 +20,7 @@ FAILING = {
     "routes": [{"rubrics": ["workflow"], "scenario": "never"}],
     "scenarios": {"never": {"tools_should_include": ["a_tool_that_nobody_has"]}},
 }
-RAN = {"gen_ai.operation.name": "invoke_agent"}
+RAN = {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}
 
 
 async def test_three_monitors_have_one_status_and_receivers_hear_one_story(started, postgres, tmp_path):
