@@ -7,6 +7,7 @@ import builtins
 import re
 from collections import defaultdict
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,33 @@ def public_classes(paths: list[Path]) -> dict[str, list[str]]:
 
 def test_no_public_class_name_stands_for_two_ideas() -> None:
     assert {name: places for name, places in public_classes(PRODUCT).items() if len(places) > 1} == {}
+
+
+def imported_files(path: Path) -> set[Path]:
+    """The files of the product that a file imports, for their types alone or within a function too."""
+    found = set()
+    for node in nodes(path):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        elif isinstance(node, ast.ImportFrom):
+            names = [each.name for each in node.names]
+        else:
+            continue
+        folder = path.parents[node.level - 1] if node.level else ROOT
+        for name in names:
+            file = folder.joinpath(*name.removeprefix("sidejudge.").split(".")).with_suffix(".py")
+            if file.is_file() and file != path:
+                found.add(file)
+    return found
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    graph = {path: imported_files(path) for path in PRODUCT}
+    assert sum(map(len, graph.values())) > 3000
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(str(path.relative_to(ROOT)) for path in reversed(error.args[1])))
 
 
 def test_a_file_that_a_text_names_is_there() -> None:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fastapi import Depends, FastAPI
 from pydantic import Field
 
-from sidejudge.scoring.statistics.agreement import Confusion, Kappa, cohen_kappa
+from sidejudge.scoring.statistics.agreement import Kappa, cohen_kappa
 from sidejudge.scoring.statistics.interval import wilson_pair
 
 from .params import only_known
 from .response_body import Count, Ratio, ResponseBody, Text
-from .view import MonitorView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedAgreement:
-    """Verdicts of others (rows of ``table``) and by one of our rubrics (columns) on the traces of a service."""
-
-    service: str
-    environment: str
-    reported: str
-    rubric: str
-    table: Confusion
+from .view import MonitorView, ReportedAgreement
 
 
 class ReportedAgreementBody(ResponseBody):

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from pydantic import BaseModel, Field
 
 from sidejudge.dashboards.pages.plain_pages import MetricCard, RubricPage, rubric_page
 from sidejudge.dashboards.pages.service_page import service_page
@@ -24,17 +23,7 @@ from .access import AccessRules
 from .errors import ProblemError
 from .shared_result import SharedResults
 from .verdict_pages import html, refused
-from .view import MonitorView
-
-
-class ServiceChoice(BaseModel):
-    """Which service, and what of it; ``metric`` is empty for the composite, ``last`` for a time that fits the data."""
-
-    service: str = Field(default="", max_length=2000)
-    environment: str = Field(default="", max_length=2000)
-    rubric: str = Field(default="", max_length=200)
-    metric: str = Field(default="", max_length=200)
-    last: str = Field(default="", max_length=20)
+from .view import MonitorView, ServiceChoice
 
 
 def add_service_page(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:

@@ -10,8 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
+from pydantic import BaseModel, Field
+
 from sidejudge.integrations.store.verdict_search import VerdictFilter
 from sidejudge.monitor.alerting.comparisons import PlaceComparison
+from sidejudge.scoring.statistics.agreement import Confusion
 from sidejudge.scoring.verdict.verdict import State
 
 if TYPE_CHECKING:
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
     from sidejudge.scoring.status.service_status import FleetReport
     from sidejudge.scoring.status.trend import Trend
     from sidejudge.scoring.verdict.rubric import Rubric
-
-    from .reported_route import ReportedAgreement
-    from .service_page import ServiceChoice
 
 Passed: TypeAlias = Literal["true", "false", "none"]
 """Outcomes that a query for verdicts may name: passed, failed, or neither (incomplete)."""
@@ -147,6 +147,27 @@ class ReloadResult:
     def to_json(self) -> dict[str, object]:
         """For an answer of the API and the log."""
         return {"changed": list(self.changed), "needs_restart": list(self.restart), "mistakes": list(self.mistakes)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedAgreement:
+    """Verdicts of others (rows of ``table``) and by one of our rubrics (columns) on the traces of a service."""
+
+    service: str
+    environment: str
+    reported: str
+    rubric: str
+    table: Confusion
+
+
+class ServiceChoice(BaseModel):
+    """Which service, and what of it; ``metric`` is empty for the composite, ``last`` for a time that fits the data."""
+
+    service: str = Field(default="", max_length=2000)
+    environment: str = Field(default="", max_length=2000)
+    rubric: str = Field(default="", max_length=200)
+    metric: str = Field(default="", max_length=200)
+    last: str = Field(default="", max_length=20)
 
 
 class MonitorView(Protocol):

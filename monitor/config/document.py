@@ -1,4 +1,4 @@
-"""A YAML text as plain values, with the line of each and every mistake in it; and the files that are read.
+"""A YAML text as plain values, with the line of each and every mistake in it.
 
 Stricter and plainer than YAML 1.1: doubled keys are mistakes, ``yes`` and ``12:30`` are text, ``1e-3`` is a number,
 aliases may not multiply, and ``${NAME}`` is taken from the environment (``${NAME:-default}``, ``$${`` for itself).
@@ -6,18 +6,16 @@ aliases may not multiply, and ``${NAME}`` is taken from the environment (``${NAM
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final, TypeAlias
 
 import yaml
 
 from sidejudge.scoring.trace.span import Json
 
 from .errors import Problem, path_of
+from .read_files import MAX_BYTES
 
 Location = tuple[str | int, ...]
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
@@ -209,72 +207,3 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     elif "unknown escape character" in stated:
         stated += r"; a pattern stands in single quotes ('\d+'): in double quotes a backslash is YAML's"
     return Problem(path="", message=f"is not YAML: {stated}", source=source, line=line)
-
-
-Stamp: TypeAlias = tuple[int, int, int, int]
-
-GONE: Final[Stamp] = (0, 0, 0, 0)
-MAX_BYTES: Final = 4 * 2**20
-
-
-def stamp(path: Path) -> Stamp:
-    """What changes with a file: device, inode, time of the last change in ns, and size; ``GONE`` without one."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return GONE
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def read_text(path: Path) -> str:
-    """A file's text, of at most ``MAX_BYTES``: not all that a path may name has an end.
-
-    Raises ``OSError`` where it cannot be read or is larger, ``UnicodeDecodeError`` where it is not UTF-8.
-    """
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES >> 20} MiB", str(path))
-    return data.decode("utf-8-sig")
-
-
-@dataclass(slots=True)
-class ReadFiles:
-    """Files by path, and patterns with the files that they matched."""
-
-    stamps: dict[Path, Stamp] = field(default_factory=dict)
-    patterns: dict[tuple[Path, str], tuple[Path, ...]] = field(default_factory=dict)
-
-    def read(self, path: Path) -> str:
-        """The text of a file; see ``read_text``."""
-        self.stamps[path] = stamp(path)  # before it is read: what is written meanwhile counts as a change
-        return read_text(path)
-
-    def match(self, folder: Path, pattern: str) -> tuple[Path, ...]:
-        """Files by a pattern, in order of their names; hidden ones (a mounted ConfigMap has some) are left out."""
-        found = self.patterns[folder, pattern] = _matching(folder, pattern)
-        return found
-
-    def stamped_anew(self) -> ReadFiles:
-        """The same files as they are now."""
-        return ReadFiles(
-            {path: stamp(path) for path in self.stamps}, {each: _matching(*each) for each in self.patterns}
-        )
-
-    @property
-    def changed(self) -> bool:
-        """Whether a file has changed, come or gone since it was read."""
-        return any(stamp(path) != before for path, before in self.stamps.items()) or any(
-            _matching(*given) != before for given, before in self.patterns.items()
-        )
-
-
-def _matching(folder: Path, pattern: str) -> tuple[Path, ...]:
-    path = Path(pattern)
-    try:
-        matched = (
-            Path(path.anchor).glob(str(path.relative_to(path.anchor))) if path.is_absolute() else folder.glob(pattern)
-        )
-        return tuple(sorted(each for each in matched if each.is_file() and not each.name.startswith(".")))
-    except (ValueError, NotImplementedError, OSError):
-        return ()

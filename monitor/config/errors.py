@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sidejudge.scoring.errors import SidejudgeError
 
-if TYPE_CHECKING:
-    from .document import ReadFiles
+from .read_files import ReadFiles
 
 UNREADABLE = "cannot be read"
 """How the message on a file begins that could not be opened."""

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, ReadFiles, read_document
+from .document import Document, Location, read_document
 from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
+from .read_files import ReadFiles
 from .renamed import RENAMED, rename_keys, rename_keys_in_lists
 from .rubric_declarations import Declarations, read_declarations
 from .rubric_sources import LangfusePrompts, sources

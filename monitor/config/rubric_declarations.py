@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, Place, ReadFiles, read_document
+from .document import Document, Location, Place, read_document
 from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
+from .read_files import ReadFiles
 from .rubric_sources import RubricLabels
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from sidejudge.scoring.status.snapshots import PromptSnapshot
 from sidejudge.scoring.trace.span import Json
 
-from .document import ReadFiles
 from .langfuse import LangfuseSink, LangfuseSource
 from .model import StoreSection
+from .read_files import ReadFiles
 
 if TYPE_CHECKING:
     from sidejudge.integrations.langfuse.client import Access

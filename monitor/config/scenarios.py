@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, Place, ReadFiles, read_document
+from .document import Document, Location, Place, read_document
 from .errors import UNREADABLE, Problem, path_of
+from .read_files import ReadFiles
 
 
 @dataclass(frozen=True, slots=True)

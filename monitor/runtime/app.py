@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -19,14 +19,14 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from sidejudge.integrations.dialects import map_attributes
 from sidejudge.integrations.peers import PATH as PEERS
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
 from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.contents_token import ContentsToken
 from sidejudge.monitor.api.routes import app_when_asked
-from sidejudge.monitor.config import Config, Loaded
-from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names, rubrics_of
 from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
 from sidejudge.monitor.deliver.metrics_push import MetricsPush
@@ -35,12 +35,12 @@ from sidejudge.monitor.ingest.http_connection import reader_connections
 from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
 from sidejudge.monitor.revise.schedule import EVERY_S as ROUND_S
 from sidejudge.monitor.route.router import router_of
+from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.verdict.rubric import Rubric
 
-from .drain import Drain, DrainResult
 from .handover import Handover, unjudged
 from .parts import DRIFT, MonitorParts
-from .reload import ReadConfig, Reload
+from .queries import MonitorQueries
 
 
 class Periodic:
@@ -93,13 +93,20 @@ class Monitor(MonitorParts):
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(config, clock_ns=clock_ns, at_rest=at_rest)
+        self.view = MonitorQueries(self)
+        self.exporter.watch(self.view.snapshot)
         # Its own patience of a second leaves out looks while the machine is busy, which is when they matter.
         self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True})
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
         self._warming: asyncio.Task[None] | None = None
-        self._drained: DrainResult | None = None
+        self.handed_over: int | None = None
+        """Traces that a drain passed on; None where nothing was drained."""
         self._metrics_push: MetricsPush | None = None
+
+    def snapshot(self, services: Iterable[ServiceStatus] | None = None) -> Snapshot:
+        """The gauges of this moment; ``services`` are their statuses where they are known already."""
+        return self.view.snapshot(services)
 
     async def _restore(self) -> None:
         """Take up what was left, labels before the statuses that rest on them."""
@@ -146,7 +153,7 @@ class Monitor(MonitorParts):
             (self.retention.purge, 60.0), (self._remember_baselines, 60.0), (self.retention.relieve, 2.0),
             (self._watch_alerts, self.config.alerts.look.seconds), (self.notifications.tick, NOTIFY_TICK_S),
         ):  # fmt: skip
-            self._repeat(work, seconds, begin=datetime.now(UTC) + timedelta(seconds=seconds))
+            self.repeat(work, seconds, begin=datetime.now(UTC) + timedelta(seconds=seconds))
         self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30)
         await self.notifications.start()
         await self._watch_alerts()
@@ -171,25 +178,25 @@ class Monitor(MonitorParts):
     def _repeat_all(self) -> None:
         """Periodic reading, most of it from other systems."""
         if self.fleet is not None and self.fleet_status is not None:
-            self._repeat(self.fleet_status.round, self.fleet.every_s)
+            self.repeat(self.fleet_status.round, self.fleet.every_s)
         if (pushed := self.config.sinks.otel_metrics) is not None:
             self._metrics_push = MetricsPush(pushed, self.exporter.metrics, self.clock_ns)
-            self._repeat(self._metrics_push.push, self._metrics_push.every_s)
+            self.repeat(self._metrics_push.push, self._metrics_push.every_s)
         if self.drift is not None and self.backends.judge is not None:
-            self._repeat(partial(self.drift.round, self.backends.judge), DRIFT_S)
-        self._repeat(self.failures.refresh, FAILURES_S)
+            self.repeat(partial(self.drift.round, self.backends.judge), DRIFT_S)
+        self.repeat(self.failures.refresh, FAILURES_S)
         if self.contents is not None:
-            self._repeat(self.contents.write, CONTENTS_S)
+            self.repeat(self.contents.write, CONTENTS_S)
         if self.references is not None:
             sink = self.config.sinks.langfuse
             read = sink.annotations if sink is not None else None
-            self._repeat(self.references.refresh, min(REFRESH_S, read.every.seconds if read is not None else REFRESH_S))
+            self.repeat(self.references.refresh, min(REFRESH_S, read.every.seconds if read is not None else REFRESH_S))
         if self.pull is not None:
-            self._repeat(self.pull.poll, self.pull.poll_s)
+            self.repeat(self.pull.poll, self.pull.poll_s)
         if self.revisions is not None:
-            self._repeat(self.revisions.round, ROUND_S)
+            self.repeat(self.revisions.round, ROUND_S)
 
-    def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float, *, begin: datetime | None = None) -> None:
+    def repeat(self, work: Callable[[], Awaitable[object]], every_s: float, *, begin: datetime | None = None) -> None:
         """From ``begin`` (now) on, regularly; a round that takes longer has the next ones left out."""
         self._repeated.append(Periodic(work))
         self._scheduler.add_job(
@@ -233,33 +240,11 @@ class Monitor(MonitorParts):
         """Record how the latest reload of the configuration went."""
         self.exporter.config_reloaded(successful=successful)
 
-    def reload_by(self, loaded: Loaded, read: ReadConfig) -> Reload:
-        """Let the configuration be read again: on a signal, over HTTP where that is allowed, and when it changes."""
-        section = self.config.reload
-        reload = Reload(self, loaded, read, remember=partial(self.store.keep_fact, PROMPTS))
-        self.view.prompts = reload.prompts
-        if self.config.api.reload:
-            self.view.reload = reload
-        if section.watch:
-            self._repeat(reload.look_at_files, section.every.seconds)
-        self._repeat(reload.look_at_prompts, section.prompts.seconds)
-        return reload
-
     @property
     def _one_audience(self) -> bool:
         """Whether both addresses are open to the same callers: then the OTLP address may answer the API as well."""
         otlp, api = self.config.sources.otlp, self.config.api
         return otlp.http.host == api.listen.host and otlp.tls == api.tls
-
-    async def drain(self, hurry: asyncio.Event) -> None:
-        """Judge and deliver what is left, where the store ends with the process; ``hurry`` cuts it short."""
-        if self.config.drain is not None and self.judging.started:
-            section = self.config.drain
-            if self.peers is not None:
-                await self.peers.leaves(hands_over=section.to is not None)
-            self._drained = await Drain(self, section, hurry).run()
-            if self.peers is not None and not self.outcomes.open:
-                await self.peers.left()
 
     def begin_drain(self) -> None:
         """Report that this process is not ready any more, and close what is open from now on."""
@@ -364,10 +349,9 @@ class Monitor(MonitorParts):
             log.warning("could not remember alerts and baselines", extra={"cause": str(error)})
         left: dict[str, object] = {"open_traces": self.outcomes.open}
         lost: dict[str, int] = {}
-        drained, self._drained = self._drained, None
-        if drained is not None:
+        if self.handed_over is not None:
             lost = {"lost_traces": self.outcomes.open, "lost_deliveries": self.undelivered()}
-            left |= {"handed_over_traces": drained.handed_over, **lost}
+            left |= {"handed_over_traces": self.handed_over, **lost}
         self.store.close()
         log.log(logging.WARNING if any(lost.values()) else logging.INFO, "stopped", extra=left)
 

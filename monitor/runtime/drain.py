@@ -8,24 +8,27 @@ What cannot be judged in time goes to another monitor; what remains is lost, and
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sidejudge.monitor.config.fleet import DrainSection
 
-if TYPE_CHECKING:
-    from .app import Monitor
+from .app import Monitor
 
 _STEP_S: Final = 0.05
 _HANDOVER_S: Final = 5.0
 """How much of the timeout is kept for handing over, at most; a quarter of a short one."""
 
 
-@dataclass(slots=True)
-class DrainResult:
-    """What came of a drain; traces that were ``handed_over`` are judged elsewhere."""
-
-    handed_over: int = 0
+async def drain(monitor: Monitor, hurry: asyncio.Event) -> None:
+    """Judge and deliver what is left, where the store ends with the process; ``hurry`` cuts it short."""
+    section, peers = monitor.config.drain, monitor.peers
+    if section is None or not monitor.judging.started:
+        return
+    if peers is not None:
+        await peers.leaves(hands_over=section.to is not None)
+    monitor.handed_over = await Drain(monitor, section, hurry).run()
+    if peers is not None and not monitor.outcomes.open:
+        await peers.left()
 
 
 class Drain:
@@ -35,24 +38,24 @@ class Drain:
         self._monitor, self._section, self._hurry = monitor, section, hurry
         self._now = asyncio.get_running_loop().time
 
-    async def run(self) -> DrainResult:
-        """Drain until nothing is left, or the time is over."""
+    async def run(self) -> int:
+        """Drain until nothing is left, or the time is over; how many traces were handed over, to be judged there."""
         monitor, section = self._monitor, self._section
         begun_s = self._now()
         end_s = begun_s + section.timeout.seconds
         reserved_s = min(_HANDOVER_S, section.timeout.seconds / 4) if section.to else 0.0
         monitor.begin_drain()
         await self._judge(begun_s, end_s - reserved_s)
-        result = DrainResult()
+        handed_over = 0
         monitor.refuse()
         if monitor.unfinished() or (section.to and monitor.torn()):
             await monitor.stop_judging()
             if section.to and not self._hurry.is_set():
-                result.handed_over = await monitor.hand_over(end_s)
+                handed_over = await monitor.hand_over(end_s)
         await monitor.report()
         while monitor.undelivered() and self._goes_on(end_s):  # noqa: ASYNC110  # the store is asked, which wakes nobody
             await asyncio.sleep(_STEP_S)
-        return result
+        return handed_over
 
     async def _judge(self, begun_s: float, until_s: float) -> None:
         """Wait until nothing is left to be judged and nothing comes any more, at most until then."""

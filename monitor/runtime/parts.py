@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -14,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
+from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.build import declaration, windows_of
@@ -59,6 +61,7 @@ from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 from .builders import (
     conversations,
@@ -77,7 +80,6 @@ from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
 from .own_facts import OwnFacts
 from .peers import PeerExchange
-from .queries import MonitorQueries
 from .retention import Retention
 from .trace_log import TraceLog
 
@@ -88,8 +90,12 @@ DRIFT = "drift"
 """The room of the store that holds the judge's sample."""
 
 
-class MonitorParts:
+class MonitorParts(ABC):
     """The parts of one monitor, connected; nothing runs yet. ``at_rest`` is the judging loop's."""
+
+    @abstractmethod
+    def snapshot(self, services: Iterable[ServiceStatus] | None = None) -> Snapshot:
+        """The gauges of this moment; ``services`` are their statuses where they are known already."""
 
     def __init__(
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
@@ -185,8 +191,6 @@ class MonitorParts:
         # What listens, and what is shown.
         self.listeners = self._build_listeners(config)
         self.receiver = self.listeners.receiver
-        self.view = MonitorQueries(self)
-        self.exporter.watch(self.view.snapshot)
         self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns, contents=self.contents)
 
     def _build_listeners(self, config: Config) -> Listeners:
@@ -333,7 +337,7 @@ class MonitorParts:
             store=self.store,
             spool_bytes=lambda: self.store.size,
             monitor=OwnFacts(
-                snapshot=lambda: self.view.snapshot(()),
+                snapshot=lambda: self.snapshot(()),
                 refused=lambda: self.listeners.receiver.refused,
                 anomalies=self.traffic.current,
                 trouble=self.trouble,

@@ -12,9 +12,10 @@ from sidejudge.monitor.config import Config, Loaded
 from sidejudge.monitor.runtime.tuning import collect_if_due, collect_rarely, keep_freed_memory, shorten_slices
 
 from .app import Monitor
+from .drain import drain
 from .forward_only import ForwardOnly
 from .logging import set_up
-from .reload import ReadConfig
+from .reload import ReadConfig, reload_by
 
 Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 """Runs beside a monitor and gets its addresses. The monitor ends when it does."""
@@ -124,7 +125,7 @@ async def _run(config: Config, beside: Companion, again: Rereading | None, *, st
     reloads: set[asyncio.Future[object]] = set()
     try:
         if again is not None:
-            _reload_on_signal(monitor.reload_by(again.loaded, again.read), reloads)
+            _reload_on_signal(reload_by(monitor, again.loaded, again.read), reloads)
         collect_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())
@@ -133,7 +134,7 @@ async def _run(config: Config, beside: Companion, again: Rereading | None, *, st
         if companion is not None:
             companion.cancel()
         try:
-            await monitor.drain(hurry)
+            await drain(monitor, hurry)
         finally:
             await monitor.stop()
     if companion.done() and not companion.cancelled() and (error := companion.exception()):

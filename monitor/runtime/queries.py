@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
@@ -22,8 +21,6 @@ from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.trends import ArchivedTrends, Trends
 from sidejudge.monitor.alerting.watch import StatusSource
 from sidejudge.monitor.api.explain import JUDGE_CALLS_OFF
-from sidejudge.monitor.api.reported_route import ReportedAgreement
-from sidejudge.monitor.api.service_page import ServiceChoice
 from sidejudge.monitor.api.shared_result import SharedMetrics
 from sidejudge.monitor.api.totals import (
     claim_totals,
@@ -39,6 +36,8 @@ from sidejudge.monitor.api.view import (
     ComparedReport,
     Position,
     ReloadResult,
+    ReportedAgreement,
+    ServiceChoice,
     TraceList,
     TracePosition,
     TraceQuery,
@@ -71,8 +70,7 @@ from sidejudge.scoring.status.trend import Trend
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.rubric import Rubric
 
-if TYPE_CHECKING:
-    from .parts import MonitorParts
+from .parts import MonitorParts
 
 _GROUPS = 10
 """Groups of failures on the page of a service."""

@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.api.view import ReloadResult
 from sidejudge.monitor.config import Config, ConfigError, Loaded
+from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.scoring.status.snapshots import PromptSnapshot
 from sidejudge.scoring.trace.span import Json
 
-if TYPE_CHECKING:
-    from .app import Monitor
+from .app import Monitor
 
 log = logging.getLogger("sidejudge.reload")
 
@@ -148,3 +149,16 @@ class Reload:
         result = ReloadResult(changed=(*changed, *gone), restart=restart)
         log.info("the configuration was reloaded", extra={**result.to_json(), "fingerprint": config.fingerprint[:12]})
         return result
+
+
+def reload_by(monitor: Monitor, loaded: Loaded, read: ReadConfig) -> Reload:
+    """Let the configuration be read again: on a signal, over HTTP where that is allowed, and when it changes."""
+    section = monitor.config.reload
+    reload = Reload(monitor, loaded, read, remember=partial(monitor.store.keep_fact, PROMPTS))
+    monitor.view.prompts = reload.prompts
+    if monitor.config.api.reload:
+        monitor.view.reload = reload
+    if section.watch:
+        monitor.repeat(reload.look_at_files, section.every.seconds)
+    monitor.repeat(reload.look_at_prompts, section.prompts.seconds)
+    return reload

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from .span import Span
-    from .trace import Trace
+from .span import Span
 
 _MOST: Final = 200
 """Most spans that are shown; a notebook with a table of thousands of rows is slow to open."""
@@ -22,17 +20,15 @@ def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]
     return f"<p>{title}</p><table><thead><tr>{named}</tr></thead><tbody>{cells}</tbody></table>"
 
 
-def trace_html(trace: Trace) -> str:
-    """A heading and a row for each span, indented as they called each other; the first 200."""
-    left = len(trace.spans) - _MOST
-    title = f"trace <b>{escape(trace.trace_id)}</b>: {len(trace.spans)} spans" + (
-        f", of which {left} are not shown" if left > 0 else ""
-    )
-    return table_html(title, ("span", "kind", "took", "model or tool", "error"), _rows(trace))
+def trace_html(trace_id: str, spans: int, children: Mapping[str | None, Sequence[Span]]) -> str:
+    """A heading and a row for each of so many spans, indented as they called each other; the first 200."""
+    left = spans - _MOST
+    title = f"trace <b>{escape(trace_id)}</b>: {spans} spans" + (f", of which {left} are not shown" if left > 0 else "")
+    return table_html(title, ("span", "kind", "took", "model or tool", "error"), _rows(children))
 
 
-def _rows(trace: Trace) -> Iterator[tuple[str, ...]]:
-    for span, depth in list(_in_depth(trace.children))[:_MOST]:
+def _rows(children: Mapping[str | None, Sequence[Span]]) -> Iterator[tuple[str, ...]]:
+    for span, depth in list(_in_depth(children))[:_MOST]:
         name = span.model or (span.tool.name if span.tool is not None else "")
         took = f"{(span.end_ns - span.start_ns) / 1e9:.3g} s"
         yield _INDENT * min(depth, 20) + span.name, span.kind.value, took, name, span.error or ""

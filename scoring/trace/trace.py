@@ -76,7 +76,7 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        return trace_html(self)
+        return trace_html(self.trace_id, len(self.spans), self.children)
 
     @property
     def start_ns(self) -> int:

@@ -1,15 +1,12 @@
-"""Notebook: a verdict and a rubric as a notebook shows them. Every text of a case is escaped: it is untrusted."""
+"""Notebook: a verdict as a notebook shows it. Every text of a case is escaped: it is untrusted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from sidejudge.scoring.trace.notebook import table_html
-
-if TYPE_CHECKING:
-    from .rubric import Rubric
 
 _WORDS = {True: "passed", False: "failed", None: "incomplete"}
 
@@ -25,21 +22,6 @@ def verdict_html(verdict: Mapping[str, object]) -> str:
     title = f"{_text(verdict['rubric'])} of {_text(verdict['case_id'])}: <b>{word}</b>{why}"
     rows = map(_cells, cast("list[Mapping[str, object]]", verdict["scores"]))
     return table_html(title, ("metric", "value", "weight", "rating", "reason"), rows)
-
-
-def rubric_html(rubric: Rubric) -> str:
-    """A heading with the pass mark, and a table with a row for each metric."""
-    passes = "by its own conditions" if rubric.pass_mark is None else f"from {rubric.pass_mark:g} of {rubric.scale:g}"
-    title = f"<b>{_text(rubric.id)}</b> {_text(rubric.title)}: passes {passes}"
-    rows = (
-        (
-            each.metric.id, f"{each.weight:g}", each.metric.bands.describe() if each.metric.bands else "",
-            each.blocker.describe() if each.blocker else "",
-            each.metric.meaning,
-        )
-        for each in rubric.criteria
-    )  # fmt: skip
-    return table_html(title, ("metric", "weight", "bands", "blocker", "meaning"), rows)
 
 
 def _cells(score: Mapping[str, object]) -> tuple[object, ...]:

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.result import Bands, Blocker, Method, Result
-
-from .notebook import rubric_html
+from sidejudge.scoring.trace.notebook import table_html
 
 _VERSION_DIGITS = 8
 
@@ -83,7 +83,17 @@ class Rubric:
         return f"{self.id}@{hashlib.sha256(stated.encode()).hexdigest()[:_VERSION_DIGITS]}"
 
     def _repr_html_(self) -> str:
-        return rubric_html(self)
+        passes = "by its own conditions" if self.pass_mark is None else f"from {self.pass_mark:g} of {self.scale:g}"
+        rows = (
+            (
+                each.metric.id, f"{each.weight:g}", each.metric.bands.describe() if each.metric.bands else "",
+                each.blocker.describe() if each.blocker else "",
+                each.metric.meaning,
+            )
+            for each in self.criteria
+        )  # fmt: skip
+        title = f"<b>{escape(self.id)}</b> {escape(self.title)}: passes {passes}"
+        return table_html(title, ("metric", "weight", "bands", "blocker", "meaning"), rows)
 
     @property
     def checks_scenario(self) -> bool:

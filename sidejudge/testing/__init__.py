@@ -25,7 +25,7 @@ from sidejudge.integrations.dialects.reading import Dialect
 from sidejudge.integrations.notify.webhook import notice_record
 from sidejudge.integrations.python_metrics.process import result_of
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.monitor.config.document import ReadFiles
+from sidejudge.monitor.config.read_files import ReadFiles
 from sidejudge.monitor.config.rubric_declarations import read_declarations
 from sidejudge.monitor.config.rubric_sources import LangfusePrompts, sources
 from sidejudge.scoring.case.case import Case

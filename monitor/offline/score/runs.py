@@ -11,7 +11,8 @@ from pathlib import Path
 
 import orjson
 
-from sidejudge.monitor.config.document import MAX_BYTES, read_document
+from sidejudge.monitor.config.document import read_document
+from sidejudge.monitor.config.read_files import MAX_BYTES
 from sidejudge.scoring.case.case import parse_output
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label

@@ -13,7 +13,7 @@ from sidejudge.integrations.otlp.wire.schema import classes
 from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
 from sidejudge.monitor.config.fleet import DrainSection
 from sidejudge.monitor.ingest.sampler import threshold
-from sidejudge.monitor.runtime.drain import Drain
+from sidejudge.monitor.runtime.drain import Drain, drain
 from tests.monitor.runtime.test_app import ANY, root, samples, total
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.waiting import until
@@ -27,7 +27,7 @@ def part(number, tail=LOW) -> S:
 
 
 async def drained(app) -> None:
-    await app.monitor.drain(asyncio.Event())
+    await drain(app.monitor, asyncio.Event())
     await app.monitor.stop()
 
 
@@ -59,7 +59,7 @@ async def test_what_comes_while_it_drains_is_taken_in(started, caplog):
     caplog.set_level("INFO", "sidejudge")
     app = await started(**ANY, assembly=SLOW, drain={"timeout": "10s", "quiet": "1s"})
     await app.post(request([part(1)]))
-    ending = asyncio.create_task(app.monitor.drain(asyncio.Event()))
+    ending = asyncio.create_task(drain(app.monitor, asyncio.Event()))
     await until(lambda: not app.monitor.view.is_ready)
     assert (await app.post(request([root(1)]))).status_code == 200, "the application flushes after it was asked to end"
     await ending
@@ -211,9 +211,9 @@ async def test_a_drain_goes_on_until_nothing_is_left_or_its_time_is_over(monitor
     if hurry:
         asked.set()
     begun_s = asyncio.get_running_loop().time()
-    drain = {"timeout": "400ms", "quiet": "0s" if not monitor.coming else "100ms", **section}
-    result = await Drain(monitor, DrainSection.model_validate(drain), asked).run()
-    assert (monitor.did, bool(result.handed_over)) == (did, bool(handed_over))
+    stated = {"timeout": "400ms", "quiet": "0s" if not monitor.coming else "100ms", **section}
+    result = await Drain(monitor, DrainSection.model_validate(stated), asked).run()
+    assert (monitor.did, bool(result)) == (did, bool(handed_over))
     assert asyncio.get_running_loop().time() - begun_s < 0.6
 
 

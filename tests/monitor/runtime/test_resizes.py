@@ -12,6 +12,7 @@ import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from sidejudge.monitor.evaluate.result import EndReason
+from sidejudge.monitor.runtime.drain import drain
 from tests.faults.test_replicas import CONFIG, traffic
 from tests.monitor.peers.test_joining import Ring
 from tests.running import free_port
@@ -149,7 +150,7 @@ async def test_resizes_in_the_middle_of_traces_tear_none(started, tmp_path):
             parts.setdefault(trace_id, []).append(part)
         await send(0, 0.5)
         del front.backends["a"]
-        await a.monitor.drain(asyncio.Event())
+        await drain(a.monitor, asyncio.Event())
         own = await stated(a)
         await a.monitor.stop()
         await send(0.5, 1)
