@@ -1,4 +1,4 @@
-"""What requests to other people's servers have in common, whatever they are about.
+"""Common parts of requests to external servers.
 
 Credentials: tokens, and user names with passwords, that requests may carry.
 

@@ -19,16 +19,16 @@ from .raw import EVALUATION, AttributeValue, RawEvent, RawLogRecord, RawSpan
 
 _RESPONSE: Final = "gen_ai.response.id"
 UNNAMED: Final = "log record"
-"""What the event of a record without a name is called here."""
+"""Our name for the event of a record without one."""
 CHAT: Final = re.compile(
     r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
     r"""|["']type["']: ?["'](?:human|ai|function_call|\w{2,30}Message)["']|_?role=|Message\("""
 )
-"""What no text is a chat without. It is looked for in the text, so that other JSON is not read as messages."""
+"""Parts that every chat contains. The text is searched for them, so that other JSON is not read as messages."""
 MAY_SHOW: Final = re.compile(
     rb"role|choices|candidates|generations|arguments|args|[iI]nput|prompt|Message|human|[\"']lc"
 )
-"""What the bytes of a record hold that shows contents; others need not be decoded to know that they show none."""
+"""Bytes in all records with contents; records without them need not be decoded."""
 _LONGEST: Final = 1 << 20
 _ROLES: Final = frozenset({"user", "assistant", "system", "tool", "human", "ai", "model", "developer"})
 _SAID: Final = frozenset({"content", "parts", "text", "tool_calls"})
@@ -71,7 +71,7 @@ def shows_contents(record: RawLogRecord) -> bool:
 
 
 def is_message(entries: Mapping[str, AttributeValue]) -> bool:
-    """Whether a map is a message: who spoke, and what."""
+    """Whether a map is a message: a speaker and a text."""
     role = entries.get("role")
     return isinstance(role, str) and role.lower() in _ROLES and not _SAID.isdisjoint(entries)
 

@@ -1,4 +1,4 @@
-"""Why something was not taken, by what helps against it: waiting, or a person."""
+"""Why an item was not accepted, by the remedy: waiting, or a person."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sidejudge.scoring.errors import SidejudgeError
 
 
 class DestinationUnreachableError(SidejudgeError):
-    """The receiver did not take it now and may later: nothing of what was handed over is known to have arrived.
+    """The receiver did not accept it now and may later: no part of the delivery is known to have arrived.
 
     ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it names no time.
     """
@@ -17,7 +17,7 @@ class DestinationUnreachableError(SidejudgeError):
 
 
 class RefusedError(SidejudgeError):
-    """The receiver will not take this however often it is sent; a person must mend the content or the configuration."""
+    """The receiver will never accept this; a person must correct the content or the configuration."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -3,7 +3,7 @@
 One in this process (sentence-transformers) has a thread of its own. The library's import takes seconds and some 400 MB,
 and a model as much again or more: both happen in that thread, when first used. A model in the cache on disk, or in a
 folder, is loaded without a look at the network; another one is downloaded from the hub. An endpoint is asked through
-litellm, once for each batch; what fails has a name.
+litellm, once for each batch; failures have names.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ INSTALL = "pip install 'sidejudge[embeddings]'"
 
 
 class EmbeddingError(RemediedError):
-    """No vectors could be made. ``remedy`` says what to do; it is empty where the failure may pass by itself.
+    """No vectors could be made. ``remedy`` is empty where the failure may pass by itself.
 
-    ``of_texts``: other texts may fare better, so those that were given together may be tried one by one.
+    ``of_texts``: the texts caused it, so those of one batch may be tried one by one.
     """
 
     def __init__(self, cause: str, remedy: str = "", *, of_texts: bool = False) -> None:
@@ -83,7 +83,7 @@ class LocalModel:
 
     Making it does nothing; ``start`` or the first ``embed`` loads it.
 
-    ``device`` None: what the machine has. ``batch_size``: texts that go through the model together.
+    ``device`` None: the machine's best. ``batch_size``: texts that go through the model together.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class LocalModel:
         return await self._run(lambda: self._embed(list(texts)))
 
     async def close(self) -> None:
-        """Let what runs end, and end the thread; idempotent."""
+        """Let the running work end, and end the thread; idempotent."""
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
 
     async def _run(self, work: Callable[[], T]) -> T:
@@ -248,7 +248,7 @@ class RemoteModel:
         return vectors
 
     async def close(self) -> None:
-        """Nothing of its own: litellm belongs to whoever made it."""
+        """Closes nothing: litellm belongs to its creator."""
 
     async def _batch(self, texts: list[str]) -> list[Vector]:
         async def work(litellm: ModuleType) -> _Response:

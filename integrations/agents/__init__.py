@@ -1,1 +1,1 @@
-"""Agents: what a test set is run against, over HTTP or in this process."""
+"""Agents: the targets of a test set, over HTTP or in this process."""

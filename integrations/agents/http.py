@@ -1,9 +1,9 @@
-"""An agent behind HTTP: one POST a test, the answer read up to a bound, retried only where nothing was done.
+"""An agent behind HTTP: one POST for each test, a bounded answer, retries only where nothing was done.
 
 Asked is ``POST URL`` with ``{"input": …, "test_id": "…", "metadata": {…}}`` as JSON. An answer is 200–299 with text, or
-with a JSON object that has ``output`` (whatever its content type). Tried again, at most twice: a connection that
-was refused, and a 503 that names in ``Retry-After`` a wait of at most 30 s. Redirects are not followed, for they would
-turn the POST into something else or send the test elsewhere.
+with a JSON object that has ``output`` (whatever its content type). Tried again, at most twice: a connection that was
+refused, and a 503 that names in ``Retry-After`` a wait of at most 30 s. Redirects are not followed, because they would
+change the method or send the test elsewhere.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exceptio
 
 
 def _stated_in(response: httpx.Response, content: bytes, attempt: int) -> object:
-    """Text, or the JSON object with ``output``. What calls itself JSON must be JSON."""
+    """Text, or the JSON object with ``output``. A body with the content type JSON must be JSON."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or kind.endswith("+json")
     try:

@@ -26,7 +26,7 @@ from sidejudge.scoring.lexical.shown_text import label, struck
 from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 
 MAX_ABANDONED = 64
-"""Calls that have not returned though nobody waits for them any more."""
+"""Calls that have not returned and that nobody waits for any more."""
 PREFIX = "python:"
 
 

@@ -11,7 +11,7 @@ from sidejudge.scoring.trace.span import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One test put to an agent: its input, and who asks. ``metadata`` is the test's own."""
+    """One test for an agent: its input and id. ``metadata`` is the test's own."""
 
     input: Json
     test_id: str

@@ -1,6 +1,6 @@
 """Dialects: how the spans of each instrumentation family become the normal form.
 
-Detection is per span, for one trace mixes several: the application's own spans, a framework's, an SDK's.
+Detection is per span, because one trace mixes several dialects: the application's own spans, a framework's, an SDK's.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ _installed: tuple[Dialect, ...] = DIALECTS
 
 
 def install(more: Sequence[Dialect]) -> None:
-    """Put dialects of plugins before those that ship, in place of what was installed before."""
+    """Put dialects of plugins before the built-in ones, replacing earlier plugins."""
     global _installed  # noqa: PLW0603  # set once, when a process starts
     _installed = (*more, *DIALECTS)
     _candidates.clear()
 
 
 def normalise(raw: RawSpan, *, dialects: tuple[Dialect, ...] | None = None) -> Span:
-    """The span in normal form. Never raises: what a dialect chokes on goes to the generic one, with a note."""
+    """The span in normal form. Never raises: a span on which a dialect fails goes to the generic one, with a note."""
     known = _candidates[raw.scope_name, *raw.attributes] if dialects is None else None
     for dialect, sure in known or ((dialect, False) for dialect in dialects or ()):
         try:
@@ -112,7 +112,7 @@ _candidates = Remembered(_in_question)
 
 
 def _completed(raw: RawSpan, span: Span) -> Span:
-    """The span with what its shapes show; what the dialect read stands whatever they do."""
+    """The span with fields read by shape; fields that the dialect read are kept."""
     try:
         return complete(raw, mapped.apply(raw, span))
     except Exception as error:  # noqa: BLE001 - likewise untrusted

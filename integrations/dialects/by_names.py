@@ -1,6 +1,6 @@
-"""What depends on names alone is worked out once: spans that one line of an application makes have the same for ever.
+"""Results that depend on names alone are cached: spans from one line of an application always have the same names.
 
-Names come from clients. What is remembered is bounded in number and in size; what is beyond is worked out each time.
+Names come from clients. The cache is bounded in number and in size; beyond it results are computed each time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 def by_names(answer: Callable[[tuple[str, ...]], Answer]) -> Callable[[tuple[str, ...]], Answer]:
-    """The same function of names, in their order, that remembers what it answered."""
+    """The cached form of a function of names in their order."""
     return Remembered(answer).__getitem__
 
 

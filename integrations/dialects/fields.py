@@ -22,7 +22,7 @@ T = TypeVar("T")
 Keys: TypeAlias = tuple[str, ...]
 
 _DEEPEST: Final = 12
-"""Steps of a path that are followed."""
+"""Most steps of a path."""
 _REMEMBERED: Final = 128
 """Characters of a path up to which its steps are kept: the same few paths come for ever, but clients choose them."""
 
@@ -41,7 +41,7 @@ def text(*keys: str) -> Source:
 
 
 def value(*keys: str, read: Callable[[AttributeValue], object] | None = None) -> Source:
-    """Whatever stands there, or what ``read`` makes of it."""
+    """The value there, or the result of ``read`` on it."""
     if read is None:
         return Source(SpanReading.value, (keys,))
     further = read
@@ -59,7 +59,7 @@ def real(*keys: str) -> Source:
 
 
 def tokens(prompt: Keys, completion: Keys, cached: Keys, reasoning: Keys) -> Source:
-    """Counts of tokens; as in ``Usage``, the prompt's include those that were cached."""
+    """Counts of tokens; as in ``Usage``, the prompt's include cached ones."""
     return Source(SpanReading.tokens, (prompt, completion, cached, reasoning))
 
 

@@ -186,7 +186,7 @@ def _tool(reading: SpanReading) -> SpanFields:
 
 
 def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned: str) -> None:
-    """Fill in what the conventions' attributes left open of a tool, from those that a dialect has for it."""
+    """Fill in a tool's fields that the conventions' attributes left open, from a dialect's own attributes."""
     tool: ToolCall = fields["tool"]
     if tool.arguments is None:
         tool = replace(tool, arguments=unwrap.arguments(reading.value("tool.arguments", given)))
@@ -199,7 +199,7 @@ def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned
 def _own_events(raw: RawSpan) -> bool:
     """Whether a tool's own span reports its run by the older form's events.
 
-    There they are no conversation: the tool's message is what went in, the choice is what came out.
+    There they are no conversation: the tool's message is the input, the choice is the output.
     """
     return any(event.name in (_TOOL, _CHOICE) for event in raw.events)
 
@@ -274,7 +274,7 @@ def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[M
 
 
 def _event_message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
-    """An event's attributes are the message, apart from the role, which is in the event's name."""
+    """An event's attributes are the message, except the role, which is in the event's name."""
     content = messages.content(attributes.get("content"))
     if role == "tool":
         return {"role": role, "content": content, "tool_call_id": unwrap.plain(attributes.get("id"))}

@@ -17,7 +17,7 @@ MAX_DEPTH = 60
 
 _FOLDED = bytes.maketrans(b"123456789{", b"000000000[")
 _LONG = "0" * 19
-"""What whole numbers that may be beyond 64 bits look like when all digits are alike: found faster than by a pattern.
+"""The form of whole numbers possibly beyond 64 bits, with all digits mapped to one: faster to find than by a pattern.
 
 Bytes are folded, and texts searched: each is many times as fast as the other way round.
 """
@@ -36,7 +36,7 @@ _REMEMBERED = range(100, 65_536)
 
 
 def loads(text: str, *, scalars: bool = False) -> Json:
-    """A text's JSON (or printed Python) value, or None where it is neither; shared, so whoever changes it copies it."""
+    """A text's JSON (or printed Python) value, or None where it is neither; shared, so copy it before a change."""
     stripped = text.strip()
     first = stripped[:1]
     if first not in {"{", "[", '"'} and (not scalars or not first or (first.isalpha() and stripped not in _WORDS)):
@@ -66,7 +66,7 @@ _loads_once = lru_cache(maxsize=8)(_loads)
 
 
 def _loads_untidy(text: str) -> Json:
-    """What orjson refuses or rounds: NaN, huge numbers, lone surrogates (an emoji cut in half), Python's quotes."""
+    """Reads what orjson refuses or rounds: NaN, huge numbers, lone surrogates (half an emoji), Python's quotes."""
     if _NO_JSON.match(text):
         return _printed(text)
     try:

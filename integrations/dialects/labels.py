@@ -3,7 +3,7 @@
 The keys differ by family but never contradict each other, and one family's context travels on another's spans, so
 they are read alike for all.
 
-Which attributes are labels: what the application states about a trace, under the keys of each family.
+Labels: the attributes by which an application describes a trace, under the keys of each family.
 
 The keys alone decide, so that only the keys that a span has are looked up.
 """
@@ -74,7 +74,7 @@ _OF_SYSTEM = re.compile(r"(?:process|host|os|db|messaging|container|http|net|rpc
 _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
 _TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
 _CONTEXT = frozenset((*_SESSION, *_USER))
-"""Keys that are read for their meaning, and so are no metadata, though some stand among it."""
+"""Keys that are read for their meaning, and so are no metadata even if found among it."""
 NOISE = re.compile(
     r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
     r"|gen_ai\.|server\.|agent_framework\."
@@ -283,7 +283,7 @@ def _listed(
 
 
 def _entries(value: AttributeValue) -> dict[str, Json]:
-    """The entries of a map of metadata, as text or as it is, but for what frameworks write there themselves."""
+    """The entries of a map of metadata, given as text or as a map, without the frameworks' own entries."""
     found = unwrap.decoded(value)
     if not isinstance(found, dict):
         return {}
@@ -306,7 +306,7 @@ def _from_langchain(metadata: dict[str, Json], found: SpanFields, provenance: di
 
 
 def _from_metadata(metadata: dict[str, Json], found: SpanFields, provenance: dict[str, str]) -> None:
-    """Who it was for and in which session, where that stands nowhere but in a map of metadata, or in a map in it."""
+    """User and session, where only a map of metadata, or a map within it, has them."""
     for field, names in _IN_METADATA.items():
         if found.get(field) is not None:
             continue

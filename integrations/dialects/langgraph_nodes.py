@@ -1,4 +1,4 @@
-"""LangGraph's nodes: which agent a step is of, the same way whichever instrumentation reports it."""
+"""LangGraph's nodes: the agent of a step, in the same way for all instrumentations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from . import messages
 from .unwrap import Content, decoded
 
 NODE = "agent"
-"""What LangGraph calls the node that asks the model, in every graph that it makes of an agent."""
+"""LangGraph's name for the node that asks the model, in every graph of an agent."""
 UNNAMED = "LangGraph"
-"""What LangGraph calls a graph that was not given a name."""
+"""LangGraph's name for an unnamed graph."""
 OWN_STEPS = frozenset({"call_agent", "route_to_active_agent"})
 """Functions of ``langgraph_supervisor`` and ``langgraph_swarm``, which only have *agent* in their names."""
 _TOOLS = "tools"
@@ -33,7 +33,7 @@ def graph(path: Json) -> str | None:
 
 
 def own_name(named: str | None, span: str, node: Json, path: Json, requested: Content | None = None) -> str | None:
-    """The agent that a span is of, where its metadata name one: inside a tool, that may be the caller's name.
+    """The agent of a span, where its metadata name one; inside a tool that may be the caller's name.
 
     LangChain for JavaScript hands its metadata on to the graph that a tool runs. There the graph's own span, which is
     none of the node's steps and is given a state, has the agent's name; the spans below it are that agent's.

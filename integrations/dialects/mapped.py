@@ -59,7 +59,7 @@ class _Mapping:
         self._fields: SpanFields = {}
 
     def span(self) -> Span:
-        """The span with what is mapped."""
+        """The span with its mapped fields."""
         kind = self._kind()
         for field in _TEXTS:
             if (text := self._text(field)) is not None:

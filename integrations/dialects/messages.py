@@ -22,7 +22,7 @@ ROLES = {
     "functionexecutionresultmessage": "tool",
 }  # fmt: skip
 _MORE = frozenset({"tool_call_id", "name", "_name", "status", "additional_kwargs"})
-"""Fields of a message beside its content and its calls."""
+"""Fields of a message other than its content and its calls."""
 _CONTENTS = ("content", "parts", "_content", "blocks", "contents")
 _LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input", "items")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
@@ -38,7 +38,7 @@ _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_in
 _TEXT_PARTS = (None, "text", "output_text", "input_text")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
-"""Compared, not looked up: what stands there may be anything, a list too."""
+"""Compared, not looked up, because the value may be anything, even a list."""
 
 MAX_DEPTH = 6
 
@@ -53,7 +53,7 @@ def read(value: Json) -> tuple[Message, ...]:
 
 
 def stated(value: Json) -> tuple[Message, ...]:
-    """The messages in a decoded content that say or call something: clients send those without contents too."""
+    """The messages with a text or a call in a decoded content; clients also send empty ones."""
     return tuple(message for message in read(value) if message.text or message.tool_calls)
 
 
@@ -256,7 +256,7 @@ def _is_definition(content: Json) -> bool:
 def _split(parts: list[Json]) -> tuple[list[str], list[Message], list[Json]]:
     """The texts of a content's parts, the messages that answer tool calls, and which parts may be such calls.
 
-    An answer is one whoever's message it travels in.
+    An answer counts in any role's message.
     """
     texts: list[str] = []
     answers: list[Message] = []

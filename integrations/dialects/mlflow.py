@@ -1,4 +1,4 @@
-"""MLflow: every attribute is JSON, ``mlflow.spanInputs`` and ``mlflow.spanOutputs`` hold what went in and came out.
+"""MLflow: every attribute is JSON, ``mlflow.spanInputs`` and ``mlflow.spanOutputs`` hold input and output.
 
 A model call's are the request and the response as the API has them. MLflow can translate its spans to the GenAI
 conventions when it exports them; then inputs and outputs of chains are lost.

@@ -1,6 +1,6 @@
 """OpenInference (Arize): flattened messages, ``input.value`` and ``output.value``, ``openinference.span.kind``.
 
-What single frameworks do differently under it stands in ``openinference_frameworks``.
+``openinference_frameworks`` holds the differences of single frameworks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where frameworks bend OpenInference; the scope names the framework.
 
-Each function looks at one framework's span, corrects in place what was read of it, and returns its true kind.
-Frameworks whose agents give their answers to a pseudo-tool stand in ``openinference_pseudo_tools``.
+Each function corrects the fields of one framework's span in place, and returns its true kind.
+``openinference_pseudo_tools`` has the frameworks whose agents give their answers to a pseudo-tool.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _google_adk(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
 
 
 def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """An AGENT is whatever has *agent* in its name: a node ``agent`` of each graph that LangGraph made of an agent.
+    """Everything with *agent* in its name is an AGENT: a node ``agent`` of each LangGraph graph of an agent.
 
     It is not the graph; what that was called stands in the node's message, and in the metadata the path of graphs that
     it lies in. A stream's model is the requested one.

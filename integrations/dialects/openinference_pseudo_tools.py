@@ -1,7 +1,7 @@
 """Where frameworks bend OpenInference whose agents give their answer to a pseudo-tool: smolagents, DSPy, BeeAI.
 
-Each function corrects in place what was read of a span, and returns its true kind. The pseudo-tool is no tool of the
-agent: its span is a step, and what it was called with is the answer.
+Each function corrects the fields of a span in place, and returns its true kind. The pseudo-tool is no tool of the
+agent: its span is a step, and its arguments are the answer.
 """
 
 from __future__ import annotations

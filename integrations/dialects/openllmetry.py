@@ -55,7 +55,7 @@ def speaks(raw: RawSpan) -> bool:
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """A decorator's span states what was run, whichever operation stands beside it."""
+    """A decorator's span states the kind of the step, regardless of the operation beside it."""
     stated = reading.text("traceloop.kind", _KIND)
     reading.provenance.pop("traceloop.kind", None)
     if stated in _KINDS:
@@ -210,8 +210,7 @@ def _llamaindex_tool(reading: SpanReading, name: str, out: dict[str, Json]) -> S
 def _crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Crews and tasks of CrewAI call themselves agents, and are reported under keys of their own.
 
-    What a task was and what came of it stand on the task's span and, printed, on the crew's; an agent's span has
-    neither.
+    A task and its result are on the task's span and, printed, on the crew's; an agent's span has neither.
     """
     if _TASKS in reading.attributes or _RESULT in reading.attributes:
         reading.no_agent(fields)

@@ -29,7 +29,7 @@ def _by_pydantic_ai(raw: RawSpan) -> bool:
 
 
 def _pydantic_ai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """What Pydantic AI, and Logfire like it, put beside the conventions."""
+    """Additions of Pydantic AI and Logfire to the conventions."""
     if "gen_ai.operation.name" not in reading.attributes and kind is not SpanKind.TOOL:
         kind = _old_kind(reading, kind, fields)
     if kind is SpanKind.TOOL and "tool" in fields:
@@ -115,7 +115,7 @@ def _normalise(raw: RawSpan) -> Span:
 
 
 def _logfire(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """Logfire puts beside the conventions what Pydantic AI does, and on other spans a template as the span's name.
+    """Logfire adds the same attributes as Pydantic AI, and on other spans a template as the span's name.
 
     Its scrubber takes out values whose key or text looks like a secret, and ``session`` does. Under its instrumentation
     of the OpenAI Agents SDK only the template distinguishes an agent's run, a function and a hand-off.

@@ -1,4 +1,4 @@
-"""Python reprs → plain data: what frameworks write when they print objects instead of serialising them.
+"""Python reprs → plain data: texts from frameworks that print objects instead of serialising them.
 
 A tolerant reader, not an evaluator: literals, containers, ``Name(key=value)`` calls (as a map with the class under
 ``CLASS``) and ``<Enum.NAME: 'value'>`` (as the value). Nothing is executed; depth and length are bounded.
@@ -101,7 +101,7 @@ def _number(text: str) -> Json:
 
 
 def whole(digits: str) -> int | str:
-    """A whole number of up to 64 bits; of a longer one its digits, for JSON's readers do not agree on those."""
+    """A whole number of up to 64 bits; a longer one as its digits, because JSON readers differ on those."""
     found = int(digits) if len(digits) < 40 else None
     return found if found is not None and -(1 << 63) <= found < 1 << 63 else digits
 

@@ -34,10 +34,10 @@ _STACK: Final = re.compile(r"(?P<message>.+?)\n\n(?P<kind>\w*Error): (?P=message
 class Dialect:
     """One instrumentation family. ``speaks`` recognises its spans, ``normalise`` brings one into normal form.
 
-    What ``speaks`` makes of the name of the scope and the keys of the attributes, without their values, holds where it
-    is yes; ``by_names``: it looks at nothing else, and so where it is no.
-    ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
-    ``reads`` is what the reference page says of it; "" stands for the first line of the module of ``speaks``.
+    A yes of ``speaks`` from the name of the scope and the keys of the attributes, without their values, is final; with
+    ``by_names`` it uses nothing else, so that a no is final too. ``switch`` is the setting that makes the family send
+    contents, None where it always does. ``reads`` is its text on the reference page; "" stands for the first line of
+    the module of ``speaks``.
     """
 
     name: str
@@ -55,7 +55,7 @@ OwnMetadata: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json]]
 class SpanReading:
     """One raw span being read. Every getter notes, under the field's name, which attribute answered.
 
-    ``own_metadata`` takes out of a span's metadata what is the client's own bookkeeping.
+    ``own_metadata`` removes the client's own bookkeeping from a span's metadata.
     """
 
     __slots__ = ("attributes", "names", "own_metadata", "provenance", "raw")
@@ -108,7 +108,7 @@ class SpanReading:
         return None
 
     def tokens(self, field: str, *counts: tuple[str, ...]) -> Usage | None:
-        """Usage from the attributes that count a prompt, a completion, what was cached and what was reasoned."""
+        """Usage from the attributes that count prompt, completion, cached and reasoning tokens."""
         prompt, completion, cached, reasoning = counts
         return usage(
             self.whole(field, *prompt),
@@ -118,7 +118,7 @@ class SpanReading:
         )
 
     def model_requested_for(self, fields: SpanFields) -> None:
-        """The model that was read is the requested one; which one answered is not known there."""
+        """Count the model that was read as the requested one; the answering one is unknown there."""
         fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
         if (source := self.provenance.pop("model", None)) is not None:
             self.provenance.setdefault("requested_model", source)
@@ -128,12 +128,12 @@ class SpanReading:
         self.provenance[field] = source
 
     def span_name(self, field: str) -> str:
-        """The span's name, noted as what holds the field."""
+        """The span's name, noted as the source of the field."""
         self.provenance[field] = "span name"
         return self.raw.name
 
     def no_agent(self, fields: SpanFields) -> None:
-        """What was read as the agent's name is none."""
+        """Drop a value that was read as the agent's name and is none."""
         fields["agent"] = None
         self.provenance.pop("agent", None)
 
@@ -179,7 +179,7 @@ class SpanReading:
         return self._span(dialect, kind, found)
 
     def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER) -> Span:
-        """The span's identity, place and times; nothing is read."""
+        """The span's identity, place and times, without any reading."""
         return self._span(dialect, kind, {})
 
     def _span(self, dialect: str, kind: SpanKind, fields: SpanFields) -> Span:
@@ -203,9 +203,9 @@ class SpanReading:
 def failure(raw: RawSpan) -> str | None:
     """``Type: message`` of a span that failed, from its exception event, status and ``error.type``.
 
-    It failed if its status is an error or, where none is set, if it has an ``error.type``, which the conventions of
-    OpenTelemetry give to failed operations alone, or an exception left it. One that was recorded and caught is none.
-    None for what LangGraph raises to go elsewhere: a hand-off to another graph, a pause for a person.
+    It failed if its status is an error or, without a status, if it has an ``error.type``, which OpenTelemetry's
+    conventions give only to failed operations, or an exception left it. A recorded and caught exception is no failure.
+    None for LangGraph's control flow by exceptions: a hand-off to another graph, a pause for a person.
     """
     if raw.status_code == 1:
         return None

@@ -1,8 +1,8 @@
 """Reported: evaluation results that arrive with the spans they are about, in events ``gen_ai.evaluation.result``.
 
 Log records of that name are events of their span here (``contents_in_logs.py``). Anybody who can write telemetry can
-write one: names and texts are cut, values are numbers or they are none. Our own events, which a Collector may send
-back, are left out, and so is feedback of users, which is read below.
+write one: names and texts are cut, and only numbers are values. Our own events, which a Collector may send back, are
+left out, as is users' feedback, which is read below.
 
 After OpenTelemetry's GenAI conventions of November 2026:
 https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-events.md.

@@ -1,8 +1,8 @@
 """History: rows that are written in parts, merged when there are many, and erased when a person asks for it.
 
-A part is named by the writer and the place of its first row in the writer's outbox. A delivery that is repeated after a
-kill begins with the same row and holds at least the same rows, so it replaces the part. A file of merged parts names
-them in its metadata: what a kill has left of them is deleted before anything else is done.
+A part is named by the writer and the place of its first row in the writer's outbox. A repeated delivery after a kill
+begins with the same row and holds at least the same rows, so that it replaces the part. A file of merged parts names
+them in its metadata: parts that a kill has left are deleted first.
 """
 
 from __future__ import annotations

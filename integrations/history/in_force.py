@@ -1,4 +1,4 @@
-"""In force: the rows of a history that count, newest day first: last revisions, without withdrawn verdicts."""
+"""In force: the valid rows of a history, newest day first: last revisions, without withdrawn verdicts."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _note(outcomes: pa.Table | None, withdrawn: dict[tuple[str, str], int]) -> N
 
 
 def _in_force(rows: pa.Table, kind: Kind, later: dict[_Name, int], withdrawn: dict[tuple[str, str], int]) -> pa.Table:
-    """The rows that nothing later replaces or withdraws, each once; what they replace is added to ``later``."""
+    """The rows that no later row replaces or withdraws, without repeats; the replaced ones are added to ``later``."""
     names = zip(*(rows[column].to_pylist() for column in KEYS[kind] if column != "revision"), strict=True)
     rest = zip(rows["revision"].to_pylist(), pc.cast(rows[_TIMES[kind]], pa.int64()).to_pylist(), strict=True)
     last: dict[_Name, tuple[int, int]] = {}

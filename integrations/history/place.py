@@ -76,7 +76,7 @@ class Place:
                 raise NotOursError(f"{name}: {str(error)[:200]}") from None
 
     def metadata(self, name: str) -> Mapping[bytes, bytes]:
-        """What the file says of itself."""
+        """The file's own metadata."""
         with self._system.open_input_file(f"{self._root}/{name}") as file:
             return parquet.read_schema(file).metadata or {}
 

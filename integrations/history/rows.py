@@ -1,4 +1,4 @@
-"""Rows: a verdict and an outcome in columns that are asked for often, and whole in the column ``record`` (JSON)."""
+"""Rows: a verdict and an outcome in frequently used columns, and whole in the column ``record`` (JSON)."""
 
 from __future__ import annotations
 

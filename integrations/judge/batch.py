@@ -31,7 +31,7 @@ _Done = TypeVar("_Done")
 log = logging.getLogger("sidejudge.judge")
 
 DISCOUNT: Final = 0.5
-"""What a request in a batch costs of the list price."""
+"""The price of a request in a batch, as a share of the list price."""
 PROVIDER: Final = "openai"
 """The provider whose protocol batches speak; others that speak it are named by their address."""
 _MOST_REQUESTS: Final = 50_000
@@ -59,12 +59,12 @@ class _Lot:
 
 
 class BatchJudgeClient:
-    """Asks models in batches. To be used from one event loop; ``close`` leaves what was handed in under way.
+    """Asks models in batches. Use it from one event loop; ``close`` leaves submitted batches open.
 
     Args:
         client: what is known of models.
         library: the thread that the provider's client runs in.
-        notes: where it is kept which batches are under way.
+        notes: keeps the open batches.
         gather_s: a batch is handed in once no further request has come for so long.
         poll_s: seconds between two looks at the batches.
     """
@@ -136,7 +136,7 @@ class BatchJudgeClient:
         return self._under_way
 
     async def _work(self) -> None:
-        """Hand in what was gathered and look after what is under way, until nobody waits."""
+        """Submit gathered requests and poll open batches, until no caller waits."""
         try:
             await self._working_off()
         except Exception as error:  # noqa: BLE001  # whatever it is: nobody must wait for ever

@@ -28,7 +28,7 @@ log = logging.getLogger("sidejudge.judge")
 Structured: TypeAlias = Literal["auto", "always", "never"]
 _UNKNOWN_CONTEXT: Final = 32_000
 _OF_SCHEMA: Final = ("response_format", "json_schema", "structured output", "guided", "grammar", "'format'")
-"""What providers and local servers name where they refuse a schema."""
+"""Words of providers and local servers that refuse a schema."""
 
 
 _OF_LOGPROBS: Final = ("logprob", "log prob")
@@ -72,7 +72,7 @@ class JudgeModel:
 
     @property
     def identity(self) -> str:
-        """All that changes what the model answers to a prompt, as JSON: another temperature is another judge."""
+        """All settings that change the model's answer to a prompt, as JSON: another temperature is another judge."""
         return json.dumps({
             "name": self.name, "api_base": self.api_base, "temperature": self.temperature, "top_p": self.top_p,
             "max_tokens": self.max_tokens, "seed": self.seed, "structured": self.structured,
@@ -81,7 +81,7 @@ class JudgeModel:
 
     @property
     def provider(self) -> str:
-        """What limits are kept for: the part before the slash."""
+        """The key of limits: the part before the slash."""
         return self.name.partition("/")[0]
 
 
@@ -95,7 +95,7 @@ class _Choice(Protocol):
 
 
 class _Response(Protocol):
-    """What is read of every answer; the rest is there with some providers alone."""
+    """The fields of every answer; others exist only with some providers."""
 
     model: object
     choices: Sequence[_Choice]
@@ -229,7 +229,7 @@ def _of_body(text: str, model: JudgeModel, duration_s: float) -> Completion:
 
 
 def arguments_of(request: JudgeRequest, model: JudgeModel) -> dict[str, object]:
-    """How a model is asked, whichever way the request takes."""
+    """How a model is asked, by any transport."""
     return {
         "messages": [dict(message) for message in request.messages],
         "temperature": model.temperature,
@@ -345,7 +345,7 @@ def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Com
 
 
 def _count(stated: object) -> int:
-    """A number of tokens; 0 for what is none, so that ours takes its place."""
+    """A number of tokens; 0 for an invalid one, so that our estimate replaces it."""
     if isinstance(stated, str) and stated.isascii() and stated.isdigit():
         return int(stated[:12])
     known = isinstance(stated, int | float) and not isinstance(stated, bool) and math.isfinite(stated)

@@ -1,7 +1,7 @@
-"""Raw body: what an endpoint of OpenAI's protocol sent in, the response that it means out, whatever it is wrapped in.
+"""Raw body: the body from an endpoint of OpenAI's protocol comes in, the response in it goes out, in any wrapping.
 
-Some servers stream whether that was asked for or not, and some send a message in parts. litellm reads neither. What can
-be read in one way only is read; a stream that broke off before its end is none.
+Some servers stream without being asked, and some send a message in parts. litellm reads neither. Unambiguous bodies are
+read; a stream that broke off before its end is none.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _streamed(text: str) -> Mapping[str, Json]:
 
 
 def error_in(body: Mapping[str, Json]) -> str | None:
-    """What a body with status 200 says went wrong; None for a response."""
+    """The error in a body with status 200; None for a response."""
     stated = body.get("error")
     if stated is None:
         return None

@@ -1,4 +1,4 @@
-"""Scores by their time, the latest first: annotations, which are people's, and what programs wrote.
+"""Scores by their time, the latest first: people's annotations, and programs' scores.
 
 Newer servers answer at ``v3/scores``, older ones at ``v2/scores``; both give the same records here. A score counts as a
 person's only where an author is named: a program may write the same source, to prefill a queue.
@@ -6,10 +6,10 @@ person's only where an author is named: a program may write the same source, to 
 A score's time is that of its first version, neither endpoint filters by when it was changed, and an edit in the
 interface leaves ``updatedAt`` as it is. So a reader that needs changed scores reads the same time again, and compares.
 
-Queues: annotation queues, where people are asked to look at something.
+Annotation queues, in which people are asked to look at objects.
 
-A queue takes the same object twice, and its list has no filter for it: whoever puts something in looks first, where
-it is not known whether it is in already.
+A queue takes the same object twice, and its list has no filter for it: check first where it is unknown whether an
+object is in already.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ListedScore:
 
     @property
     def by(self) -> str | None:
-        """Who gave it, as far as it states that."""
+        """The author, if the score states one."""
         return self.author or _text(self.metadata.get("evaluator")) or _SOURCES.get(self.source)
 
 
@@ -65,7 +65,7 @@ async def read_annotations(
 ) -> AsyncIterator[list[ListedScore]]:
     """Pages of what has its time in [since, until), the latest first. Raises ``LangfuseError``.
 
-    ``until_ns`` is fixed, so that what is new does not move what is still to be read.
+    ``until_ns`` is fixed, so that new scores do not shift the pages to come.
     """
     query = {"source": "ANNOTATION", "fields": _FIELDS}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
@@ -73,7 +73,7 @@ async def read_annotations(
 
 
 async def annotations_named(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> list[ListedScore]:
-    """Those of these ids that are still there, whatever their time. Raises ``LangfuseError``."""
+    """Those of these ids that still exist, at any time. Raises ``LangfuseError``."""
     return _read(await read_back(langfuse, ids, v3=v3, fields=_FIELDS))
 
 
@@ -169,7 +169,7 @@ async def still_there(
 
 
 def _of_others(rows: Iterable[Row], filters: Mapping[str, str]) -> list[ListedScore]:
-    """Those that this product has not written: by a person, another evaluator, or Langfuse's own."""
+    """The scores that this product did not write: by a person, another evaluator, or Langfuse's own."""
     corrected = filters.get("dataType") == "CORRECTION"
     return [
         each
@@ -189,7 +189,7 @@ async def queues_named(langfuse: Langfuse, name: str) -> list[str]:
 
 
 async def holds(langfuse: Langfuse, queue_id: str, object_id: str) -> bool:
-    """Whether an object is in a queue, whatever has become of it there. Raises ``LangfuseError``."""
+    """Whether an object is in a queue, in any state. Raises ``LangfuseError``."""
     pages = by_number(langfuse, f"annotation-queues/{queue_id}/items")
     return any([row.get("objectId") == object_id async for rows in pages for row in rows])
 

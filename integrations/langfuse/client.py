@@ -1,14 +1,14 @@
 """Client: one Langfuse, one request a call. Retries and the handling of a refusal belong to the caller.
 
-The SDK is not used: it loses scores while the server is away, and takes settings out of the environment of the
-application that it runs beside. Of the environment, only what every HTTP client heeds is heeded here: proxies and
-certificates. No redirection is followed, for the keys travel with every request.
+The SDK is not used: it loses scores while the server is away, and reads the environment of the application beside it.
+This client reads only the usual variables of HTTP clients: proxies and certificates. No redirection is followed,
+because every request carries the keys.
 
 Budget: how many requests a minute one Langfuse is sent, reading and writing together.
 
-Langfuse counts requests of an organisation by the minute, whoever sends them, and names its limit only when it has
-been exceeded (``X-RateLimit-Limit`` of a 429). So the budget begins at what is configured, keeps to four fifths of a
-limit that the server names, and rests as long as the server asks. Callers are served in order.
+Langfuse counts requests of an organisation by the minute, from all senders, and names its limit only when it has been
+exceeded (``X-RateLimit-Limit`` of a 429). So the budget begins at what is configured, keeps to four fifths of a limit
+that the server names, and rests as long as the server asks. Callers are served in order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BURST_S: Final = 2.0
 
 
 class RequestBudget:
-    """So many requests a minute, evenly, with a few seconds' worth at once. Shared by all that ask one Langfuse."""
+    """A number of requests a minute, evenly, a few seconds' worth at once. Shared by all callers of one Langfuse."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ Query = Mapping[str, str | int | Sequence[str]]
 
 API: Final = "/api/public/"
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""The largest answer, decompressed: 1000 observations with their contents may be large; more is nobody's answer."""
+"""The largest response, decompressed: 1000 observations with their contents may be large."""
 _MOST_CONTAINERS: Final = 500_000
 _MOST_VALUES: Final = 2_500_000
 """Lists and maps of an answer, and values. Three bytes can be a list, which takes 64 and the time of a thousand
@@ -169,9 +169,9 @@ class Langfuse:
         return True
 
     async def delete(self, path: str, name: str) -> bool:
-        """Delete what has this name (any text) under a path; whether it was there.
+        """Delete the object with this name (any text) under a path; returns whether it existed.
 
-        Deletions have a limit of their own, by the day: reaching it slows nothing else down.
+        Deletions have their own daily limit: reaching it slows nothing else down.
         """
         try:
             await self._ask("DELETE", f"{path}/{quote(name, safe='')}")
@@ -245,7 +245,7 @@ def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseRe
 
 
 def encoded(body: object) -> bytes:
-    """JSON as it is sent: ASCII, for half a surrogate pair is no UTF-8, and without NaN, which is no JSON."""
+    """JSON for sending: ASCII, because half a surrogate pair is no UTF-8, and without NaN, which is no JSON."""
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
 
 

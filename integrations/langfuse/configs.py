@@ -1,4 +1,4 @@
-"""Score configs: what Langfuse knows of a score by its name, found and reused, or created once.
+"""Score configs: Langfuse's declarations of scores by name, found and reused, or created once.
 
 Their names are not unique there, so creating without looking would pile them up. A score that names a config which does
 not allow it is accepted and then dropped without a word; so a config is only named where it allows the value, and one
@@ -53,7 +53,7 @@ class ScoreConfigs:
     async def id_of(self, score: ScoreOfLangfuse) -> str | None:
         """The config that a score may name; None for none.
 
-        Raises ``LangfuseError`` for what may pass; where configs are refused there is none, and scores go without.
+        Raises ``LangfuseError`` for temporary failures; where configs are refused there is none, and scores go without.
         """
         wanted = self._declared.get(str(score["name"]))
         if wanted is None or wanted.data_type != score["dataType"] or not wanted.allows(score["value"]):

@@ -1,4 +1,4 @@
-"""Datasets: what people expect is read out of them, and items are written into them, each once.
+"""Datasets: reads expected outcomes from them, and writes items into them, each once.
 
 An item's id is its identity in the whole project: writing it again replaces it, and Langfuse refuses an id that another
 dataset holds (409). A field that is left out keeps its value.
@@ -44,7 +44,7 @@ async def dataset_exists(langfuse: Langfuse, name: str) -> bool:
 
 
 async def make_dataset(langfuse: Langfuse, name: str, description: str) -> None:
-    """Make a dataset where there is none of this name; one that is there is left as it is. Raises ``LangfuseError``."""
+    """Make a dataset unless one of this name exists, which is left unchanged. Raises ``LangfuseError``."""
     if not await dataset_exists(langfuse, name):
         await langfuse.post("v2/datasets", {"name": name, "description": description})
 
@@ -69,7 +69,7 @@ async def put_item(langfuse: Langfuse, dataset: str, item: NewDatasetItem) -> st
 
 
 async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[str]) -> int:
-    """Delete the items that were made of these traces, whoever made them. Raises ``LangfuseError``.
+    """Delete all items made from these traces, by any author. Raises ``LangfuseError``.
 
     Returns:
         How many were deleted; none where there is no such dataset.

@@ -1,6 +1,7 @@
 """Errors of Langfuse, by their remedy: waiting, another request, or a person.
 
-Every status and body that is read here stands in a recording of a real server (tests/fakes/langfuse is held to them).
+Every status and body that is read here occurs in a recording of a real server (tests/fakes/langfuse is checked against
+them).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _LONGEST_MESSAGE: Final = 300
 
 
 class LangfuseErrorKind(StrEnum):
-    """Why a request to Langfuse came to nothing. The values are labels of metrics, so there are few and they stay."""
+    """Why a request to Langfuse failed. The values are labels of metrics: few and stable."""
 
     REFUSED = "refused"
-    """400, 405, 409: what was sent is wrong; sending it again is too."""
+    """400, 405, 409: the request is wrong, and repeating it is useless."""
     KEYS_REFUSED = "keys_refused"
     """401: the keys, or the host they belong to."""
     FORBIDDEN = "forbidden"
@@ -73,7 +74,7 @@ _BY_STATUS: Final = {
 
 
 class LangfuseError(SidejudgeError):
-    """A request that came to nothing. ``message`` is the server's own word, bounded.
+    """A failed request. ``message`` is the server's own text, bounded.
 
     ``status`` is None where no answer came; ``retry_after_s`` is the wait that the server asked for, None without one;
     ``per_minute`` the limit that it named with a 429; ``body`` what it answered, as JSON, None for no JSON.

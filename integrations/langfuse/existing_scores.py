@@ -1,7 +1,7 @@
 """Our own scores as they are stored in Langfuse, read by their ids, and whether they equal what would be written now.
 
-A 2xx only means that a score was queued. Workers drop what does not fit, without a word to anybody; reading is the only
-proof that a score is stored.
+A 2xx only means that a score was queued. Workers silently drop invalid scores; reading is the only proof that a score
+is stored.
 
 The metadata of a score is kept as texts and parsed when it is read, so a text of digits comes back as a number, a text
 of JSON as what it holds, and what was null may be missing: values are compared by what they mean.
@@ -129,7 +129,7 @@ def _same_text(one: object, other: object) -> bool:
 
 
 def _alike(one: object, other: object) -> bool:
-    """Whether two values of metadata mean the same, each as it is or as the text that it was kept as."""
+    """Whether two values of metadata mean the same, each as a value or as its stored text."""
     one, other = _meaning(one), _meaning(other)
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(value, other[key]) for key, value in one.items())

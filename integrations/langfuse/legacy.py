@@ -100,7 +100,7 @@ def _listed(trace: Row) -> list[Row]:
 
 
 def _row(trace: Row, observation: Row) -> Row:
-    """An observation with what is its trace's; the trace's metadata goes to the topmost, as SDKs send it."""
+    """An observation with its trace's fields; the trace's metadata goes to the topmost, as SDKs send it."""
     top = not observation.get("parentObservationId")
     row = {**observation, **{key: trace.get(key) for key in _TRACE_FIELDS}, "traceName": trace.get("name")}
     row["isRootObservation"] = top

@@ -1,9 +1,9 @@
 """Normalise: a row of Langfuse as the span that it was.
 
-So rows go the way of all spans: the same dialects read them, the same assembler finds out whether they are whole. A row
-of a Langfuse SDK gets the attributes that the SDK sends. Of what other clients sent, Langfuse keeps the attributes it
-did not read in the metadata (``attributes.*``); these come back as attributes, and the contents where they were
-(``origins``). What a row has lost: exceptions of spans, times below a millisecond, whether a number was a
+So rows are processed like all spans: the same dialects read them, and the same assembler decides whether they are
+complete. A row of a Langfuse SDK gets the attributes that the SDK sends. Of what other clients sent, Langfuse keeps the
+attributes it did not read in the metadata (``attributes.*``); these come back as attributes, and the contents where
+they were (``origins``). What a row has lost: exceptions of spans, times below a millisecond, whether a number was a
 text, and whether metadata was the trace's or the observation's.
 
 LangGraph by way of Langfuse 4: whose step is whose, where one agent calls another.
@@ -113,7 +113,7 @@ _CONVENTIONS: Final = (
     "gen_ai.", "openinference.", "traceloop.", "langsmith.", "mlflow.", "gcp.vertex.agent.", "logfire.", "haystack.",
     "llm.",
 )  # fmt: skip
-"""What attributes begin with that one of the dialects reads."""
+"""Prefixes of attributes that one of the dialects reads."""
 _DEEPEST: Final = 8
 """Levels that are flattened; hostile contents could have thousands."""
 _SDK: Final = "langfuse-sdk"
@@ -167,7 +167,7 @@ def contents(
 
 
 def reported(kept: Mapping[str, AttributeValue]) -> bool:
-    """Whether what was kept is of a convention that a dialect reads."""
+    """Whether the kept attributes follow a convention that a dialect reads."""
     return any(key.startswith(_CONVENTIONS) for key in kept)
 
 

@@ -1,6 +1,6 @@
 """Observations: reading ``v2/observations``, the only read of version 4 that is up to date.
 
-What it does otherwise than one would think, and what is done about it here:
+Its surprises, and their handling here:
 
 - rows come newest ``startTime`` first, and no filter knows when a row was written: a window of start times is read
   whole, and its upper end does not move while it is read;

@@ -33,7 +33,7 @@ def rows_of(body: Json) -> list[Row]:
 
 
 def meta_of(body: Json) -> Row:
-    """What a page holds about the list: its cursor, or the number of pages."""
+    """A page's metadata on the list: its cursor, or the number of pages."""
     meta = body.get("meta") if isinstance(body, Mapping) else None
     return meta if isinstance(meta, Mapping) else {}
 
@@ -47,8 +47,8 @@ def pages_in(meta: Row) -> int:
 async def by_number(langfuse: Langfuse, path: str, query: Query | None = None) -> AsyncIterator[list[Row]]:
     """The pages of a list that counts them, ``PAGE`` rows each. Raises ``LangfuseError``.
 
-    A list that names no number of pages ends with the first that is not full. One that is longer than what is read at
-    most ends with an error: a part would pass for the whole.
+    A list that names no number of pages ends with the first that is not full. A list longer than the limit ends with an
+    error, because a part would pass for the whole.
     """
     for number in range(1, _MOST_PAGES + 1):
         rows, meta = page_of(await langfuse.get(path, {"limit": PAGE, **(query or {}), "page": number}))
@@ -63,11 +63,8 @@ async def by_cursor(
 ) -> AsyncIterator[list[Row]]:
     """The pages of a list that names where the next begins.
 
-    Args:
-        langfuse: The project.
-        path: The list's.
-        query: What is asked for.
-        shrinking: Rows of a page; where they cost too much, a quarter of them is asked for. None: ``query`` says it.
+    Args: langfuse: The project. path: The list's. query: The query. shrinking: Rows of a page; where they cost too
+        much, a quarter of them is requested. None: as in ``query``.
 
     Raises:
         LangfuseError: Also where the list has no end: a server that always names another page would be read for ever.

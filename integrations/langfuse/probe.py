@@ -1,4 +1,4 @@
-"""Probe: what the Langfuse at an address is and can do, found by asking, never by configuration.
+"""Probe: version and features of the Langfuse at an address, found by requests, never by configuration.
 
 The version alone does not decide: a server of version 4 reads one way or another by its write mode. Each question is
 one request, and none of them changes anything.
@@ -21,7 +21,7 @@ from .sending import BATCH, EVENTS, is_too_short, wants
 ARRAYS_SINCE: Final = (4, 59)
 """Version from which ``POST scores`` takes an array (what Python SDK 5 requires)."""
 ABSENT: Final = (LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.GONE)
-"""What a server answers for a read that it does not have."""
+"""Statuses for a read that a server does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def trace_url(base_url: str, project_id: str, trace_id: str) -> str:
 
 
 async def probe(langfuse: Langfuse) -> LangfuseServer:
-    """Ask who answers and what it can. Raises ``LangfuseError`` when it is out of reach or the keys are refused."""
+    """Detect the server and its features. Raises ``LangfuseError`` when it is unreachable or refuses the keys."""
     version = await version_of(langfuse)
     project_id, name = await _project(langfuse)
     arrays, allowed = await _array_of_none(langfuse)

@@ -1,12 +1,12 @@
 """A verdict as scores of Langfuse: each number, truth value or state is one score.
 
-Ids are derived from what a score is of, so whatever is sent twice replaces itself, and no id ever stands on two traces
-(there the first trace would keep it). Up to 4.16 Langfuse merges metadata key by key: a revision sends every key, null
-where it has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain.
+Ids are derived from a score's subject, so that a score sent twice replaces itself, and no id is ever on two traces (the
+first trace would keep it). Up to 4.16 Langfuse merges metadata key by key: a revision sends every key, null where it
+has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain.
 
 A verdict has more scores than a person wants to see on a trace, so a setting selects them (``ScoreSelection``) by their
-names, whatever the verdict is: an average over a score that only failures have would be one of failures. The values of
-all metrics stand in the metadata of the pass, whatever is selected: labels of people are compared with them.
+names, independent of the verdict: a score that only failures have would give averages over failures. The metadata of
+the pass always hold the values of all metrics, for comparison with people's labels.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WITHDRAWN: Final = "withdrawn"
 METRICS: Final = "metrics"
 """Key of the metadata that holds the metrics of a verdict, as the text of a JSON object: id → [value, rating]."""
 WRITTEN: Final = "written"
-"""Key of the metadata that holds the time of a writing: by it each of several writers knows whose is shown."""
+"""Key of the metadata with the time of a writing, by which each of several writers recognises the shown one."""
 EXPLANATION: Final = "explanation"
 """Key of the metadata that holds the address of the monitor's page on the trace."""
 STEP: Final = "_step"
@@ -208,7 +208,7 @@ _KEPT: Final[tuple[Literal["id", "traceId", "sessionId", "observationId", "name"
 
 
 def withdrawn(body: ScoreOfLangfuse) -> ScoreOfLangfuse:
-    """What a score that is to be deleted says until then: nobody takes it for the verdict any more."""
+    """The value of a score until its deletion, which shows that it no longer counts."""
     kept: ScoreOfLangfuse = {}
     for key in _KEPT:
         if held := body.get(key):
@@ -236,7 +236,7 @@ def pass_comment(verdict: Verdict, rubric: Rubric) -> str:
 
 
 def composite_comment(verdict: Verdict) -> str:
-    """What the composite is made of: each weighed metric with its value."""
+    """The parts of the composite: each weighed metric with its value."""
     return ", ".join(
         f"{score.metric} {score.result.value:.4g}"
         for score in verdict.scores
@@ -245,7 +245,7 @@ def composite_comment(verdict: Verdict) -> str:
 
 
 def _state_comment(verdict: Verdict) -> str:
-    """The state and what made it; the pass has the reasons of a failure."""
+    """The state with its cause; the pass has the reasons of a failure."""
     if verdict.state is State.INCOMPLETE:
         return f"{verdict.state}: {verdict.reason}"
     missing = [
@@ -262,7 +262,7 @@ def _is_best(score: Score, bands: Bands | None) -> bool:
 
 
 def _apart(value: float, other: float | None) -> str:
-    """A number to two decimals, or to as many as keep it apart from another."""
+    """A number to two decimals, or to as many as distinguish it from another."""
     short = f"{value:.2f}"
     return f"{value:.6g}" if other is not None and short == f"{other:.2f}" and value != other else short
 

@@ -1,4 +1,4 @@
-"""Sends one batch of scores to Langfuse in the best body that it takes, and reports what became of each of them.
+"""Sends one batch of scores to Langfuse in the best body that it accepts, and reports the result for each.
 
 There are three bodies. ``POST scores`` takes an array from 4.59 on, which is what the SDK of this winter sends; before
 that one score, and up to 4.16 it stamps the time of delivery. ``POST ingestion`` takes many scores at once in every
@@ -62,9 +62,9 @@ class Writing:
 
 @dataclass(slots=True)
 class SendResult:
-    """What became of a batch: indices of scores that were taken, and of those that were refused, with the reason.
+    """The result of a batch: indices of accepted scores, and of refused ones with the reason.
 
-    ``error`` is what kept the rest from being sent; it concerns none of them more than another.
+    ``error`` kept the rest from being sent; it concerns all of them equally.
     """
 
     taken: list[int] = field(default_factory=list)
@@ -73,7 +73,7 @@ class SendResult:
 
 
 class ScoreSender:
-    """Sends scores: in arrays where they are taken, else as events, else one by one; and remembers what is taken.
+    """Sends scores: in arrays where these are accepted, else as events, else one by one; and remembers which works.
 
     Args:
         langfuse: the project.

@@ -1,8 +1,8 @@
 """Alertmanager: alerts to its API v2 (``POST /api/v2/alerts``), which groups, silences and passes them on.
 
-An alert that stands is sent with an ``endsAt`` ahead and sent again before that, so that alerts of a monitor that died
-end by themselves; one that is over is sent with its end, for some minutes again and again. What Alertmanager is sent
-twice it holds once: its labels are its identity. Digests and reports are not alerts and are not sent.
+An open alert is sent with an ``endsAt`` ahead and repeated before that, so that alerts of a dead monitor end by
+themselves; a resolved one is sent with its end, repeatedly for some minutes. Alertmanager keeps a repeated alert once:
+its labels are its identity. Digests and reports are not alerts and are not sent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sidejudge.scoring.notices.text import Wording, plain
 from sidejudge.scoring.notices.wording import report, report_event
 
 REFRESH_S: Final = 60.0
-"""How often the alerts that stand are sent again."""
+"""How often open alerts are repeated."""
 ENDS_AFTER_S: Final = 4 * REFRESH_S
-"""How far ahead the end of an alert that stands is put, as Prometheus does it."""
+"""How far ahead the end of an open alert is set, as in Prometheus."""
 _MAX_VALUE: Final = 200
 
 

@@ -5,7 +5,7 @@ https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-
 the span that was judged, in its trace. The conventions have no attributes for the judge, the version and the inclusion
 probability, without which scores cannot be compared; these are attributes of our own.
 
-Judged: what a call or a score is about, as own traces and events name it; and where it stands in another trace.
+Judged: the subject of a call or a score, as own traces and events name it, and its place in another trace.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class EvaluationSubject:
 
     @property
     def subject(self) -> dict[str, str]:
-        """What was judged: a trace or a session."""
+        """The judged object: a trace or a session."""
         stated = {"judged_trace_id": self.trace_id, "judged_session_id": self.session_id}
         return {key: label(value, 200) for key, value in stated.items() if value}
 
     @property
     def attributes(self) -> dict[str, str]:
-        """The same as attributes, for whoever does not follow links."""
+        """The link as attributes, for readers that do not follow links."""
         stated = {
             "sidejudge.judged.trace_id": self.trace_id,
             "sidejudge.judged.case_id": None if self.case_id == self.trace_id else self.case_id,
@@ -144,7 +144,7 @@ def _metric(score: Score) -> Attributes:
 
 
 def _kind(reason: str) -> str:
-    """What failed, without the details that make each failure another one: ``judge unavailable``, ``parse_error``."""
+    """The kind of a failure without its details: ``judge unavailable``, ``parse_error``."""
     return label(reason.partition(":")[0])
 
 

@@ -1,6 +1,6 @@
-"""Own trace: what judging one trace took, as a trace of our own, after OpenTelemetry's GenAI conventions.
+"""Own trace: the judge calls of one trace as our own trace, after OpenTelemetry's GenAI conventions.
 
-A root span for the judging, linked to what was judged, and below it a client span for each request to a model. No
+A root span for the judging, linked to the judged trace, and below it a client span for each request to a model. No
 content of prompts or answers is recorded. Semantic conventions for GenAI of November 2026, all in development:
 https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md. They have no
 attribute for costs; ours is ``sidejudge.cost_usd``, and Langfuse's own is set for it.
@@ -43,7 +43,7 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 class Call:
     """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
 
-    ``failure`` is why nothing came of it, None when it was answered; ``completion`` the model's answer. ``prompt`` is
+    ``failure`` is why it failed, None when it was answered; ``completion`` is the model's answer. ``prompt`` is
     name and version of the prompt of prompt management that it was made of, where it is one alone.
     """
 

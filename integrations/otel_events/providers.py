@@ -79,12 +79,12 @@ class MemoryQueue(Generic[T]):
         return self._under_way[:limit]
 
     async def settle(self, delivered: Collection[int], refused: Mapping[int, str]) -> None:
-        """Let go of both: there is no place to set anything aside."""
+        """Drop both: there is no place to set items aside."""
         self.remove({*delivered, *refused})
         self._lost += len(refused)
 
     def remove(self, done: Collection[int]) -> None:
-        """Let go of items that are under way, by ``seq``."""
+        """Drop items in delivery, by ``seq``."""
         self._under_way = [item for item in self._under_way if item.seq not in done]
 
     async def retry_refused(self) -> int:
@@ -127,7 +127,7 @@ class TraceIds(RandomIdGenerator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """What writes spans and events, and the queues that they go to. ``ids`` makes the ids of its traces."""
+    """Writes spans and events into their queues. ``ids`` makes the ids of its traces."""
 
     ids: TraceIds
     tracer: Tracer

@@ -15,12 +15,12 @@ from .section import GIVEN_AS_LIST, Rate, RubricName, Section, Share
 from .units import Duration, PositiveDuration, SizeField, parse_duration
 
 Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|metadata\..{1,100})$")]
-"""What traffic is divided by."""
+"""A dimension that divides the traffic."""
 _DEFAULT: Final = Declaration()
-"""Every figure that decides about a status stands there, and here by reference."""
+"""The defaults of all figures that decide on a status; they are declared there and only referred to here."""
 _MOST_FALSE_ALARMS: Final = 1000
 FEWEST_FALSE_ALARMS: Final = 1e-9
-"""A month; to promise fewer changes nothing but that the numbers overflow."""
+"""The fewest false alarms a month: promising fewer would change nothing and overflow the numbers."""
 
 
 class ThresholdsSection(Section):
@@ -39,7 +39,7 @@ class ThresholdsSection(Section):
 
 
 class OwnThresholdsSection(Section):
-    """Thresholds of one rubric; what it leaves out comes from `alerts.thresholds`."""
+    """Thresholds of one rubric; a missing one comes from `alerts.thresholds`."""
 
     warning: Rate | None = None
     """below this pass rate the status is `warning`"""
@@ -48,12 +48,12 @@ class OwnThresholdsSection(Section):
 
 
 class HysteresisSection(Section):
-    """How lasting evidence must be; mode `point` knows none of it."""
+    """How lasting evidence must be; mode `point` has none of it."""
 
     needed: int = Field(default=_DEFAULT.hysteresis.needed, ge=1)
     """looks that must agree before the status changes; at most `looks`"""
     looks: int = Field(default=_DEFAULT.hysteresis.looks, ge=1, le=1000)
-    """of so many last looks"""
+    """the number of last looks that `needed` counts in"""
     recovery_margin: Share = _DEFAULT.hysteresis.recovery_margin
     """a status gets better only against thresholds that are higher by this"""
     hold: Duration = Duration(_DEFAULT.hysteresis.hold_ns)
@@ -89,8 +89,9 @@ class ChangeSection(Section):
     """severity of the early warning"""
 
     drift_good: float = Field(default=_DEFAULT.change.drift_good, gt=0.0, lt=1.0)
-    """share of runs that keep to their scenario when nothing has changed; mode `adaptive` measures from what is usual
-    at a service, at most from this"""
+    """share of runs that keep to their scenario when nothing has changed; mode `adaptive` measures from the service's
+    usual share, at most from this
+    """
     drift_bad: float = Field(default=_DEFAULT.change.drift_bad, gt=0.0, lt=1.0)
     """the share that is to be noticed, less than `drift_good`"""
 
@@ -111,7 +112,7 @@ class SilenceSection(Section):
 
 
 class LimitsSection(Section):
-    """Where the alerts beside the pass rate begin."""
+    """Limits of the alerts other than the pass rate."""
 
     blocker_rate: Share = _DEFAULT.limits.blocker_ratio
     """share of verdicts that one metric's blocker may hit"""
@@ -131,11 +132,11 @@ class LimitsSection(Section):
     """how long one of these must be passed before its alert fires; half of it: a judge out of reach, the store's
     size"""
     keep: Duration = Duration(_DEFAULT.limits.keep_ns)
-    """how long the alert outlasts that, so that it does not flap"""
+    """how long the alert outlasts the violation, so that it does not flap"""
 
 
 class AlertsSection(Section):
-    """When the status is healthy, warning, critical, or not known, and what raises an alert."""
+    """When the status is healthy, warning, critical or unknown, and what raises an alert."""
 
     thresholds: ThresholdsSection = ThresholdsSection()
     rubrics: Mapping[RubricName, OwnThresholdsSection] = Field(default_factory=dict)
@@ -147,29 +148,33 @@ class AlertsSection(Section):
     min_failures: int = Field(default=_DEFAULT.policy.min_failures, ge=1)
     """fewer failures in the window than this raise nothing (mode `bound`)"""
     longest_window: PositiveDuration = Duration(_DEFAULT.longest_ns)
-    """mode `adaptive`: as far back a window reaches until it holds `min_samples`"""
+    """mode `adaptive`: how far back a window may reach to hold `min_samples`"""
     false_alarms_per_month: float = Field(
         default=_DEFAULT.false_alarms, gt=0, le=_MOST_FALSE_ALARMS, allow_inf_nan=False
     )
     """mode `adaptive`: false alarms a month that all good services and rubrics together may raise"""
     cluster: str = Field(default="session", pattern=r"^(session|user|none|metadata\..+)$")
-    """what verdicts belong to that pass and fail together, and so say less: `session`, `user`, `metadata.KEY`,
-    `none`"""
+    """what groups verdicts that pass and fail together, and so carry less information: `session`, `user`,
+    `metadata.KEY`, `none`
+    """
     slices: Annotated[tuple[Slice, ...], GIVEN_AS_LIST] = Field(default=_DEFAULT.slices, max_length=8)
-    """by what traffic is divided, to find a part of it that is worse than the others (`version_worse`, `slice_worse`)
-    and what an alert on a pass ratio is explained by: `version`, `prompt`, `model`, `name` (of the trace),
-    `metadata.KEY` such as `metadata.tenant`"""
+    """dimensions of the traffic, to find a part that is worse than the others (`version_worse`, `slice_worse`) and to
+    explain an alert on a pass ratio: `version`, `prompt`, `model`, `name` (of the trace), `metadata.KEY` such as
+    `metadata.tenant`
+    """
     slice_false_alarms_per_month: float = Field(default=_DEFAULT.slice_false_alarms, gt=0, le=1000, allow_inf_nan=False)
-    """false alarms a month that all parts of the traffic of all services together may raise, beside
-    `false_alarms_per_month`"""
+    """false alarms a month that all parts of the traffic of all services together may raise, in addition to
+    `false_alarms_per_month`
+    """
     mode: Literal["adaptive", "bound", "point", "sequence"] = "adaptive"
     """`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at any traffic;
     `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; `sequence`: an old name of
     `adaptive`, read for one version"""
     corrected: Literal["none", "rogan_gladen", "ppi"] = "none"
-    """whose pass rate the thresholds are about: `none`: the judge's; `rogan_gladen`, `ppi`: that which people would
-    find, by the labels that they gave in Langfuse, with what these leave open in the service's favour. With fewer than
-    30 labels of a rubric: the judge's"""
+    """whose pass rate the thresholds are about: `none`: the judge's; `rogan_gladen`, `ppi`: the rate that people would
+    find, computed from their labels in Langfuse, with the uncertainty in the service's favour. With fewer than 30
+    labels of a rubric: the judge's
+    """
     look: PositiveDuration = Duration(_DEFAULT.look_ns)
     """time between two looks at all of it"""
     hysteresis: HysteresisSection = HysteresisSection()
@@ -178,7 +183,7 @@ class AlertsSection(Section):
     silence: SilenceSection = SilenceSection()
     limits: LimitsSection = LimitsSection()
     metrics: Annotated[tuple[MetricLimitSection, ...], GIVEN_AS_LIST] = ()
-    """what continuous metrics may be: latency, cost, tokens, graded scores"""
+    """limits of continuous metrics: latency, cost, tokens, graded scores"""
     notify: Annotated[tuple[NotifySection, ...], GIVEN_AS_LIST] = ()
     """receivers of alerts; without any, only the page, the API and the metrics show them"""
     remind: PositiveDuration = parse_duration("4h")
@@ -186,7 +191,8 @@ class AlertsSection(Section):
     links: LinksSection = LinksSection()
     instance: str | None = Field(default=None, min_length=1)
     """name of this monitor in notices, where several watch the same services (a Pod's: `${POD_NAME}`); each then has
-    alerts of its own, so that none ends what another holds"""
+    its own alerts, so that none ends an alert of another
+    """
     report: ReportSection | None = None
     """no daily report unless this section is there"""
 

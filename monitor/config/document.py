@@ -27,7 +27,7 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # In a flow mapping ({key: ${NAME}}) YAML would take the brace as its own. Same-length stand-ins keep every column.
 _OPEN, _BRACE, _CLOSE = "\ue000", "\ue001", "\ue002"
 _TEMPLATE = re.compile(r"""^[^"']*\{\{\s*\w+\s*\}\}""")
-"""A variable of a question that no quotation mark stands before."""
+"""A variable of a question without a quotation mark before it."""
 _VARIABLE = re.compile(rf"(?<!\$)\$\{{({_NAME}(?::-[^}}\n]*)?)\}}")
 _STAND_IN = re.compile(f"{_OPEN}{_BRACE}(.*?){_CLOSE}")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -51,7 +51,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def line_of(self, location: Sequence[str | int]) -> int | None:
-        """The line of what stands there, else of the nearest above it."""
+        """The line of the value at a location, else of the nearest one above it."""
         where = tuple(location)
         return next(
             (self.lines[where[:depth]] for depth in range(len(where), -1, -1) if where[:depth] in self.lines), None
@@ -91,7 +91,7 @@ def read_document(text: str, environ: Mapping[str, str] | None, source: str) -> 
 
 
 def _depth(text: str) -> int:
-    """How deeply a text is nested. Asked before it is composed, for that is done recursively, in C, without a limit."""
+    """A text's depth of nesting, checked before it is composed, because composing recurses in C without limit."""
     depth = deepest = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):

@@ -40,7 +40,7 @@ class Problem:
 
     @property
     def unreadable(self) -> bool:
-        """Whether a file could not be read at all, so that nothing in it can be mended."""
+        """Whether a file could not be read at all."""
         return self.message.startswith(UNREADABLE)
 
     @property
@@ -56,7 +56,7 @@ class Problem:
 class ConfigError(SidejudgeError):
     """The configuration cannot be used; ``problems`` holds every mistake that was found, in file order.
 
-    ``files`` are those that were read, so that a change of one can be noticed.
+    ``files`` are the files that were read, to notice a change of one.
     """
 
     def __init__(self, problems: Iterable[Problem], files: ReadFiles | None = None) -> None:

@@ -15,7 +15,7 @@ from .units import PositiveDuration, SizeField, parse_duration
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
-"""Whose judging goes first when the judge's budget does not reach for all."""
+"""Which traces are judged first when the judge's budget does not suffice for all."""
 
 
 def _names_provider(model: str) -> str:
@@ -44,7 +44,7 @@ class CosineThresholdsSection(Section):
 
 
 class EmbeddingSection(Section):
-    """Answers by the likeness of meanings, in this process (extra `embeddings`) or at an endpoint (extra `judge`)."""
+    """Answers by similarity of meaning, in this process (extra `embeddings`) or at an endpoint (extra `judge`)."""
 
     model: str = Field(default="sentence-transformers/LaBSE", min_length=1)
     """name or path of a sentence-transformers model; `muse`: a multilingual sentence encoder without PyTorch (extra
@@ -89,7 +89,7 @@ class EmbeddingSection(Section):
 
 
 class PriceSection(Section):
-    """The judge's price, where the provider's list price is not what is paid, or not known."""
+    """The judge's price, where the provider's list price is not the actual one, or unknown."""
 
     input_usd_per_million: Dollars
     """US dollars for a million tokens of prompts"""
@@ -101,7 +101,7 @@ class JudgeModelSection(Section):
     """A language model that judges, or a panel of them, and how it is asked."""
 
     model: ModelName
-    """the judge, as provider/model; a dated version, for a floating name drifts"""
+    """the judge, as provider/model; use a dated version, because a floating name drifts"""
     api_base: str | None = Field(default=None, min_length=1)
     """address of the endpoint, if not the provider's own"""
     api_key: SecretStr | None = None
@@ -130,21 +130,23 @@ class JudgeModelSection(Section):
     seed: int | None = 42
     """seed of the model's sampling, where the provider takes one"""
     structured: Literal["auto", "always", "never"] = "auto"
-    """whether the schema of the answer is sent too, which the provider holds the model to: `auto`: where the model is
-    known to take one; `always`: a local server that is not known. One that refuses it is asked without; answers are
-    read as strictly either way"""
+    """whether the schema of the answer is sent too, for the provider to enforce: `auto`: where the model is known to
+    take one; `always`: also to an unknown model, such as a local server. A server that refuses it is asked without;
+    answers are read equally strictly either way
+    """
     context_tokens: int | None = Field(default=None, ge=1024)
-    """tokens that fit into one call; without it: what is known of the model, else 32000"""
+    """tokens that fit into one call; without it: the model's known limit, else 32000"""
     outline: bool = False
     """judge a run that does not fit into one call by its outline, with the steps that matter most in full, in questions
     on a conversation, a transcript or tool calls; the reason says so, with the share that was shown. Without it such
-    questions have no answer. The rubric `trajectory` needs it not"""
+    questions have no answer. The rubric `trajectory` does not need it
+    """
     price: PriceSection | None = None
     """what it costs; without it: the list price, where it is known"""
 
 
 class NamedJudgeSection(JudgeModelSection):
-    """A further judge, which `rubrics.<name>.judge` names. What it leaves out is as in `evaluators.judge`.
+    """A further judge, which `rubrics.<name>.judge` names. Missing keys are as in `evaluators.judge`.
 
     `api_base` and `api_key` are taken from there only for a model of the same provider at the same address; `panel` and
     `price` never are. The budget is one for all judges.
@@ -171,10 +173,11 @@ class JudgeSection(JudgeModelSection):
     cache_entries: int = Field(default=100_000, ge=0)
     """answers that are kept in the store; 0 keeps none"""
     redact: PersonalData = ()
-    """kinds of personal data that are replaced by their name (`[email]`) in everything that is sent to a judge; nothing
-    turns it back, and answers that were given without it are flagged `redacted`"""
+    """kinds of personal data that are replaced by their name (`[email]`) in everything that is sent to a judge,
+    irreversibly; answers to a redacted text are flagged `redacted`
+    """
     redact_patterns: Patterns = ()
-    """patterns in RE2's syntax; what they match is replaced likewise by `[redacted]`"""
+    """patterns in RE2's syntax; matches are replaced by `[redacted]`"""
     keep_calls_bytes: SizeField | None = None
     """how many bytes of calls (prompt, raw answer, parse) stay in the store, compressed, for `sidejudge explain
     --judge`; the oldest go first. Without it none: they hold contents of traces"""
@@ -189,9 +192,9 @@ class JudgeSection(JudgeModelSection):
 class CascadeSection(Section):
     """When a stronger judge is asked, for rubrics and metrics that name several judges (`judge: [default, strong]`).
 
-    It is asked where the one before is in doubt: it gave no answer, contradicts what is decidable, its panel differs, a
-    value is near the mark, or it answers otherwise in another order. Pass ratios are corrected by what it finds on the
-    verdicts that are drawn.
+    It is asked where the previous judge is in doubt: it gave no answer, contradicts plain rules, its panel differs, a
+    value is near the mark, or it answers differently in another order. Pass ratios are corrected by its findings on the
+    drawn verdicts.
     """
 
     rate: Share = 0.05
@@ -202,13 +205,14 @@ class CascadeSection(Section):
     """ask a judge twice, the second time in another order, and doubt it where that matters"""
     logprobs: bool = False
     """ask for the probabilities of the answers' tokens, and doubt a yes, a no or a category below `sure_from`; where
-    the endpoint gives them it is not asked twice. One that refuses is asked without"""
+    the endpoint gives them the judge is not asked twice. An endpoint that refuses is asked without
+    """
     sure_from: Share = 0.9
     """with `logprobs`: probability of an answer from which on it is in no doubt"""
     agreement: float | None = Field(default=None, gt=0.5, lt=1.0)
-    """share of the verdicts that are to be the strongest judge's: `margin` and `sure_from` are learned from the
-    verdicts that it saw, so that this is reached as cheaply as it can be; needs a `rate`, and 30 drawn verdicts of a
-    rubric"""
+    """required share of verdicts that equal the strongest judge's: `margin` and `sure_from` are learned from the
+    verdicts that it saw, to reach this at the lowest cost; needs a `rate`, and 30 drawn verdicts of a rubric
+    """
     seed: int = 0
     """another seed draws other traces"""
 
@@ -219,7 +223,7 @@ class CascadeSection(Section):
         return self
 
     def draws(self, identity: str) -> bool:
-        """Whether the trace is drawn. The same for all its rubrics, in each process, whenever it is judged."""
+        """Whether the trace is drawn; the same for all its rubrics, in each process, at any time."""
         digest = hashlib.sha256(f"cascade\0{self.seed}\0{identity}".encode()).digest()
         return int.from_bytes(digest[:7]) < self.rate * (1 << 56)
 

@@ -38,7 +38,7 @@ def _is_database(url: SecretStr) -> SecretStr:
 class ArchiveSection(Section):
     """Results of all monitors in the fleet's database.
 
-    Quotations are kept where `api.contents` is `always`; what `evaluators.judge.redact` names is replaced in them.
+    Quotations are kept where `api.contents` is `always`; kinds in `evaluators.judge.redact` are replaced in them.
     """
 
     keep: PositiveDuration = parse_duration("30d")
@@ -56,9 +56,10 @@ class FleetSection(Section):
     schema_name: str = Field(default="sidejudge", pattern=r"^[a-z_][a-z0-9_]{0,62}$")
     """schema that the tables are in"""
     identity: str | None = Field(default=None, pattern=_NAME)
-    """name of the whole fleet, the same on each of its monitors, such as `production`: while one of them is there, a
-    monitor with another identity, or with none, is refused and goes on alone (default: of a fleet that has none, to
-    which whoever has the address belongs)"""
+    """name of the whole fleet, the same on each of its monitors, such as `production`: while one of them is present, a
+    monitor with another identity, or with none, is refused and goes on alone (default: none; then every monitor with
+    the address belongs to the fleet)
+    """
     name: str | None = Field(default=None, pattern=_NAME)
     """name of this monitor in the fleet, its own (default: the host's, and four characters that the store keeps)"""
     every: PositiveDuration = parse_duration("15s")
@@ -66,7 +67,7 @@ class FleetSection(Section):
     timeout: PositiveDuration = parse_duration("5s")
     """of one transaction, with connecting"""
     lease: PositiveDuration = parse_duration("1m")
-    """how long what only one may do stays with a monitor that is gone: at least twice `every` and `timeout` together"""
+    """how long an exclusive task stays with a monitor that is gone: at least twice `every` and `timeout` together"""
     archive: ArchiveSection | None = ArchiveSection()
     """results of all monitors, kept in the database; `null`: they are not"""
     migrate: bool = True
@@ -96,18 +97,20 @@ class PeersSection(Section):
     """
 
     addresses: Annotated[tuple[BaseUrl, ...], AfterValidator(_is_not_empty), GIVEN_AS_LIST]
-    """their OTLP/HTTP addresses, this monitor's own may be among them; a name stands for every address that it resolves
-    to, as that of a headless Service does (with https for itself)"""
+    """their OTLP/HTTP addresses, possibly including this monitor's own; a name stands for all addresses that it
+    resolves to, as with a headless Service (with https for itself)
+    """
     every: PositiveDuration = parse_duration("5s")
-    """how often the names are resolved and the monitors are greeted"""
+    """how often the names are resolved and the monitors are contacted"""
     settle: PositiveDuration = parse_duration("15s")
-    """how long after a change senders may still go by the old number of monitors: at least twice the Collector's
-    `interval`, and what it gathers traces for"""
+    """how long after a change senders may still use the old set of monitors: at least twice the Collector's `interval`,
+    plus the time for which it gathers traces
+    """
     wait: PositiveDuration = parse_duration("30s")
     """how long a trace waits for a monitor that may hold spans of it and does not answer; then it is judged as
     incomplete"""
     headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
-    """headers of what is sent to them, such as `Authorization`, as `${NAME}`"""
+    """headers of requests to them, such as `Authorization`, as `${NAME}`"""
 
     @property
     def sent_headers(self) -> dict[str, str]:
@@ -116,9 +119,9 @@ class PeersSection(Section):
 
 
 class DrainSection(Section):
-    """What SIGTERM begins where the store goes with the process: open traces are closed, judged and delivered first.
+    """The end after SIGTERM if the store is lost with the process: open traces are closed, judged and delivered first.
 
-    Without this section what is not judged stays in the store, and the next start judges it.
+    Without this section unjudged traces stay in the store, and the next start judges them.
     """
 
     timeout: PositiveDuration = parse_duration("20s")
@@ -126,10 +129,11 @@ class DrainSection(Section):
     quiet: Duration = parse_duration("1s")
     """how long no request must have come before it ends; after half of `timeout` requests are refused"""
     to: BaseUrl | None = None
-    """another monitor, or a Collector in front of several, that takes what cannot be judged in time (`/v1/traces` is
-    put after it); without it that is lost, and the last line of the log counts it"""
+    """another monitor, or a Collector in front of several, that takes traces that cannot be judged in time
+    (`/v1/traces` is appended); without it they are lost, and the last line of the log counts them
+    """
     headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
-    """headers of what is handed over, such as `Authorization`, as `${NAME}`"""
+    """headers of handovers, such as `Authorization`, as `${NAME}`"""
 
     @property
     def sent_headers(self) -> dict[str, str]:

@@ -61,33 +61,34 @@ HeaderValue: TypeAlias = Annotated[Secret, AfterValidator(_is_value)]
 
 
 class ForwardSection(Section):
-    """Sidecar mode: requests go on, untouched, and the application gets the answer that comes back.
+    """Sidecar mode: requests are forwarded unchanged, and the application gets upstream's answer.
 
-    Spans and log records are judged on the way; whatever happens to that, the request goes on. What comes in over gRPC
-    goes on over HTTP.
+    Spans and log records are judged on the way; the request goes on even if that fails. Requests over gRPC are
+    forwarded over HTTP.
     """
 
     url: BaseUrl
-    """where to: Langfuse, a Collector, any OTLP endpoint; the path of each request is put after it"""
+    """where to: Langfuse, a Collector, any OTLP endpoint; the path of each request is appended"""
     authorization: HeaderValue | None = None
-    """the `Authorization` header of what goes on, as `${NAME}`; without it the application's own"""
+    """the `Authorization` header of forwarded requests, as `${NAME}`; without it the application's own"""
     headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
-    """further headers of what goes on, in place of the application's"""
+    """further headers of forwarded requests, which replace the application's"""
     signals: Annotated[tuple[Literal["traces", "logs", "metrics"], ...], GIVEN_AS_LIST] = ("traces", "logs", "metrics")
-    """OTLP signals that go on; the others are answered here (Langfuse takes only traces)"""
+    """OTLP signals that are forwarded; the others are answered here (Langfuse takes only traces)"""
     otlp_path: PathPart = ""
-    """what is put before `/v1/traces` and the like of applications that send there; Langfuse: `/api/public/otel`"""
+    """prefix for `/v1/traces` and similar paths of applications; Langfuse: `/api/public/otel`"""
     passthrough: Annotated[tuple[Prefix, ...], GIVEN_AS_LIST] = ("/api/public/",)
-    """what other paths that go on begin with; the rest is answered here"""
+    """prefixes of other paths that are forwarded; the rest is answered here"""
     hosts: Annotated[tuple[str, ...], GIVEN_AS_LIST] = ()
     """names (`*` matches anything) under which applications reach this monitor, beside addresses, names without a dot
     and private ones (`.local`, `.internal`, `.svc`). A request for another Host, or one that a web page may have made,
     goes on without `authorization` and `headers`, unless `sources.otlp.auth` admits it"""
     buffer: SizeField | None = None
-    """bytes on disk, beside `store.path`, for OTLP requests that `url` does not take for now (it is out of reach, takes
-    longer than 3 s, or answers 5xx, 408 or 429): they are answered 200 and sent in order later. Without it the
-    application gets the failure, and exporters give up after a minute or so. The chart of the gateway sets 1GiB"""
+    """bytes on disk, beside `store.path`, for OTLP requests that `url` does not accept for now (it is out of reach,
+    takes longer than 3 s, or answers 5xx, 408 or 429): they are answered 200 and sent in order later. Without it the
+    application gets the failure, and exporters give up after a minute or so. The chart of the gateway sets 1GiB
+    """
     timeout: PositiveDuration = parse_duration("30s")
     """wait for the first byte of an answer, and between two parts of it"""
     ca: FilePath | None = None
-    """who must have signed the certificate of `url`, PEM; without it: whom the system trusts"""
+    """certificate authorities for the certificate of `url`, PEM; without it: those of the system"""

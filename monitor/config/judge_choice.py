@@ -1,4 +1,4 @@
-"""Judge choice: a configuration in, the names of the judges that answer for each metric of each rubric out."""
+"""Judge choice: a configuration comes in; the judges that answer for each metric of each rubric go out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .section import DEFAULT_JUDGE
 
 
 class LearnedThresholds(Protocol):
-    """What is learned about when the next judge of a cascade is worth its cost."""
+    """Learned thresholds for asking the next judge of a cascade."""
 
     def policy(self, rubric: str, stated: CascadeSection) -> CascadeSection:
         """The thresholds in force for a rubric."""
@@ -22,10 +22,10 @@ class LearnedThresholds(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """Who answers for a metric: what is named for the metric, else for its rubric, else the default judge.
+    """The judge of a metric: the one named for the metric, else for its rubric, else the default judge.
 
-    Several names are a cascade, the cheapest judge first; ``cascade`` is when the next one is asked, with what was
-    ``learned`` of it, if anything is.
+    Several names form a cascade, the cheapest judge first; ``cascade`` states when the next one is asked, with the
+    ``learned`` thresholds, if any.
     """
 
     by_rubric: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def _ancestry(config: Config, name: str) -> list[str]:
 
 
 def model_of_agent(config: Config) -> str | None:
-    """``provider/model`` of ``rubrics.agent.judge_config``; what it leaves out is the judge's own. None: no change."""
+    """``provider/model`` of ``rubrics.agent.judge_config``; missing parts are the judge's own. None: no change."""
     change, judge = config.rubrics.get("agent"), config.evaluators.judge
     if change is None or change.judge_config is None or judge is None:
         return None
@@ -91,7 +91,7 @@ def model_of_agent(config: Config) -> str | None:
 
 
 def judge_sections(config: Config) -> dict[str, JudgeSection]:
-    """Every judge of a configuration by name, the default one first; what a section leaves out is filled in."""
+    """Every judge of a configuration by name, the default one first, with missing keys filled in."""
     judge = config.evaluators.judge
     if judge is None:
         return {}

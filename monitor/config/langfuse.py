@@ -1,6 +1,6 @@
 """The sections of the configuration that name a Langfuse.
 
-The sections of the configuration on people's labels in Langfuse, and on what is queued for people to label.
+Also the sections on people's labels in Langfuse, and on the queue of traces for people to label.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .units import PositiveDuration, parse_duration
 
 
 class PeopleScore(Section):
-    """A score that people give under a name of their own, and what it is about."""
+    """A score that people give under its own name, with its rubric and metric."""
 
     name: str = Field(min_length=1)
     """name of the score in Langfuse"""
@@ -52,7 +52,7 @@ class PeopleScore(Section):
 class AnnotationsSection(Section):
     """Labels of people in Langfuse are read, and compared with our verdicts on the same traces.
 
-    Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
+    Without an entry in `scores`, scores with the names of ours (`qa_pass`) are compared.
     """
 
     every: PositiveDuration = parse_duration("5m")
@@ -60,34 +60,35 @@ class AnnotationsSection(Section):
     scores: Annotated[tuple[PeopleScore, ...], GIVEN_AS_LIST] = ()
     """scores that people give under other names"""
     corrections_fail: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = ()
-    """rubrics for which an answer that a person corrected counts as one that they failed. People correct what they find
-    wrong, so such labels alone make no sample; corrections are counted by themselves either way"""
+    """rubrics for which an answer that a person corrected counts as one that they failed. People correct wrong answers,
+    so such labels alone are no random sample; corrections are counted separately either way
+    """
 
 
 class AnnotationQueueSection(Section):
     """Verdicts in doubt are put into a queue for people to label; these labels do not count for agreement.
 
-    In doubt is where judges of a panel disagree, where an answer contradicts what can be decided without a judge, and
-    where a composite that was not decided exactly lies within 5 % of its scale from the pass mark.
+    A verdict is in doubt where judges of a panel disagree, where an answer contradicts plain rules, and where a
+    composite that was not decided exactly lies within 5 % of its scale from the pass mark.
     """
 
     name: str = Field(min_length=1)
     """name of the annotation queue; it must exist, and bear it alone"""
     per_hour: int = Field(default=10, ge=1, le=1000)
-    """most traces an hour; what is in doubt beyond is left out"""
+    """most traces an hour; further ones in doubt are left out"""
 
 
 class FailureDatasetSection(Section):
     """Traces that fail are written into a dataset, each once, with its input, the answer and why it failed.
 
-    An item is linked to its trace. What would have been right is left to people, but where the trace states it. What
-    `evaluators.judge.redact` and `redact_patterns` name is replaced in it, and keys always are.
+    An item is linked to its trace. People add the right outcome, unless the trace states it. Matches of
+    `evaluators.judge.redact` and `redact_patterns` are replaced in it, and keys always are.
     """
 
     name: str = Field(min_length=1)
     """name of the dataset"""
     per_day: int = Field(default=20, ge=1, le=1000)
-    """most traces in 24 hours; what fails beyond that is left out"""
+    """most traces in 24 hours; further failing ones are left out"""
     rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = ()
     """rubrics whose failures are written (default: all)"""
     create: bool = True
@@ -113,7 +114,7 @@ WebAddress: TypeAlias = Annotated[str, AfterValidator(_is_web_address)]
 
 
 class LangfuseProject(Section):
-    """A project of a Langfuse, of any version from 3 on: what it can is found out by asking it."""
+    """A project of a Langfuse, version 3 or newer; its features are detected."""
 
     base_url: WebAddress
     """address of Langfuse, such as https://cloud.langfuse.com"""
@@ -139,7 +140,7 @@ class LangfuseProject(Section):
 
 
 class LangfuseSource(LangfuseProject):
-    """Traces read back from Langfuse, for applications that are to stay as they are.
+    """Traces read back from Langfuse, for applications that you cannot change.
 
     With `sinks.langfuse` at the same project both share one budget of requests, the smaller one that is given.
     """
@@ -150,21 +151,23 @@ class LangfuseSource(LangfuseProject):
     """a trace whose root has ended is read when nothing was added to it for this long (without a root:
     `assembly.deadline`)"""
     look_back: PositiveDuration = parse_duration("30m")
-    """start times that are listed again for what comes late: the longest trace and the longest delay together. The
-    first start begins this long before"""
+    """how far back start times are listed again for late traces: the longest trace and the longest delay together. The
+    first start begins this long before
+    """
 
 
 class LangfuseSink(LangfuseProject):
-    """Scores of every verdict, written to the traces that they are of.
+    """Scores of every verdict, written to their traces.
 
-    A score is put where its trace is by the trace's id: what is judged here has to go to this project as well.
+    A score refers to its trace by the trace's id: the judged traces have to be in this project as well.
     """
 
     scores: ScoreSelection = "summary"
-    """scores of a verdict that are written, each of every verdict that has a value for it. `summary`: `<rubric>_pass`,
+    """scores of a verdict that are written, each for every verdict with a value for it. `summary`: `<rubric>_pass`,
     `<rubric>_score` and the metrics that it is made of, where that makes four at most; of three that weigh the same
     (`quality`) these and `<rubric>_pass`. `all`: every metric and `<rubric>_state`; `failing` is an earlier name of it.
-    `sidejudge langfuse prune` deletes what an earlier setting left there"""
+    `sidejudge langfuse prune` deletes what an earlier setting left there
+    """
     web_url: WebAddress | None = None
     """address of Langfuse in links for people, if it is another than `base_url`"""
     link_base: WebAddress | None = None

@@ -120,8 +120,8 @@ def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfuseProm
 def forwarding(path: Path | None, environ: Mapping[str, str], *, stay: bool = False) -> Config | None:
     """The parts of a refused configuration on where to listen and where to forward to; None where nothing is forwarded.
 
-    Of the other sections as much is used as is valid by itself; the rest has its defaults. With ``stay`` there is
-    always one; what it listens to by default is on this machine alone.
+    Valid parts of the other sections are used; the rest has its defaults. With ``stay`` there is always one; by default
+    it listens on this machine alone.
     """
     document = _read_file(path, environ, ReadFiles()) if path is not None else Document()
     rename_keys(document, str(path))

@@ -57,7 +57,7 @@ class MatchSection(BaseModel):
     """A condition on a trace; every key that is given must hold, and no key matches everything.
 
     Globs are ``*``, ``?`` and ``[…]``, case-sensitive; a list of globs holds when one of them does (for ``tags``:
-    when each of them finds a tag). What a trace does not carry matches no glob, not even ``*``.
+    when each of them finds a tag). An absent value matches no glob, not even ``*``.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -75,7 +75,7 @@ class MatchSection(BaseModel):
     metadata: Mapping[str, Annotated[Glob, BeforeValidator(_as_text)]] = Field(default_factory=dict)
     """`metadata.KEY: glob` for a key of the trace's metadata; dots go deeper"""
     asked: Globs = ()
-    """a word of the run's input, whatever its case, glob or list of globs (any of); words have three letters or more"""
+    """a word of the run's input in any letter case, glob or list of globs (any of); words have three letters or more"""
     level: Literal["error"] | None = None
     """`error`: a step of the trace ended in an error"""
     feedback: Literal["negative", "positive", "any"] | None = None

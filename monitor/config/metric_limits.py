@@ -1,4 +1,4 @@
-"""The section of the configuration on continuous metrics: what latency, cost, tokens and graded scores may be."""
+"""The section of the configuration on limits of continuous metrics: latency, cost, tokens and graded scores."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LimitField: TypeAlias = Annotated[
 
 
 class MetricLimitSection(Section):
-    """What one continuous metric may be. `warning` and `critical` are reached above, the others below a value."""
+    """The limits of one continuous metric. `warning` and `critical` are reached above, the others below a value."""
 
     metric: str
     """a figure of the application (`latency`, `cost`, `tokens`) or a metric of a rubric, with `_p95` (any percentile)

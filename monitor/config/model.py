@@ -54,14 +54,16 @@ class ApiSection(Section):
     listen: Address = parse_address("0.0.0.0:8790")
     """address to listen on, host:port"""
     contents: Literal["loopback", "always", "never"] = "loopback"
-    """who is shown contents (conversations and spans of traces while these are held, quotations in reasons and details
+    """who may see contents (conversations and spans of traces while these are held, quotations in reasons and details
     of verdicts): callers on this machine (`kubectl port-forward` is one) with the token beside the store, which is in
-    the link that `serve` prints; everybody who is let in, or nobody"""
+    the link that `serve` prints; every admitted caller; or nobody
+    """
     reload: bool = False
-    """whether `POST /-/reload` reads this file and the rubric files again, as SIGHUP does; whoever is let in may then
-    do so"""
+    """whether `POST /-/reload` reads this file and the rubric files again, as SIGHUP does; every admitted caller may
+    then do so
+    """
     auth: AuthSection | None = None
-    """credentials of callers, for everything but the probes; without it none are required"""
+    """credentials of callers, for everything except the probes; without it none are required"""
     tls: TlsSection | None = None
     """encryption; without it none"""
 
@@ -83,7 +85,7 @@ class ReloadSection(Section):
 
 
 class KeepContentsSection(Section):
-    """Spans that stay after late ones can no longer come, for the page of a trace, `try` and `testcase`.
+    """Spans that are kept after the late window, for the page of a trace, `try` and `testcase`.
 
     Texts in them are redacted before they are written. `forget` erases them.
     """
@@ -97,10 +99,11 @@ class KeepContentsSection(Section):
     """bytes of all contents that are kept, compressed; the oldest go first. At most a quarter of `store.max_bytes` is
     used"""
     redact: PersonalData = ()
-    """kinds of personal data that are replaced by their name (`[email]`), in what verdicts quote too, wherever they go;
-    keys, and what `evaluators.judge` replaces, always are"""
+    """kinds of personal data that are replaced by their name (`[email]`), also in verdicts' quotations at every
+    destination; keys, and the kinds of `evaluators.judge`, always are
+    """
     redact_patterns: Patterns = ()
-    """patterns in RE2's syntax; what they match is replaced by `[redacted]`"""
+    """patterns in RE2's syntax; matches are replaced by `[redacted]`"""
 
 
 class StoreSection(Section):
@@ -109,14 +112,16 @@ class StoreSection(Section):
     path: FilePath = Path("./state/sidejudge.sqlite")
     """file, relative to the working directory"""
     on_damage: Literal["stop", "recover"] = "stop"
-    """what a start does with a file that is damaged: `stop` reports it; `recover` puts what can be read of it into a
-    new one, keeps the damaged one beside it, and logs what is lost; it reads the whole file"""
+    """what a start does with a damaged file: `stop` reports it; `recover` moves its readable rows to a new file, keeps
+    the damaged one beside it, and logs the losses; this reads the whole file
+    """
     retention: PositiveDuration = parse_duration("24h")
     """how long verdicts and details of traces are kept (as long as `references`, or scores of others that a rubric asks
     for, may revise them, if that is longer)"""
     max_bytes: SizeField | None = None
-    """largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, from 90 % on
-    requests are answered 503. Without it the disk is the limit"""
+    """largest size of the file; its log may have 64 MiB more. From 80 % on old rows are dropped early, from 90 % on
+    requests are answered 503. Without it the disk is the limit
+    """
     keep_contents: KeepContentsSection = KeepContentsSection()
 
 
@@ -128,10 +133,11 @@ class AssemblySection(Section):
     idle: PositiveDuration = parse_duration("30s")
     """close a trace that got no span for this long"""
     idle_max: PositiveDuration | None = None
-    """what `idle` may grow to for a service whose traces pause longer: twice the pause that 95 % of them stay within
-    (default: four times `idle`; the same as `idle` to keep it fixed)"""
+    """the largest adapted `idle` for a service whose traces pause longer: twice the pause that 95 % of them stay within
+    (default: four times `idle`; the same as `idle` to keep it fixed)
+    """
     deadline: PositiveDuration = parse_duration("10m")
-    """close a trace this long after its first span, whatever comes"""
+    """close a trace this long after its first span in any case"""
     late: Duration = parse_duration("10m")
     """spans that come this late after the close make a revision; with `sources.langfuse` its `look_back` where that is
     longer"""
@@ -143,14 +149,16 @@ class AssemblySection(Section):
     """closed traces that may wait to be judged. From a quarter of it on the sampling rate is lowered step by step, down
     to a thousandth, with the true probability in each verdict; beyond it requests get 503"""
     root_wait: Duration = parse_duration("24h")
-    """how long a trace stays open whose root is still to come, where at least four fifths of its service's traces have
-    roots, and at most a fifth of those lack another span: `idle` and `deadline` do not close it (0s: they do). Under
-    pressure such traces are closed first, those first that nothing has come of for longest"""
+    """how long a trace without its root yet stays open, where at least four fifths of its service's traces have roots,
+    and at most a fifth of those lack another span: `idle` and `deadline` do not close it (0s: they do). Under pressure
+    such traces are closed first, beginning with the longest idle
+    """
     max_trace_spans: int = Field(default=10_000, gt=0)
-    """spans of one trace; what comes beyond is counted and it is judged as cut short"""
+    """most spans of one trace; further ones are counted, and it is judged as cut short"""
     max_trace_bytes: SizeField = 64 * 2**20
     """memory that the spans of one trace may take once decoded, by an upper estimate (a text takes 6 times its size, an
-    empty attribute 600 bytes); what comes beyond is counted and it is judged as cut short"""
+    empty attribute 600 bytes); further spans are counted, and it is judged as cut short
+    """
 
 
 class RouteSection(Section):
@@ -161,7 +169,7 @@ class RouteSection(Section):
     match: MatchSection = MatchSection()
     """which traces it is for; without it: all"""
     rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST, NAMED_ONCE]
-    """rubrics to judge by; an empty list excludes what matches"""
+    """rubrics to judge by; an empty list excludes matching traces"""
     scenario: str | None = None
     """name of the scenario that `workflow` checks against"""
     priority: Priority = "normal"
@@ -179,12 +187,13 @@ class RouteSection(Section):
 class SessionsSection(Section):
     """Conversations: traces that share a session id, judged as one when no more come. Off unless configured.
 
-    Every trace is then held until it is whole, whatever the sampling rate, for only then its session is known.
+    Every trace is then held until it is whole, at any sampling rate, because only then its session is known.
     """
 
     routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(min_length=1)
     """which rubrics judge which sessions; the first that matches wins. A rubric judges sessions or traces, never both:
-    a pass rate is of one kind of thing"""
+    a pass rate counts one kind of case
+    """
     sampling_rate: Rate | None = Field(
         default=None,
         description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`, or "
@@ -204,8 +213,9 @@ class MetricsSection(Section):
     label_cap: int = Field(default=50, ge=1)
     """distinct values of a label; more are counted as `__other__`"""
     detail: Literal["standard", "full"] = "standard"
-    """`standard`: what rules, boards and documentation ask for; `full`: also what none asks for, and by service what is
-    otherwise added up as `__all__`"""
+    """`standard`: families that rules, boards and documentation use; `full`: all families, and by service those that
+    are otherwise summed as `__all__`
+    """
 
 
 class LogSection(Section):
@@ -227,17 +237,17 @@ class Config(Section):
     """sidecar mode; without it nothing goes on"""
     store: StoreSection = StoreSection()
     drain: DrainSection | None = None
-    """for a store that ends with the process; without it what is left stays in the store"""
+    """for a store that ends with the process; without it unfinished work stays in the store"""
     assembly: AssemblySection = AssemblySection()
     peers: PeersSection | None = None
-    """for several monitors behind a Collector; without it none is asked for missing spans, as a sidecar needs none"""
+    """for several monitors behind a Collector; without it none is asked for missing spans; sidecars do not need it"""
     sampling: SamplingSection = SamplingSection()
     routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = ()
     """which rubrics judge which traces; without any: `metadata.task` names the rubric"""
     default_rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = ("run_health",)
     """rubrics for traces that no route matches and no task names; an empty list leaves them unjudged"""
     budgets: Annotated[tuple[BudgetSection, ...], GIVEN_AS_LIST] = ()
-    """what a run may take; `run_health` fails a run above it. The first that matches wins"""
+    """limits on a run's effort; `run_health` fails a run above one. The first that matches wins"""
     sessions: SessionsSection | None = None
     """judge conversations of several traces as one"""
     scenarios: Mapping[str, JsonMap] = Field(default_factory=dict, json_schema_extra={"type": ["object", "string"]})
@@ -245,10 +255,10 @@ class Config(Section):
     references: Annotated[tuple[ReferenceSection, ...], GIVEN_AS_LIST] = (
         ReferenceSection(metadata="expected_outcome"),
     )
-    """where expected outcomes stand; the first found wins"""
+    """where expected outcomes are found; the first one wins"""
     evaluators: EvaluatorsSection = EvaluatorsSection()
     rubrics: Mapping[RubricName, RubricSection] = Field(default_factory=dict)
-    """rubrics of your own, and changes to those that ship, by rubric id"""
+    """your own rubrics, and changes to built-in ones, by rubric id"""
     rubric_files: Annotated[tuple[str, ...], GIVEN_AS_LIST] = ()
     """YAML files with more of them (below `rubrics:` or not), relative to this file; `*` is any name"""
     _declared: Mapping[str, Rubric] = PrivateAttr(default_factory=dict)
@@ -417,7 +427,7 @@ class Config(Section):
 
     @property
     def late_for(self) -> Duration:
-        """How long after the close spans make a revision: what Langfuse lists again is to be of use."""
+        """How long after the close spans make a revision; at least as long as Langfuse lists traces again."""
         source = self.sources.langfuse
         return self.assembly.late if source is None else max(self.assembly.late, source.look_back)
 
@@ -434,7 +444,7 @@ class Config(Section):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what is in force, as hex: equal for equal behaviour, whatever file or variable set it."""
+        """SHA-256 of the configuration in force, as hex: equal for equal behaviour, whatever its sources."""
         stated = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(stated.encode()).hexdigest()
 

@@ -94,10 +94,10 @@ MailAddress: TypeAlias = Annotated[str, AfterValidator(_is_mail_address)]
 
 
 class ReasonsSection(Section):
-    """**Base of all receivers**: what of the reasons of failing traces is sent."""
+    """**Base of all receivers**: which parts of the reasons of failing traces are sent."""
 
     reasons: bool | Literal["quoted"] = True
-    """whether reasons of failing traces are sent: `true` without what people and models wrote, `quoted` as they are"""
+    """whether reasons of failing traces are sent: `true` without contents by people and models, `quoted` with them"""
     names: bool = True
     """whether notices name parts of the application: tools, agents, models, arguments, exceptions, terms of scenarios,
     and parts of the traffic such as a tenant or a version"""
@@ -148,8 +148,9 @@ class WebhookReceiver(PeopleReceiver):
     secret: Secret | None = None
     """common secret of the signature, as `${NAME}`; without it nothing is signed"""
     template: Annotated[str, AfterValidator(_is_template)] | None = None
-    """body in place of the JSON, as a Jinja2 template with the fields of that (`title`, `text`, `alerts`, …); write
-    each value as `{{ title | tojson }}`, for it may hold anything"""
+    """body in place of the JSON, as a Jinja2 template with its fields (`title`, `text`, `alerts`, …); write each value
+    as `{{ title | tojson }}`, because it may hold anything
+    """
     headers: Mapping[str, Secret] = Field(default_factory=dict)
     """further headers, such as `content-type` or `authorization`, as `${NAME}`"""
 
@@ -162,7 +163,7 @@ class SlackReceiver(PeopleReceiver):
 
 
 class TeamsReceiver(PeopleReceiver):
-    """A Microsoft Teams workflow that posts what a webhook request brings."""
+    """A Microsoft Teams workflow that posts the body of a webhook request."""
 
     url: SecretUrl
     """address of the workflow, as `${NAME}`; it is a secret, never shown"""
@@ -235,7 +236,7 @@ Receiver: TypeAlias = (
 
 
 class NotifySection(Section):
-    """One receiver of alerts: exactly one of the keys below beside `name`."""
+    """One receiver of alerts: exactly one of the keys below, and `name`."""
 
     name: DestinationName | None = None
     """its name in metrics and logs (default: its kind, numbered from the second on)"""
@@ -296,7 +297,7 @@ def names(entries: tuple[NotifySection, ...]) -> list[str]:
 
 
 class LinksSection(Section):
-    """What messages link to."""
+    """Links in messages."""
 
     trace: TraceUrl | None = None
     """address of a trace's page with `{trace_id}` in it: of Langfuse, or of this monitor

@@ -1,4 +1,4 @@
-"""Plugins: what installed packages bring by their entry points. Each is loaded alone; one that fails is left out."""
+"""Plugins: extensions from the entry points of installed packages. Each is loaded alone; one that fails is left out."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def all_plugins() -> Iterator[Plugin]:
 
 
 def install_dialects() -> None:
-    """Put the dialects of plugins before those that ship: they know their own spans."""
+    """Put the dialects of plugins before the built-in ones, because they know their own spans."""
     from sidejudge.integrations import dialects  # noqa: PLC0415  # only where traces are read
     from sidejudge.integrations.dialects.reading import Dialect  # noqa: PLC0415  # only where plug-ins are configured
 

@@ -23,7 +23,7 @@ def stamp(path: Path) -> Stamp:
 
 
 def read_text(path: Path) -> str:
-    """A file's text, of at most ``MAX_BYTES``: not all that a path may name has an end.
+    """A file's text, of at most ``MAX_BYTES``, because a path may name an endless device.
 
     Raises ``OSError`` where it cannot be read or is larger, ``UnicodeDecodeError`` where it is not UTF-8.
     """

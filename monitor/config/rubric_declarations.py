@@ -36,7 +36,7 @@ _TOOLS: Final = ("tool-args", "not-tool-args")
 class Declarations:
     """All sections on rubrics by name, where each stands, and what is wrong with them.
 
-    ``rubrics`` are those that are declared whole, compiled; the other sections change rubrics that ship. ``folders``
+    ``rubrics`` are the completely declared ones, compiled; the other sections change built-in rubrics. ``folders``
     is where their files are looked for, ``documents`` the parsed rubric files, with the keys above their rubrics.
     """
 
@@ -97,7 +97,7 @@ def read_declarations(
 
 
 def _compile_plugins(found: Declarations, folder: Path, sources: Callable[[], Sources]) -> None:
-    """Rubrics of installed packages: one at fault is left out, and nobody else suffers."""
+    """Rubrics of installed packages; a faulty one is left out without affecting others."""
     from sidejudge.scoring.verdict.rubric import Rubric  # noqa: PLC0415  # only where there are plugins
 
     for plugin in plugins(RUBRICS):

@@ -1,4 +1,4 @@
-"""The sections of the configuration on one rubric, and on what a run may take by ``run_health``.
+"""The sections of the configuration on one rubric, and on the effort limits of ``run_health``.
 
 The shape of a declared metric for editors: names of keys and checks; the rest is left to ``sidejudge check``.
 """
@@ -100,14 +100,14 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
 
 
 class TrajectorySection(Section):
-    """What a run may take of the judge by the rubric `trajectory`: tokens of prompts, all requests together."""
+    """The judge's budget for a run by the rubric `trajectory`: tokens of prompts, all requests together."""
 
     share: Share = Field(default=0.10, gt=0.0)
     """share of the tokens that the run holds"""
     least_tokens: int = Field(default=20_000, ge=8_000)
-    """what a run may take however short it is"""
+    """least budget, for a run of any length"""
     most_tokens: int = Field(default=200_000, ge=8_000)
-    """what a run may take however long it is"""
+    """largest budget, for a run of any length"""
     request_tokens: int = Field(default=20_000, ge=8_000)
     """tokens of one prompt; below the judge's context, with room for the answer"""
 
@@ -124,7 +124,7 @@ class TrajectorySection(Section):
 
 
 class BudgetSection(Section):
-    """What a run may take. A run above any of it fails `run_health`."""
+    """Limits on a run's effort. A run above any of them fails `run_health`."""
 
     match: MatchSection = MatchSection()
     """which runs it is for; without it: all"""
@@ -157,7 +157,7 @@ class BudgetSection(Section):
 
 
 class LabelsSection(Section):
-    """Labels of people, of which `examples: labels` shows some to the judge: those that it got most wrong.
+    """Labels of people, of which `examples: labels` shows some to the judge: its largest errors first.
 
     A quarter of the cases, by their ids, teach; the labels of all others measure (`sidejudge calibrate`, agreement).
     """
@@ -177,7 +177,7 @@ class RubricSection(Section):
     title: str | None = Field(default=None, min_length=1)
     """what people read above it"""
     extends: str | None = None
-    """the rubric whose metrics it has as well; what is not given a weight shares what is left"""
+    """the rubric whose metrics it inherits; metrics without a weight share the rest"""
     judges: Literal["traces", "sessions", "spans"] | None = None
     """what it judges: whole traces, conversations, or each matching span of a trace (default: traces or sessions, as it
     is routed)"""
@@ -207,7 +207,7 @@ class RubricSection(Section):
     labels: LabelsSection | None = None
     """labels of people, for questions with `examples: labels`"""
     trajectory: TrajectorySection | None = None
-    """`trajectory` only: what a run may take of the judge"""
+    """`trajectory` only: the judge's budget for a run"""
 
     @model_validator(mode="after")
     def _labels_are_of_its_own(self) -> RubricSection:

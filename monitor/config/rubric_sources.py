@@ -1,4 +1,4 @@
-"""What declared rubrics may refer to: the rubrics that ship, functions, and prompts that lie elsewhere.
+"""The sources of declared rubrics: built-in rubrics, functions, and external prompts.
 
 Labels that people gave, read from the files that a rubric names, for the questions that show some as examples.
 """
@@ -37,7 +37,7 @@ log = logging.getLogger("sidejudge.prompts")
 FACT: Final = "langfuse_prompts"
 """Name of the fact of the store that holds the texts that were read last."""
 LATEST: Final = "production"
-"""The label that Langfuse goes by where none is named."""
+"""Langfuse's default label."""
 
 _Key: TypeAlias = tuple[str, str | None, int | None]
 
@@ -82,8 +82,8 @@ class _Functions:
 class LangfusePrompts:
     """Texts of questions by name, each read once; why there is none where it cannot be had.
 
-    A Langfuse that is away costs nothing: the text that was read last holds, of the reading ``before`` or of a process
-    before this one, which left it in the store. Without one it costs the metrics that need it, and nothing else.
+    While Langfuse is unreachable the last text is used, from the reading ``before`` or from an earlier process by the
+    store. Without any text only the metrics that need it are unavailable.
 
     Args:
         data: The configuration as it was given: its Langfuse holds the prompts, its store those that were read.
@@ -111,7 +111,7 @@ class LangfusePrompts:
         return self.texts[key]
 
     def changed(self) -> list[str]:
-        """Names of prompts that have another text now. It blocks; what cannot be read has not changed."""
+        """Names of prompts with a changed text. Blocks; an unreadable prompt counts as unchanged."""
         asked = {
             key: self._requested(*key)
             for key, found in self.texts.items()
@@ -289,7 +289,7 @@ def _json(line: str) -> Json:
 
 
 def _found(about: Sequence[LabelLine], judged: VerdictLine | None) -> Said | None:
-    """What the judge found: by the file of verdicts, else by what a label's own line states."""
+    """The judge's value: from the file of verdicts, else from the label's own line."""
     from sidejudge.scoring.runs.label_line import our_value  # noqa: PLC0415  # as above
 
     found = our_value(judged, about[0]) if judged is not None else None

@@ -1,6 +1,6 @@
 """Catalogue: every metric of every rubric, for people and for programs, and the rubrics as configured.
 
-Which rubric: what each one that ships is for, what it needs, and what it asks of a judge. For people who choose.
+Which rubric: the purpose, needs and judge questions of each built-in one, for people who choose.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .rubric_section import RubricSection
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A metric's part in one rubric: what it means, how it is computed, and what it does to the verdict."""
+    """A metric's part in one rubric: its meaning, its computation, and its effect on the verdict."""
 
     rubric: Rubric
     criterion: Criterion
@@ -115,7 +115,7 @@ def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:
 
 
 def configured(config: Config) -> dict[str, Rubric]:
-    """The rubrics with what the configuration changes in them."""
+    """The rubrics with the configuration's changes."""
     changes, embedding = config.rubrics, config.evaluators.embedding
     rubrics = {
         name: _as_selected(rubric, changes[name]).with_overrides(
@@ -145,9 +145,9 @@ def reached(config: Config) -> dict[str, Rubric]:
 
 
 def rubrics_of(config: Config, service: str) -> frozenset[str]:
-    """Names of the rubrics that a trace of this service may be judged by, whatever else it carries.
+    """Names of all rubrics that a trace of this service may be judged by.
 
-    Routes that name other services are out, and those behind a route that takes everything of this one.
+    Routes that name other services are left out, as are those behind a route that takes everything of this service.
     """
     found = {*config.session_rubrics}
     if not config.routes:
@@ -163,7 +163,7 @@ def rubrics_of(config: Config, service: str) -> frozenset[str]:
 
 
 def _as_selected(rubric: Rubric, change: RubricSection) -> Rubric:
-    """The rubric with the metrics that its judge's configuration selects, and with what a run may take of the judge."""
+    """The rubric with the metrics that its judge's configuration selects, and with the judge's budget for a run."""
     if change.trajectory is not None:
         return trajectory_rubric(change.trajectory.budget)
     return rubric if change.judge_config is None else agent_rubric(parse_judge_config(change.judge_config))
@@ -199,7 +199,8 @@ BY_WORDS = (
 class Choice:
     """A rubric as somebody chooses it. ``needs`` is empty where traces alone suffice.
 
-    ``without_judge`` says what is noticed of texts without a judge, and what is not; empty where words decide nothing.
+    ``without_judge`` states what is noticed in texts without a judge, and what is not; empty where words decide
+    nothing.
     """
 
     id: str
@@ -211,9 +212,9 @@ class Choice:
 
 
 def choice(rubric: Rubric) -> Choice:
-    """What a rubric needs, from what its metrics declare.
+    """The needs of a rubric, from its metrics' declarations.
 
-    ``needs`` is what a metric of the composite cannot do without; ``helps`` what decides more where it is there.
+    ``needs`` are inputs that a metric of the composite requires; ``helps`` are optional inputs that decide more.
     """
     weighted = [each.metric for each in rubric.criteria if each.weight]
     metrics = weighted or [each.metric for each in rubric.criteria]

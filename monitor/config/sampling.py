@@ -33,14 +33,14 @@ class SamplingRuleSection(Section):
 class TrustedUpstreamSection(Section):
     """A sampler before this monitor, of whose thresholds (``ot=th`` in the trace state) a trace's weight follows.
 
-    To be set where a Collector or an SDK of yours samples and writes them. Whoever sends requests to an application can
-    write one too: with this section his trace counts for ``1/floor`` traces at most.
+    Set it where your Collector or SDK samples and writes them. Any caller of an application can write one too: with
+    this section such a trace counts for ``1/floor`` traces at most.
     """
 
     floor: Rate
-    """the least share of traces that it keeps, in (0, 1]: what states a lower one counts as this one"""
+    """the lowest share of traces that it keeps, in (0, 1]: a lower claim counts as this one"""
     max_share: float = Field(default=0.1, ge=0.01, lt=1)
-    """the largest share of what its service's latest traces count for that one may claim, in [0.01, 1)"""
+    """the largest share of the weight of its service's latest traces that one trace may claim, in [0.01, 1)"""
 
 
 class SamplingSection(Section):
@@ -55,8 +55,9 @@ class SamplingSection(Section):
         f"`traces_per_hour`; where `rules` or `sessions` are set it is {FIXED_RATE:g}",
     )
     traces_per_hour: int = Field(default=1000, ge=1)
-    """without `rate`, `rules` and `sessions`: beyond so many traces an hour a share of them is judged, this number
-    divided by the traces of the last hour, each with its true probability"""
+    """without `rate`, `rules` and `sessions`: all traces up to this number an hour are judged; beyond it a share, this
+    number divided by the traces of the last hour, each with its true probability
+    """
     randomness: Literal["trace_id", "hashed"] = "trace_id"
     """what decides: `trace_id`: its last 56 bits, as OpenTelemetry specifies, or `ot=rv` where `trust_upstream` is set;
     `hashed`: a hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by (costs
@@ -66,14 +67,17 @@ class SamplingSection(Section):
     trace ids by the header `traceparent`, can choose which of their traces are judged; the same in all monitors that
     spans of one trace may come to; keys the draw of `sessions` too"""
     trust_upstream: TrustedUpstreamSection | None = None
-    """who samples before this monitor; without it no trace state changes a weight or a draw, for whoever calls the
-    application can choose it (`off` is the same)"""
+    """the sampler before this monitor; without it no trace state changes a weight or a draw, because any caller of the
+    application can choose it (`off` is the same)
+    """
     handover_key: SecretStr | None = Field(default=None, min_length=16)
-    """a secret, as `${NAME}`, that monitors share which hand traces over to each other by `drain.to`: a handover
-    without its signature is taken for what an application sends; `peers` exchange keys by themselves"""
+    """a secret, as `${NAME}`, shared by monitors that hand traces over to each other by `drain.to`: a handover without
+    its signature counts as an application's request; `peers` exchange keys by themselves
+    """
     rules: Annotated[tuple[SamplingRuleSection, ...], GIVEN_AS_LIST] = ()
-    """exceptions from the base rate, in order; what the largest rate of all could keep is held until its trace is
-    whole, whatever its service, so a rule of rate 1 has all spans committed for a while"""
+    """exceptions from the base rate, in order; traces that the largest rate of all could keep are held until they are
+    whole, for any service, so that a rule of rate 1 commits all spans for a while
+    """
 
     @field_validator("trust_upstream", mode="before")
     @classmethod

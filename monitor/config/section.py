@@ -1,4 +1,4 @@
-"""Section: what all sections of the configuration have in common, and values that several have: rates, names."""
+"""Section: the base of all sections of the configuration, and value types that several share: rates, names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 NAMED_ONCE: Final = AfterValidator(_each_once)
-"""Of a list of names: each stands in it once."""
+"""A list of names without repeats."""
 _NUMBER: Final = re.compile(r"[+-]?\d{1,20}(\.\d{1,20})?([eE][+-]?\d{1,3})?")
 
 
@@ -67,17 +67,17 @@ class Section(BaseModel):
 
     @classmethod
     def _kinds(cls, name: object) -> tuple[object, ...]:
-        """What a key may hold, by its declaration."""
+        """The values that a key may hold, by its declaration."""
         declared = cls.model_fields.get(str(name))
         return () if declared is None else tuple(_named(declared.annotation))
 
 
 @cache
 def meanings(section: type[BaseModel]) -> Mapping[str, str]:
-    """What each key of a section means, in one line: the text below its declaration, read from the source file.
+    """The meaning of each key of a section, in one line: the text below its declaration, read from the source file.
 
-    Nothing but the reference and the JSON Schema asks for it, so that no start waits for it. Where there are no source
-    files, as in some images, the schema does without.
+    Only the reference and the JSON Schema need it, so that no start waits for it. Without source files, as in some
+    images, the schema lacks it.
     """
     texts: dict[str, str] = {}
     for each in reversed(section.__mro__):

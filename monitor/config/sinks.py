@@ -32,8 +32,8 @@ class JsonlSink(Section):
 class ParquetSink(Section):
     """Verdicts and outcomes as Parquet files (extra `parquet`), to be kept and read for years.
 
-    Quotations are kept where `api.contents` is `always`, or `loopback` and `path` a directory of this machine; what
-    `evaluators.judge.redact` names is replaced in them.
+    Quotations are kept where `api.contents` is `always`, or `loopback` and `path` is a directory of this machine; kinds
+    in `evaluators.judge.redact` are replaced in them.
     """
 
     path: str = Field(min_length=1)
@@ -95,7 +95,7 @@ class OtelEventsSink(Section):
     )
     """`traces`: the requests to the judge; `logs`: the scores, as events (Langfuse takes only traces)"""
     environment: Environment | None = None
-    """deployment environment of the monitor's own traces, such as `sidejudge`; it keeps them apart in Langfuse"""
+    """deployment environment of the monitor's own traces, such as `sidejudge`, to distinguish them in Langfuse"""
     timeout: PositiveDuration = parse_duration("10s")
     """of one request"""
 

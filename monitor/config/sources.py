@@ -1,6 +1,6 @@
 """The sections of the configuration on where traces come from, and who may send them.
 
-The section of the configuration on where expected outcomes stand.
+Also the section on sources of expected outcomes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sent_headers(headers: Mapping[str, SecretStr], authorization: SecretStr | No
 
 
 class AuthSection(Section):
-    """Whose requests are accepted. Without this section those of everybody who can reach the address."""
+    """Whose requests are accepted; without this section, all."""
 
     bearer: Annotated[tuple[Secret, ...], GIVEN_AS_LIST] = ()
     """tokens that are accepted as `Authorization: Bearer …`, as `${NAME}`"""
@@ -59,7 +59,7 @@ class TlsSection(Section):
     key: FilePath
     """the certificate's private key, PEM, not encrypted"""
     client_ca: FilePath | None = None
-    """who must have signed the certificates of clients, PEM; without it they need none"""
+    """certificate authorities for clients' certificates, PEM; without it clients need none"""
 
 
 class OtlpSection(Section):
@@ -103,9 +103,10 @@ class SourcesSection(Section):
     langfuse: LangfuseSource | None = None
     """read traces from Langfuse"""
     attributes: Mapping[AttributeName, MappedField] = Field(default_factory=dict)
-    """what attributes of a client hold that is not understood, by their names as `sidejudge inspect --unread` lists
-    them: `{my.prompt: input, my.answer: output}`. A name that is mapped goes before what is read otherwise; of two
-    names for one field the first that a span has"""
+    """meanings of attributes that are not understood, by their names as `sidejudge inspect --unread` lists them:
+    `{my.prompt: input, my.answer: output}`. A mapped name takes precedence; among several names for one field, the
+    first that a span has
+    """
 
 
 _WITHIN = parse_duration("7d")
@@ -122,11 +123,11 @@ Key: TypeAlias = Annotated[str, AfterValidator(_valid_key)]
 
 
 class ReferenceSection(Section):
-    """Where the expected outcome of a trace stands: one of the first four keys.
+    """The source of a trace's expected outcome: one of the first four keys.
 
-    What is found elsewhere than in the trace is looked for again every minute; one that comes, changes or goes within
-    `reevaluate_within` of the verdict makes a revision. Later than `assembly.late` that takes a Langfuse that has the
-    trace: it is read there once more.
+    Sources outside the trace are read again every minute; a reference that comes, changes or goes within
+    `reevaluate_within` of the verdict makes a revision. After `assembly.late` this needs a Langfuse with the trace,
+    which is read there once more.
     """
 
     metadata: str | None = Field(default=None, min_length=1)
@@ -139,7 +140,7 @@ class ReferenceSection(Section):
     file: FilePath | None = None
     """JSON Lines with `expected_outcome` and what `key` names, relative to the working directory"""
     key: Key | None = None
-    """what a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`"""
+    """the value that a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`"""
 
     reevaluate_within: PositiveDuration | None = None
     """how long after a verdict a reference that comes, changes or goes still makes a revision (default: 7d). Where

@@ -96,7 +96,7 @@ def _text(value: object) -> str:
 
 
 def _without_credentials(text: str) -> str:
-    """An address without user, password and query, and without what else in it looks like a key."""
+    """An address without user, password, query, and anything that looks like a key."""
     if "://" not in text:
         return text
     return struck(_QUERY.sub("?…", _USER.sub("://…@", text)))

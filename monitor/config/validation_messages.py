@@ -25,7 +25,7 @@ _SECRET = frozenset(
         "secret", "token",
     }
 )  # fmt: skip
-"""Keys at or below which secrets stand: what was given there is never shown."""
+"""Keys of secrets: values at or below them are never shown."""
 _ADDRESSES = frozenset({"notify", "slack", "url", "webhook"})
 """Keys that hold an address with a secret in it, or that somebody gives one by mistake."""
 _WANTED = {
@@ -104,7 +104,7 @@ def _wanted(error: ErrorDetails) -> str:
 
 
 def _meant(kind: str, given: object, item: type[BaseModel] | None) -> str:
-    """The way out, where one follows from what was given; ``item`` is what a list is of, unless of plain values."""
+    """The remedy, where one follows from the given value; ``item`` names a list's items unless they are plain."""
     if kind == "tuple_type" and item is None and isinstance(given, str) and len(given) <= 60:
         return f"; a list of one is [{given}]"
     return ratio_meant(given) if kind == "float_type" else ""

@@ -1,4 +1,4 @@
-"""Cautions: what a valid configuration asks for and will not get, or not for long."""
+"""Warnings: requests of a valid configuration that will not be fulfilled, or not for long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import RouteSection
 from .rubrics import configured, reached
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
-"""What pins a model: a date, a digest, a numbered release, or the size of an open model."""
+"""A pinned model: by a date, a digest, a numbered release, or the size of an open model."""
 _SCALE_OF_THE_SEED = "LaBSE"
 _LANGFUSE_OTLP = "/api/public/otel"
 _NAMES = {Method.JUDGE: ("a judge", "evaluators.judge"), Method.EMBEDDING: ("embeddings", "evaluators.embedding")}
@@ -78,7 +78,7 @@ def _no_scenario(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _behind_another(config: Config) -> Iterator[tuple[str, str]]:
-    """Routes that no trace reaches, for an earlier one takes all that they are for."""
+    """Routes that no trace reaches, because an earlier one takes all of their traces."""
     for at, routes in _routes(config):
         for index, route in enumerate(routes):
             earlier = (n for n, each in enumerate(routes[:index]) if each.match in (MatchSection(), route.match))
@@ -144,7 +144,7 @@ def _unread(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _credentials(config: Config) -> Iterator[tuple[str, str]]:
-    """Credentials that reach whom they are not for."""
+    """Credentials that reach the wrong recipient."""
     otlp, forward = config.sources.otlp, config.forward
     for at, section, host in (("sources.otlp", otlp, otlp.http.host), ("api", config.api, config.api.listen.host)):
         if section.auth is not None and section.tls is None and not is_loopback(host):
@@ -175,7 +175,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _unheard(config: Config) -> Iterator[tuple[str, str]]:
-    """Messages that nobody gets, or that lead nowhere."""
+    """Messages without a receiver, or with broken links."""
     alerts = config.alerts
     readers = [entry for entry in alerts.notify if entry.alertmanager is None]
     if alerts.report is not None and not readers:
@@ -207,7 +207,7 @@ def _unheard(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
-    """Own traces and events that nobody takes, or that there are none of."""
+    """Own traces and events without a receiver, or settings for ones that do not exist."""
     section = config.sinks.otel_events
     if section is None:
         return

@@ -1,4 +1,4 @@
-"""The one transaction that ends a trace, and what the traffic's own records learn of it after that."""
+"""The one transaction that ends a trace, and the update of the traffic's records after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Commit:
         self._sinks, self._listeners, self._keeps_contents = sinks, listeners, keeps_contents
 
     async def commit(self, results: Sequence[TraceResult]) -> dict[bytes, StoreError]:
-        """Write results, each in a transaction of its own: its verdicts, and what is to be delivered of it.
+        """Write results, each in its own transaction: its verdicts, and its deliveries.
 
         Returns:
             Once they are on disk, why the store refused a result, by trace id; the others are committed.

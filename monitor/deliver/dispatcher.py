@@ -1,10 +1,10 @@
-"""Delivers what waits in a queue to one destination, in order and at least once.
+"""Delivers the items of a queue to one destination, in order and at least once.
 
-What a destination cannot take now holds up what is behind it, with growing pauses, until it is too old; then it is set
-aside, as is at once what the destination refuses or what cannot be read. What is set aside in the store waits again
-from the next start on, when the configuration may have been corrected.
+An item that a destination cannot take now delays the items behind it, with growing pauses, until it is too old; then it
+is set aside. Refused or unreadable items are set aside at once. Items that the store holds aside wait again from the
+next start on, when the configuration may have been corrected.
 
-The task that every sink runs: work step by step, wait longer after each failure, and record how delivery stands.
+The task of every sink: work step by step, wait longer after each failure, and record the state of delivery.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState, Queu
 log = logging.getLogger("sidejudge.deliver")
 
 FLUSH_S: Final = 5.0
-"""How long a stop waits for what can still be delivered."""
+"""How long a stop waits for possible deliveries."""
 _LEVELS: Final[Mapping[ExportState, int]] = {"ok": logging.INFO, "retrying": logging.WARNING, "stopped": logging.ERROR}
 _MESSAGES: Final[Mapping[ExportState, str]] = {
     "ok": "delivery works",
@@ -37,14 +37,14 @@ _MESSAGES: Final[Mapping[ExportState, str]] = {
 
 
 class DeliveryCounters(Protocol):
-    """Counts what was handed to a destination, and what of it was not accepted and why."""
+    """Counts items handed to a destination, and those not accepted, by reason."""
 
     def exported(self, destination: str, count: int = 1, *, at_s: float | None = None) -> None: ...
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None: ...
 
 
 class DeliveryStatus:
-    """How delivery to one destination stands. Each change of state is logged once."""
+    """The state of delivery to one destination. Each change of state is logged once."""
 
     def __init__(self, destination: str) -> None:
         self.destination = destination
@@ -76,7 +76,7 @@ class DeliveryTask(ABC):
 
     @abstractmethod
     async def step(self) -> float | None:
-        """Deliver what is due.
+        """Deliver the due items.
 
         Returns:
             Seconds to rest before the next step; None: until ``wake`` is called.
@@ -84,7 +84,7 @@ class DeliveryTask(ABC):
 
     @abstractmethod
     async def flush(self) -> None:
-        """Deliver what waits, once, before the process ends; stop at the first failure."""
+        """Deliver the waiting items once before the process ends; stop at the first failure."""
 
     @abstractmethod
     def snapshot(self) -> ExportSnapshot:
@@ -104,7 +104,7 @@ class DeliveryTask(ABC):
         self._wake.set()
 
     async def close(self) -> None:
-        """Deliver for a moment what can be delivered, and end. What is under way then is cut off."""
+        """Deliver for a moment, and end. Unfinished deliveries are cut off."""
         self._closing.set()
         self._wake.set()
         if self._task is not None:
@@ -150,7 +150,7 @@ LONGEST_PAUSE_S: Final = 300.0
 EXPIRES_NS: Final = 24 * 3_600 * 10**9
 """How old something grows before it is set aside because its destination cannot be reached."""
 KEEP_PARKED_NS: Final = 7 * EXPIRES_NS
-"""How long what was set aside is kept."""
+"""How long items that were set aside are kept."""
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -167,16 +167,16 @@ P = TypeVar("P", bound=PendingItem)
 
 
 class Queue(Protocol[T_co]):
-    """What waits for one destination. Methods that write return once that is safe; they raise ``StoreError``."""
+    """The queue of one destination. Methods that write return once that is safe; they raise ``StoreError``."""
 
     def waiting(self, limit: int, /) -> Sequence[T_co]:
         """The first that wait, in order."""
 
     async def settle(self, delivered: Collection[int], refused: Mapping[int, str], /) -> None:
-        """Let go of what was delivered, and set aside what was refused, with the reason, by ``seq``."""
+        """Drop delivered items, and set refused ones aside with the reason, by ``seq``."""
 
     async def retry_refused(self) -> int:
-        """Let what was set aside wait again; how many that are."""
+        """Let items that were set aside wait again; returns their number."""
 
     def status(self) -> QueueStatus:
         """How much waits, since when, and how much is set aside."""
@@ -204,7 +204,7 @@ class StoredQueue:
 class Destination(Protocol[P]):
     """Takes entries of a queue, at most ``batch`` at once.
 
-    ``gather_s`` is how long a delivery waits, once something is there, for what belongs to it.
+    ``gather_s`` is how long a delivery waits for further entries of the same message.
     """
 
     @property
@@ -296,7 +296,7 @@ class Dispatcher(DeliveryTask, Generic[P]):
             await self._deliver(waiting)
 
     async def _gather(self) -> None:
-        """Wait for what belongs to what waits, at most as long as the destination asks for."""
+        """Wait for further entries of the same message, at most as long as the destination requests."""
         until = asyncio.get_running_loop().time() + self._destination.gather_s
         while (
             not self._closing.is_set() and len(self._queue.waiting(self._destination.batch)) < self._destination.batch

@@ -1,4 +1,4 @@
-"""Kept contents: the spans of traces that failed stay, redacted, after their chunks are let go of.
+"""Kept contents: the redacted spans of failed traces, which stay after their chunks are dropped.
 
 The transaction that ends a trace records that its contents are to be kept. They are written later, from its chunks, in
 a thread and within a share of the time: neither a request nor a verdict waits for it. Contents that cannot be written
@@ -55,9 +55,9 @@ MOST_DECODED: Final = 2 * 2**20
 MOST_PACKED: Final = 2**20
 """Bytes that the contents of one trace may take, compressed: some MB of text."""
 MEMORY: Final = 2 * MOST_DECODED + MOST_PACKED
-"""Bytes that the work takes at most: a chunk, the same redacted, and what is compressed of the trace."""
+"""Most bytes of memory for the work: a chunk, its redacted form, and the compressed part of the trace."""
 _SHORT: Final = 64
-"""Characters of a text that is remembered with what became of it: names of models, kinds and states come again."""
+"""Longest text, in characters, that is cached with its redaction: names of models, kinds and states recur."""
 _REMEMBERED: Final = 4_096
 _PRESSURE: Final = 0.8
 """Fullness of the store from which no contents are written."""
@@ -67,7 +67,7 @@ _FREE: Final = 64 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingTerms:
-    """What is kept: for how long (ns), the share of passing traces, bytes in all, and what is replaced before."""
+    """The terms of keeping: how long (ns), the share of passing traces, the total bytes, and the redaction."""
 
     keep_ns: int
     passed: float
@@ -97,7 +97,7 @@ class KeepingTerms:
 
 
 def kept_redaction(config: Config) -> Redaction:
-    """What is replaced in contents that stay: keys always, and what is named for a judge or for kept contents."""
+    """The redaction of kept contents: keys always, and the kinds named for a judge or for kept contents."""
     judge, section = config.evaluators.judge, config.store.keep_contents
     kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
     return Redaction(tuple(dict.fromkeys(("key", *kinds, *section.redact))), (*patterns, *section.redact_patterns))
@@ -111,7 +111,7 @@ class KeptContents:
         self._text = redacting(terms.redaction, give_way)
 
     async def write(self) -> None:
-        """One round. What could not be written waits for the next, or is left out where there is no room."""
+        """One round. Unwritten contents wait for the next, or are left out where there is no room."""
         spent_s = 0.0
         try:
             while spent_s < _WORK_S and (waiting := await asyncio.to_thread(self._store.contents.waiting, _AT_ONCE)):
@@ -199,7 +199,7 @@ def held_spans(store: Store, trace_id: bytes) -> HeldSpans:
 
     Raises:
         StoreError: The store cannot be read.
-        PackedSpansError: What is kept of the trace is damaged.
+        PackedSpansError: The kept spans of the trace are damaged.
     """
     if chunks := store.chunks(trace_id):
         return HeldSpans(decode_kept(chunks).spans, "held")  # the details count what is damaged
@@ -217,7 +217,7 @@ def held_spans(store: Store, trace_id: bytes) -> HeldSpans:
 
 
 def redacting(redaction: Redaction, give_way: Callable[[], None] = lambda: None) -> Callable[[str], str]:
-    """What redacts one text. Short ones are remembered, the latest few thousand."""
+    """The function that redacts one text; it caches the latest few thousand short ones."""
 
     def fresh(found: str) -> str:
         give_way()

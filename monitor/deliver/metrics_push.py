@@ -39,7 +39,7 @@ class MetricsPush:
         self.every_s = section.every.seconds
 
     async def push(self) -> None:
-        """Send once; what fails is logged when it begins and when it is over."""
+        """Send once; a failure is logged when it begins and when it ends."""
         from sidejudge.integrations.otel_events.metrics import metrics_request  # noqa: PLC0415  # only where it is configured
 
         now_ns, families = self._clock_ns(), self._collect()
@@ -62,6 +62,6 @@ class MetricsPush:
 
 
 def _resource_attributes(environ: Mapping[str, str]) -> dict[str, str]:
-    """Who the Pod is, where the chart puts it: ``OTEL_RESOURCE_ATTRIBUTES`` of ``k8s.`` alone."""
+    """The Pod's attributes from the chart: only ``OTEL_RESOURCE_ATTRIBUTES`` of ``k8s.``."""
     pairs = (pair.partition("=") for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip().startswith("k8s.")}

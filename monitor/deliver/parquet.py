@@ -42,14 +42,14 @@ def parquet_sink(parts: SinkParts) -> ParquetHistory | None:
 
 
 class PacedQueue(StoredQueue):
-    """Shows nothing until it is ``asked``; then all that waits, so that a file holds many results."""
+    """Shows nothing until it is ``asked``; then all waiting results, so that a file holds many."""
 
     def __init__(self, outbox: NotificationOutbox, destination: str) -> None:
         super().__init__(outbox, destination)
         self._asked, self._answered, self._shown = 1, 0, 0
 
     def ask(self) -> None:
-        """Show what waits from now on."""
+        """Show the waiting results from now on."""
         self._asked += 1
 
     def waiting(self, limit: int) -> list[PendingNotice]:

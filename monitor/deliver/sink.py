@@ -48,7 +48,7 @@ class SinkParts:
 class Sink:
     """Where results go. ``scores`` and ``entries`` are committed in the transaction that ends the trace.
 
-    ``deliveries`` are the tasks that deliver what was committed.
+    ``deliveries`` are the tasks that deliver committed results.
     """
 
     deliveries: Sequence[DeliveryTask] = ()
@@ -79,7 +79,7 @@ class Sink:
             await task.start()
 
     async def stop(self) -> None:
-        """Deliver for a moment what can be delivered, and end."""
+        """Deliver for a moment, and end."""
         await asyncio.gather(*(task.close() for task in self.deliveries))
 
     def snapshots(self) -> Sequence[ExportSnapshot]:
@@ -128,7 +128,7 @@ class VerdictSink(Sink, ABC):
 
 
 ERASURE: Final = "forget/"
-"""How the id of such an entry of the outbox begins; those of results begin with a trace id."""
+"""Prefix of the id of such an entry of the outbox; ids of results begin with a trace id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +181,7 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
 
     Args:
         result: How a trace or a session ended.
-        contents: Whether what people and models wrote is kept.
-        redaction: What is replaced in it; None for nothing.
+        contents: Whether contents by people and models are kept.
     """
     at_ns = result.ended_ns if result.place_ns is None else result.place_ns
     changed = {verdict.rubric for verdict in result.changed}
@@ -226,7 +225,7 @@ _IDS = frozenset({
 
 
 class ResultSink(VerdictSink):
-    """``contents``: whether what people and models wrote is kept there, redacted as it is for a judge."""
+    """``contents``: whether contents by people and models are kept there, redacted as for a judge."""
 
     def __init__(
         self, name: str, parts: SinkParts, terms: DeliveryTerms, *, contents: bool, queue: StoredQueue | None = None
@@ -237,7 +236,7 @@ class ResultSink(VerdictSink):
         self._contents = contents
 
     def entries(self, result: TraceResult) -> Sequence[Entry]:
-        """The outcome and what is new or changed of its verdicts, as one entry."""
+        """The outcome and its new or changed verdicts, as one entry."""
         record = history_record(result, contents=self._contents, redaction=self._redaction)
         identity = f"{result.trace_id.hex()}/{result.revision}"
         return [Entry(destination=self.name, id=identity, body=line(record).decode())]

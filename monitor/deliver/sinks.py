@@ -1,4 +1,4 @@
-"""The sinks: each that ships is one line of ``KINDS``; the small ones stand here. Installed packages bring others."""
+"""The sinks: each built-in one is a line of ``KINDS``; small ones are in this file. Installed packages bring others."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def plugin_sinks(parts: SinkParts) -> list[PluginVerdicts]:
 class PluginVerdicts(VerdictSink):
     """Hands verdicts to one object of a plugin, at most ``batch`` at a time, in order, each at least once.
 
-    A package that cannot be loaded, and one that raises or hangs, costs nothing but its own deliveries: they wait in
-    the outbox, are tried again, and after a day are set aside until the next start.
+    A package that cannot be loaded, raises or hangs affects only its own deliveries: they wait in the outbox, are
+    retried, and are set aside after a day until the next start.
     """
 
     def __init__(self, name: str, section: PluginSink, parts: SinkParts) -> None:
@@ -117,7 +117,7 @@ KINDS: Final = (
 
 
 def failure_reasons(config: Config) -> Mapping[str, Sequence[str]]:
-    """Why each configured sink may not take what it is sent, by its name."""
+    """Why each configured sink may refuse its deliveries, by its name."""
     shipped = {kind.name: kind.reasons for kind in KINDS if getattr(config.sinks, kind.name) is not None}
     if config.fleet is not None and config.fleet.archive is not None:
         shipped[FLEET] = (NOT_ARCHIVED,)
@@ -166,7 +166,7 @@ class Sinks:
             await sink.start()
 
     async def stop(self) -> None:
-        """Deliver for a moment what can be delivered, and end."""
+        """Deliver for a moment, and end."""
         for sink in self._sinks:
             await sink.stop()
 

@@ -50,7 +50,7 @@ class VerdictMetrics:
         )  # fmt: skip
 
     def _run(self, result: TraceResult, verdict: Verdict) -> None:
-        """Traces that a rule kept for their content are left out: shares of the others are those of all traffic."""
+        """Traces that a rule kept for their content are left out, so that shares hold for all traffic."""
         tools = result.details.get(TOOLS)
         self._exporter.runs.run(
             verdict.service,

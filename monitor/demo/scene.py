@@ -41,7 +41,7 @@ ACTS = (
     (45.0, 0.60, "a bad prompt goes live in the call-centre applications"),
     (60.0, 0.04, "the bad prompt is rolled back"),
 )
-"""Seconds, share of wrong call-centre answers, and what happens; then from the beginning."""
+"""Seconds, share of wrong call-centre answers, and a description; then from the beginning."""
 SHOWN_EVERY_S = 5.0
 COLOURS = {
     Status.HEALTHY: "green",

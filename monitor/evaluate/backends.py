@@ -3,7 +3,7 @@
 The first answer wins. A backend that omits a question, or replies with a ``NoAnswer`` that is neither failed nor final,
 passes it to the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge.
 
-Addressed: a question for a judge other than the default one. Whoever else answers is asked the question itself.
+Addressed: a question for a judge other than the default one. Other backends are asked the question itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
 class Addressed(Question):
     """A question for the judge of this name. It is answered as ``question`` is.
 
-    ``permuted``: it stands in a prompt with the material and the questions in another order.
+    ``permuted``: its prompt has the material and the questions in another order.
     """
 
     question: Question
@@ -33,7 +33,7 @@ class Addressed(Question):
 
 
 def plain(question: Question) -> Question:
-    """The question itself, whoever is to answer it."""
+    """The question itself, without an address."""
     return question.question if isinstance(question, Addressed) else question
 
 
@@ -48,8 +48,8 @@ class Backend(Protocol):
 class JudgeAccount:
     """The cost record of one case. One object serves all rounds of questions about the case.
 
-    ``counted`` is set by the judge once the case is in the forecast of its ``priority``: what later rounds cost is
-    added to that case and not counted as another one.
+    ``counted`` is set by the judge once the case is in the forecast of its ``priority``: costs of later rounds are
+    added to that case.
     """
 
     priority: Priority = "normal"
@@ -68,7 +68,7 @@ class JudgeBackendProtocol(Protocol):
 
     @property
     def outage_cause(self) -> str | None:
-        """The same in the provider's words, which may quote a trace; None when it can be asked."""
+        """The cause in the provider's words, which may quote a trace; None when it can be asked."""
 
     def share(self, priority: Priority) -> float:
         """Count a case that needs the judge. Call it once a case.
@@ -132,7 +132,7 @@ class Backends:
             case: the case that the questions are about.
             questions: all open questions of the round.
             admit: called before the judge is asked.
-            account: what the judge costs is recorded here.
+            account: records the judge's cost.
 
         Returns:
             Replies by question. A question that no backend replied to is omitted.

@@ -1,8 +1,8 @@
-"""Baselines: what the runs of each service usually take, learned from the latest runs that were judged.
+"""Baselines: the usual effort of each service's runs, learned from the latest judged runs.
 
-A baseline holds the latest ``REMEMBERED`` runs of a service, each with its weight, so that a service whose traces are
-drawn at different rates is seen as it is. Below ``ENOUGH`` runs there is none. Baselines are committed to the store
-every minute and at the end, so a restart goes on with them; a crash loses a minute.
+A baseline holds the latest ``REMEMBERED`` runs of a service, each with its weight, so that different sampling rates
+cause no bias. Below ``ENOUGH`` runs there is no baseline. Baselines are committed to the store every minute and at the
+end, so a restart goes on with them; a crash loses a minute.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EFFORT: Final = "effort"
 
 
 class _Service:
-    """The latest runs of one service, a weight and the measures of each, and what is ``usual`` by them."""
+    """The latest runs of one service, each with its weight and measures, and the ``usual`` effort by them."""
 
     def __init__(self, runs: list[tuple[float, Mapping[str, float]]]) -> None:
         self.runs = deque(runs, maxlen=REMEMBERED)
@@ -65,7 +65,7 @@ class _Service:
 
 
 class Baselines:
-    """What is usual, by service and environment. ``committed`` is a listener of the commit."""
+    """The usual effort by service and environment. ``committed`` is a listener of the commit."""
 
     def __init__(self, memory: TextsByName) -> None:
         self._memory = memory
@@ -73,7 +73,7 @@ class Baselines:
         self._gone: set[tuple[str | None, str | None]] = set()
 
     def usual(self, service: str | None, environment: str | None) -> Usual:
-        """What is usual for the runs of a service. Safe in any thread: what it returns is replaced, never changed."""
+        """The usual effort of a service's runs. Safe in any thread: the returned value is replaced, never changed."""
         known = self._services.get((service, environment))
         return _UNKNOWN if known is None else known.usual
 
@@ -97,7 +97,7 @@ class Baselines:
         service.add(1.0 / result.verdicts[0].sampling_probability, effort)
 
     def restore(self) -> None:
-        """Take up what the last process learned; what cannot be read is left out."""
+        """Restore the last process's baselines; unreadable ones are left out."""
         for name, text in self._memory.all().items():
             try:
                 service, environment = json.loads(name)

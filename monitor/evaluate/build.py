@@ -40,7 +40,7 @@ PARSE_ERROR = "parse_error"
 
 
 class Closeable(Protocol):
-    """What a judge remembers by, where it belongs to these backends alone."""
+    """A judge's memory, if it belongs to these backends alone."""
 
     def close(self) -> None: ...
 
@@ -68,7 +68,7 @@ class EvaluationBackends:
             await self.embedding.warm()
 
     async def close(self) -> None:
-        """Close what was loaded."""
+        """Close all that was loaded."""
         if self.embedding is not None:
             await self.embedding.close()
         if self.batches is not None:
@@ -97,16 +97,11 @@ def build_backends(
 ) -> EvaluationBackends:
     """The backends of a configuration, in its order. Nothing is loaded and no endpoint is called yet.
 
-    Args:
-        config: its section ``evaluators`` is read.
-        memory: keeps the judge's answers and costs.
-        vectors: keeps the vectors of embedded texts.
-        observer: is called with each request to a judge.
-        embedding_observer: the same for embeddings.
-        calls: keeps what judges are sent and answer, where that is configured.
-        batches: judges are asked in batches, and it is kept here which are under way. None: one by one.
-        on_answered: is called with each request that a judge answered.
-        clock_ns: ns since the epoch.
+    Args: config: its section ``evaluators`` is read. memory: keeps the judge's answers and costs. vectors: keeps the
+        vectors of embedded texts. observer: is called with each request to a judge. embedding_observer: the same for
+        embeddings. calls: keeps the prompts and answers of judges, where that is configured. batches: keeps the open
+        batches, where judges are asked in batches. None: one by one. on_answered: is called with each request that a
+        judge answered. clock_ns: ns since the epoch.
     """
     section = config.evaluators
     if section.judge is None and section.embedding is None:
@@ -146,7 +141,7 @@ def build_backends(
 def arrange_backends(
     config: Config, *, judge: JudgeBackendProtocol | None, embedding: Backend | None
 ) -> EvaluationBackends:
-    """Backends in the order of a configuration, wherever they answer; nobody but who has made them closes them."""
+    """Backends in the order of a configuration; only their creator closes them."""
     words = lexical.answer if judge is None else lexical.prove
     known = {"lexical": Synchronous(words), "embedding": embedding, "judge": judge}
     order = {name: backend for name in config.evaluators.order if (backend := known[name]) is not None}
@@ -161,7 +156,7 @@ _DAY_S: Final = 86_400.0
 
 
 def in_batches(settings: JudgeSettings) -> JudgeSettings:
-    """The same judges asked in batches: a day and an hour of patience, and no limit on what is handed in at once."""
+    """The judges asked in batches: with a timeout of 25 hours, and no limit on simultaneous requests."""
     many = {"concurrency": 100_000, "requests_per_minute": None, "tokens_per_minute": None}
     retries = min(1, settings.section.retries)
     return replace(

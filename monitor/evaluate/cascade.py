@@ -1,11 +1,10 @@
-"""Cascade: the outcome of a rubric under one judge in, whether a stronger judge is asked, and why, out.
+"""Cascade: the outcome of a rubric under one judge comes in; whether a stronger judge is asked, and why, goes out.
 
-A stronger judge is asked where the one before is in doubt, and about these metrics alone. It gave no answer,
-contradicts what can be decided without a judge, its panel differs, or its tokens leave doubt; the composite is near the
-pass mark, or a judged value near its blocker; or the same questions in another order bring another verdict. A blocker
-that is in no doubt decides: whatever else is in doubt changes nothing. Of the other verdicts a share is drawn by lot,
-by the trace's id: the strongest judge is asked all about these, which measures what the weaker ones get wrong where
-they are sure.
+A stronger judge is asked only about metrics on which the previous one is in doubt. It is in doubt if it gave no answer,
+contradicts plain rules, its panel differs, or its tokens leave doubt; if the composite is near the pass mark, or a
+judged value near its blocker; or if the same questions in another order give another verdict. A certain blocker
+decides, whatever else is in doubt. A random share of the other verdicts is drawn by the trace's id: the strongest judge
+answers all their questions, which measures the weaker judges' errors where they are sure.
 """
 
 from __future__ import annotations

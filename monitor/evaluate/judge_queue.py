@@ -106,7 +106,7 @@ class JudgeQueue:
             self.deferred.park(job.closing, place)
 
     async def resume(self) -> None:
-        """Start deferred traces as far as the capacity allows, oldest first, and give up those beyond the bounds."""
+        """Start deferred traces within the capacity, oldest first, and give up those beyond the bounds."""
         for place, closing in self.deferred.overdue(self.clock_ns()):
             why = self._outage or "more waits for it than it can answer"
             instead = NoAnswer(
@@ -136,7 +136,7 @@ class JudgeQueue:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _fits(self, closing: Closing) -> bool:
-        """Whether this trace may be in memory beside those that are asked about."""
+        """Whether this trace may be in memory together with those that are being asked about."""
         return not self._decoded or sum(self._decoded.values()) + closing.decoded <= DECODED_BYTES
 
     @property
@@ -186,7 +186,7 @@ class JudgeQueue:
             self.progress.set()
 
     async def _ask(self, running: _Running) -> bool:
-        """Ask until nothing is open; False when the job is to be started again later."""
+        """Ask until no question is open; False when the job must be started again later."""
         evaluation = running.job.evaluation
         try:
             if evaluation is not None:

@@ -32,7 +32,7 @@ BATCH = 64
 Enough to spread the cost of both, few enough to keep the order fair.
 """
 BATCH_GIVEN_UP = 512
-"""Traces that a batch ends unread besides those that it judges: each takes a row in the store and little else."""
+"""Most traces that a batch ends unread in addition to judged ones: each takes a row in the store and little else."""
 BATCH_BYTES = 1 << 20
 """Bytes of kept spans above which a batch takes no further trace: a whole batch is in memory at once, decoded."""
 BATCH_DECODED_BYTES = DECODED_BYTES
@@ -56,10 +56,10 @@ class Pipeline:
     listeners: list[Callable[[TraceResult], None]] = field(default_factory=list)
     waiting: deque[Closing] = field(default_factory=deque)
     interrupted: InterruptedTraces | None = None
-    """What earlier processes ended on; None where nobody keeps account of it."""
+    """The traces at which earlier processes died; None where that is not recorded."""
 
     async def drain(self, most_batches: int | None = None) -> bool:
-        """Judge what waits as far as possible now, and commit the results reached meanwhile.
+        """Judge the waiting traces as far as possible now, and commit the results so far.
 
         Args:
             most_batches: Batches after which it returns though more waits; None: as many as there are.
@@ -215,8 +215,8 @@ class InterruptedTraces:
     """Traces whose judging was interrupted by the end of the process, and how often.
 
     A trace that makes the process end (by its memory, or by a fault in a library) would do so again after every
-    restart. So the store holds the ids of what is being judged before judging begins. After a restart those are judged
-    one at a time, and one whose judging was interrupted too often is given up. The price is one small write a batch.
+    restart. So the store receives the ids of traces before their judging begins. After a restart those are judged one
+    at a time, and one whose judging was interrupted too often is given up. The price is one small write a batch.
     """
 
     def __init__(self, facts: FactStore) -> None:
@@ -245,7 +245,7 @@ class InterruptedTraces:
             self._times.pop(trace_id, None)
 
     async def rest(self) -> None:
-        """Nothing is being judged now."""
+        """Note that nothing is being judged now."""
         if self._written:
             await self._write({trace_id.hex(): times for trace_id, times in self._times.items()})
 

@@ -16,8 +16,9 @@ from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 REPORTED: Final = "reported"
-"""Key of what others reported of a run with its spans, in the details of its result. Langfuse does not have that where
-spans are read again."""
+"""Key of others' scores that came with a run's spans, in the details of its result. Langfuse lacks them when spans are
+read again.
+"""
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
 
@@ -76,7 +77,7 @@ class TraceResult:
 
     @property
     def lag_s(self) -> float | None:
-        """How long after its last span the trace was judged, in s; None for what changes nothing of the present."""
+        """How long after its last span the trace was judged, in s; None where that does not concern the present."""
         if not self.changed or self.last_span_ns is None or self.place_ns is not None:
             return None
         return (self.ended_ns - self.last_span_ns) / 1e9
@@ -104,9 +105,8 @@ def revise(
         verdicts: of this result.
         before: the stored verdicts as JSON objects.
 
-    Returns:
-        All verdicts, and those of them that are new or changed. A verdict of the same substance keeps its revision and
-        its date; a changed one is revision n + 1.
+    Returns: All verdicts, and the new or changed ones. An equal verdict keeps its revision and its date; a changed one
+        is revision n + 1.
     """
     stored_by_rubric = {str(stored["rubric"]): stored for stored in before}
     current: list[Verdict] = []

@@ -1,4 +1,4 @@
-"""Stages: closed trace in, result out, in two halves that wait for nothing.
+"""Stages: a closed trace comes in, a result goes out, in two halves that never wait.
 
 ``open`` reads, draws, routes and starts the evaluation; ``end`` takes the verdicts. Both run in the default thread pool
 of the event loop, for several traces in step. Between them the judge queue asks slow backends where a trace needs one.
@@ -48,13 +48,13 @@ MOST_CALLS: Final = 200
 BEGINNING: Final = 200
 """Characters of a trace's input, and of its output, that stay in its details (seed 004)."""
 FIGURES: Final = "figures"
-"""The key in a result's details under which a run's time, tokens and cost stand."""
+"""The key of a run's time, tokens and cost in a result's details."""
 TOOLS: Final = "tool_calls"
 """Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
 
 
 class Archive(Protocol):
-    """What judging reads of a trace: its stored chunks and its stored result."""
+    """The reads of judging: a trace's stored chunks and stored result."""
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
         """For each trace: its chunks in order of arrival, and its stored result with its ``verdicts``.
@@ -97,14 +97,12 @@ class EvaluationStages:
     """Opens and ends evaluation jobs. Safe in any one thread.
 
     ``conversations`` is None where sessions are not judged, ``references`` where references come from the traces alone.
-    ``baselines`` is None where what is usual for a service is not learned.
-    ``cluster`` names what traces belong to: ``session``, ``user``, ``metadata.KEY`` or ``none``.
-    ``slices`` are what alerts on a pass ratio are explained by: ``version``, ``prompt``, ``model``, ``name``,
-    ``metadata.KEY``.
-    ``redact``: what redacts the reasons and details of verdicts, for they quote contents; None: nothing is replaced.
-    ``quotes``: the same for the beginnings of a judged trace's input and output, by which people recognise it, for its
-    details; None: they hold none.
-    ``give_way`` is called wherever judging may pause for a request that waits.
+    ``baselines`` is None where the usual effort of a service is not learned. ``cluster`` names the clusters of traces:
+    ``session``, ``user``, ``metadata.KEY`` or ``none``. ``slices`` are the dimensions that explain alerts on a pass
+    ratio: ``version``, ``prompt``, ``model``, ``name``, ``metadata.KEY``. ``redact`` redacts the reasons and details of
+    verdicts, which quote contents; None: nothing is replaced. ``quotes`` redacts the beginnings of a judged trace's
+    input and output, by which people recognise it, for its details; None: they hold none. ``give_way`` is called
+    wherever judging may pause for a waiting request.
     """
 
     archive: Archive
@@ -138,7 +136,7 @@ class EvaluationStages:
         return stages
 
     def end(self, job: EvaluationJob, now_ns: int) -> TraceResult:
-        """The result of a job at which nothing is open. Nothing is committed."""
+        """The result of a job without open questions. Nothing is committed."""
         return self._result(job, self._verdicts_or_none(job, now_ns), now_ns)
 
     def end_all(self, stages: Sequence[EvaluationJob], clock_ns: Callable[[], int]) -> list[TraceResult]:
@@ -304,7 +302,7 @@ class EvaluationStages:
         job.evaluation = self.evaluator.open(case, route.rubrics)
 
     def _with_reported(self, job: EvaluationJob, case: Case, rubrics: Sequence[str]) -> Case:
-        """The case with what others judged of it: in Langfuse, and with spans that have been let go of since."""
+        """The case with others' scores: from Langfuse, and from spans that have been dropped since."""
         before = job.before.get(REPORTED, ()) if job.before is not None else ()
         follows = self.references is not None and self.references.follows
         if not (case.reported or before or follows):
@@ -366,7 +364,7 @@ def user_digest(user_id: str) -> str:
 
 
 def cluster_of(case: Case, cluster: str) -> str | None:
-    """What the case belongs to, as a digest: verdicts on the same may pass and fail together."""
+    """The cluster of the case as a digest: its verdicts may pass and fail together."""
     if cluster == "session":
         found: object = case.session_id
     elif cluster == "user":

@@ -1,8 +1,8 @@
 """Puts verdicts that need a review into an annotation queue of Langfuse.
 
-What is in doubt is found in the store, so that a kill loses none. What is about to be put in is noted before, and is
-looked for in the queue where no answer came: nothing is put in twice. What is beyond the hour's number is left out, for
-a queue that nobody can work off is of no use.
+Verdicts in doubt are found in the store, so that a kill loses none. An item is noted before it is added, and looked for
+in the queue where no answer came, so that none is added twice. Items beyond the hourly limit are left out, because
+people could not work off the queue.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 log = logging.getLogger("sidejudge.langfuse")
 
 FACT: Final = "annotation_queue"
-"""Name of the fact that records what was put in, and how far verdicts were read."""
+"""Name of the fact that records the added items, and how far verdicts were read."""
 _HOUR_NS: Final = 3600 * 10**9
 _AGAIN_NS: Final = 600 * 10**9
 """Verdicts are looked at again for this long: one may be committed after others that were reached later."""
@@ -71,7 +71,7 @@ class AnnotationQueueFeeder:
         self._reason = ""
 
     def restore(self) -> None:
-        """Take up what was known before."""
+        """Restore the earlier state."""
         known = self._store.fact(FACT)
         if known is not None and known["queue"] == self._name:
             self._looked_ns, self._put, self._trying = known["looked_ns"], known["put"], known["trying"]
@@ -88,7 +88,7 @@ class AnnotationQueueFeeder:
         )  # fmt: skip
 
     async def tick(self) -> None:
-        """Put in what is in doubt by now. Raises ``StoreError``."""
+        """Add the verdicts now in doubt. Raises ``StoreError``."""
         now_ns = self._clock_ns()
         if self._looked_ns is None:
             self._looked_ns = now_ns  # what was judged before this was configured is left alone

@@ -1,4 +1,4 @@
-"""Builds what people and Langfuse exchange, from the configuration: labels, reviews, and failing traces as items."""
+"""Builds the exchange with people through Langfuse from the configuration: labels, reviews, and failing traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ELSEWHERE: Final = "another monitor of the fleet reads the labels"
 
 
 class LangfuseFeedback:
-    """Reads labels, asks for reviews and feeds the dataset of failures, in a task of its own.
+    """Reads labels, asks for reviews and feeds the dataset of failures, in its own task.
 
     It uses the connection of ``scores_out``.
     """
@@ -105,7 +105,7 @@ class LangfuseFeedback:
         return replace(found, queue=self._routing.snapshot()) if self._routing else found
 
     def exports(self) -> list[ExportSnapshot]:
-        """How far failing traces have come on their way into a dataset; nothing where none is configured."""
+        """The progress of failing traces into a dataset; empty where none is configured."""
         return [self._failures.snapshot()] if self._failures else []
 
     def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
@@ -115,7 +115,7 @@ class LangfuseFeedback:
             self._people.take_rubrics(changed)
 
     def restore(self) -> None:
-        """Take up what was known, before statuses rest on it."""
+        """Restore the earlier state before statuses depend on it."""
         if self._people is not None:
             self._people.restore()
         for feeder in (self._routing, self._failures):
@@ -127,7 +127,7 @@ class LangfuseFeedback:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End; what is not read by now is read after the next start."""
+        """End; unread labels are read after the next start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -32,7 +32,7 @@ UNREADABLE: Final = "unreadable"
 MOST_CORRECTIONS: Final = 2000
 """Corrected answers of one rubric that are remembered."""
 CORRECTING: Final = " (correction)"
-"""After who gave it, where a label is a correction."""
+"""Suffix of the labeller's name, where a label is a correction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class LabelledScore:
 
 
 def requested(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[LabelledScore]]:
-    """By name of a person's score, what it is about: as configured, else the names of our own scores."""
+    """By name of a person's score, its subject: as configured, else by the names of our own scores."""
     rubrics = list(rubrics)
     found: dict[str, list[LabelledScore]] = {}
     for score in mapped:
@@ -96,7 +96,7 @@ def _name(rubric: Rubric, metric: str) -> str:
 
 
 Label = tuple[ListedScore, Sequence[LabelledScore]]
-"""A person's score, and what it is about."""
+"""A person's score and its subject."""
 
 
 class LabelComparison:
@@ -158,7 +158,7 @@ class LabelComparison:
         return None if kept else UNREADABLE
 
     def _labeller(self, given: ListedScore, about: LabelledScore) -> str | None:
-        """The source of a pair's label. A label on the verdict itself comes before what a correction implies."""
+        """The source of a pair's label. A label on the verdict itself precedes one implied by a correction."""
         by = given.author or ""
         pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
         if not given.correction:

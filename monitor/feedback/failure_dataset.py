@@ -1,8 +1,8 @@
-"""Writes traces that failed into a dataset of Langfuse, so many a day.
+"""Writes failing traces into a dataset of Langfuse, up to a number a day.
 
-Failing verdicts are found in the store, so that a kill loses none. An item's id is made of the dataset and the trace:
-what is written twice is one item. What is beyond the day's number is left out, for nobody looks through it. The input
-is read from the spans while they are held, and from Langfuse after that.
+Failing verdicts are found in the store, so that a kill loses none. An item's id is made from the dataset and the trace,
+so that writing twice gives one item. Items beyond the daily limit are left out, because nobody would look through them.
+The input is read from the spans while they are held, and from Langfuse after that.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ MOST_BYTES: Final = 900_000
 """The largest item; Langfuse takes requests of 1 MiB."""
 _MAX_REASON: Final = 1_000
 _NESTED: Final = 64
-"""Levels of a value that are looked into; what is deeper is left out."""
+"""Most levels of a value; deeper parts are left out."""
 LANGFUSE_DATASET: Final = "langfuse_dataset"
 """Its name among connections and as a label of metrics."""
 NO_CONTENTS: Final = "no_contents"
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), NO_CONTENTS)
 """Why a trace may not get into the dataset, as metrics name it."""
 FACT: Final = "failure_dataset"
-"""Name of the fact that records what was written, and how far verdicts were read."""
+"""Name of the fact that records the written items, and how far verdicts were read."""
 MOST_LOOKED_AT: Final = 500
 """Failing verdicts of one look, the latest."""
 MOST_ATTEMPTS: Final = 8
@@ -161,7 +161,7 @@ class FailureDatasetFeeder:
         self._ready = False
 
     def restore(self) -> None:
-        """Take up what was known before."""
+        """Restore the earlier state."""
         known = self._store.fact(FACT)
         if known is not None and known["dataset"] == self._dataset:
             self._looked_ns, self._written = known["looked_ns"], known["written"]
@@ -175,7 +175,7 @@ class FailureDatasetFeeder:
         )  # fmt: skip
 
     async def tick(self) -> None:
-        """Write what failed by now. Raises ``StoreError``."""
+        """Write the failures so far. Raises ``StoreError``."""
         now_ns = self._clock_ns()
         if self._looked_ns is None:
             self._looked_ns = now_ns  # what was judged before this was configured is left alone
@@ -262,7 +262,7 @@ class FailureDatasetFeeder:
         self._left_out[trace_id] = now_ns
 
     async def _case(self, trace_id: str) -> Case | None:
-        """What was judged, as far as it can still be read. Raises ``LangfuseError``."""
+        """The judged case, as far as it can still be read. Raises ``LangfuseError``."""
         held = await asyncio.to_thread(self._held, trace_id)
         if held is not None:
             return held
@@ -288,7 +288,7 @@ class FailureDatasetFeeder:
 
 
 def _case_of(trace_id: str, spans: Iterable[RawSpan]) -> Case | None:
-    """The case of a trace; None where its input is not known, for an item without one is no use."""
+    """The case of a trace; None where its input is unknown, because an item without one is useless."""
     read = [normalise(span) for span in spans]
     case = extract(Trace.of(trace_id, read, "batch")) if read else None
     return case if case is not None and case.input not in (None, "", [], {}) else None

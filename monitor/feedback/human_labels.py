@@ -1,11 +1,10 @@
 """Reads people's labels in Langfuse as they come, and measures how far our verdicts agree with them.
 
-What is read is a window of time that moves on. The last day of it is read again each time, and one day of the month
-before it: a label may be edited (which leaves no trace but its value), be deleted, or come before the verdict that it
-is about. Of what is older, the labels that count are asked for by their ids, some each time. Nothing counts twice by
-that, for a pair replaces itself. A label that is not there any more leaves the agreement; no list decides that, for its
-pages may shift while they are read, but a question for its id. The labels that count are remembered over restarts, and
-none counts that is not remembered.
+It reads a moving window of time. The last day is read again each time, and one day of the month before: a label may be
+edited (which leaves no trace but its value), deleted, or come before its verdict. Older labels that count are requested
+by their ids, some each time. None counts twice, because a pair replaces itself. A label that no longer exists leaves
+the agreement; a request for its id decides that, and no list, because pages may shift while they are read. The labels
+that count are kept over restarts, and only kept ones count.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ SWEEP_NS: Final = 24 * _HOUR_NS
 MOST_LABELS: Final = 10_000
 """Labels that count at most, the latest read."""
 ASKED_AT_ONCE: Final = 200
-"""Labels older than a month that are asked for each time: all of them within 50 times."""
+"""Labels older than a month that are requested each time: all of them within 50 times."""
 AT_ONCE: Final = 25
 """Labels that are compared together."""
 UNSIGNED: Final = "unsigned"
@@ -56,7 +55,7 @@ UNSIGNED: Final = "unsigned"
 UNMAPPED: Final = "unmapped"
 """The name matches none of our scores."""
 ASKED_FOR: Final = "asked_for"
-"""We asked people to look because the verdict was in doubt: such labels are no sample of our verdicts."""
+"""We asked people to look because the verdict was in doubt: such labels are no random sample of our verdicts."""
 PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VERSION, TAUGHT)
 """Why a label does not count for agreement."""
 
@@ -77,7 +76,7 @@ class _Read:
 
 
 class HumanLabels:
-    """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at what a label is about."""
+    """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at a label's subject."""
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class HumanLabels:
         self._failing = [failing(rubric) for rubric in rubrics if rubric.id in self._section.corrections_fail]
 
     def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
-        """Compare with these rubrics from now on. Labels on verdicts by an earlier version are let go."""
+        """Compare with these rubrics from now on. Labels on verdicts by an earlier version are dropped."""
         self._rubrics |= changed
         for name in changed:
             self._agreements.forget(name)
@@ -126,7 +125,7 @@ class HumanLabels:
         self._measure()
 
     def restore(self) -> None:
-        """Take up what was known before; pairs of another version of a rubric are let go."""
+        """Restore the earlier state; pairs of another version of a rubric are dropped."""
         known = self._store.fact(FACT)
         if known is not None:
             self._read_ns, self._project = known["read_ns"], known["project"]
@@ -141,7 +140,7 @@ class HumanLabels:
         self._measure()
 
     async def tick(self) -> None:
-        """Read what is new; what Langfuse does not answer is read the next time. Raises ``StoreError``."""
+        """Read new labels; unanswered requests are repeated the next time. Raises ``StoreError``."""
         server = self._server()
         if server is None:
             return
@@ -259,7 +258,7 @@ class HumanLabels:
         return await self._take(server, [*rows.values(), *found])
 
     async def _take(self, server: LangfuseServer, rows: Sequence[ListedScore]) -> Counter[str]:
-        """Compare what is new or changed of labels, the oldest first; why labels of them were passed over."""
+        """Compare new or changed labels, the oldest first; returns why labels were passed over."""
         labels, corrections = self._changed(rows)
         given_as = {given.id: given for given in rows}
         for given in corrections:

@@ -1,4 +1,4 @@
-"""Sums over people's labels in; the same sums on every monitor of the fleet out, by whoever reads the labels."""
+"""Shared labels: one monitor's sums over people's labels come in; every monitor of the fleet gets them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LABELS: Final = "langfuse/labels"
 """The lease of reading labels."""
 STATE: Final = f"{LABELS}/sums"
 _ROUNDS: Final = 4
-"""Every so many rounds the sums are read: they change with people's labels, a few times an hour."""
+"""The number of rounds between readings of the sums, which change with people's labels, a few times an hour."""
 
 
 class SharedLabels:
     """One monitor's view of the labels that one of the fleet reads.
 
-    Labels are of verdicts by any monitor, so the sums are the whole fleet's wherever they were made. They hold for the
-    version of the rubric that the labels are about; a monitor with another version goes without them. While the
+    Labels concern verdicts by any monitor, so the sums hold for the whole fleet wherever they were made. They hold for
+    the version of the rubric that the labels are about; a monitor with another version goes without them. While the
     database is away the last ones stay.
 
     Args:

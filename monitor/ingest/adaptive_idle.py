@@ -1,9 +1,9 @@
 """Adaptive idle timeout: how long the traces of a service pause, so that idle is no shorter than its own pauses.
 
 An agent that waits a minute for a tool would have each of its traces cut at an idle of 30 s, judged as a fragment, and
-revised. What is learned is the longest pause of each trace while something of it was missing, pauses that a closing had
-cut short among them (the span that reopened the trace shows it). Idle is then twice the 95th percentile of the
-service's last traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
+revised. It learns the longest pause of each trace while something of it was missing, including pauses that a closing
+cut short (the span that reopened the trace shows them). Idle is then twice the 95th percentile of the service's last
+traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 REMEMBERED: Final = 128
-"""Traces of a service that are remembered."""
+"""Most traces of a service that are remembered."""
 _ENOUGH: Final = 16
 """Traces of a service before its idle timeout is adapted."""
 _FACTOR: Final = 2
@@ -29,7 +29,7 @@ class AdaptiveIdle:
         self._idle_ns: dict[str | None, int] = {}
 
     def idle_ns(self, service: str | None) -> int:
-        """How long nothing has to come before a trace of this service counts as idle."""
+        """The silence after which a trace of this service counts as idle."""
         return self._idle_ns.get(service, self._floor_ns)
 
     def learn(self, service: str | None, pause_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""Traffic anomalies: collects what the detectors find and logs what is new; the status, metrics and doctor show it."""
+"""Traffic anomalies: collects the detectors' findings and logs new ones; the status, metrics and doctor show them."""
 
 from __future__ import annotations
 

@@ -5,22 +5,21 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
 * ``root_ended`` — a root has arrived (a span that names no parent, or is marked as the topmost exported), every parent
   that was named has arrived, and nothing came for ``grace``;
 * ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the flags of
-  the spans below them show: what this side did is all here, what the caller did will not come;
+  the spans below them show: this side's spans are all here, and the caller's will not come;
 * ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``adaptive_idle.py``);
 * ``deadline`` — ``deadline`` has passed since its first span;
 * ``pressure`` — more traces, spans or bytes are open than may be, or the trace is larger than one may be;
 * ``shutdown`` — the monitor ends, and something of the trace is missing.
 
 A trace without a root, of a service whose traces have roots (``expected_roots.py``), is still running: it stays open
-for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure those go first that nothing has come of for
-longest.
+for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure the longest idle go first.
 
 A closed trace is remembered for the late window, or for ``root_wait`` when it was closed without the root that its
 service sends. A span that arrives then, and that was not there before, opens the trace again, and its next closing is
-the next revision. After that its id is remembered a while longer, only to refuse what comes far too late: half a trace
-must not be taken for a new one. What that memory has lost the store still knows when the trace is judged.
+the next revision. After that its id is remembered a while longer, only to refuse very late spans: half a trace must not
+count as a new one. The store still knows ids that this memory has lost when the trace is judged.
 
-Payloads stay in the store. The assembler keeps only span ids, and of parents those that have not arrived.
+Payloads stay in the store. The assembler keeps only span ids, and the ids of missing parents.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class AssemblyLimits:
     """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads.
 
     ``idle_max_ns`` bounds what idle may grow to for a service that pauses longer; None: it does not grow.
-    ``root_wait_ns`` is how long a trace stays open whose root is still to come; 0: no longer than any other.
+    ``root_wait_ns`` is how long a trace without its root yet stays open; 0: no longer than any other.
     """
 
     grace_ns: int = 2 * _SECOND
@@ -248,7 +247,7 @@ class Assembler:
                 entry.first_ns = now_ns  # it was waited for; what is still missing has as long as in any other trace
 
     def _when(self, entry: AssembledTrace) -> tuple[int, Completion]:
-        """When an open trace closes if nothing more comes, and why."""
+        """When an open trace closes if no more spans come, and why."""
         quiet: tuple[int, Completion]
         if entry.cut:
             return entry.last_ns, "pressure"
@@ -272,7 +271,7 @@ class Assembler:
         return max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
 
     def _learn_root(self, entry: AssembledTrace) -> None:
-        """Record what the trace shows of its service, once; a root that comes after all amends it."""
+        """Record the trace's evidence on its service once; a root that comes later amends it."""
         if entry.rootless is False or (entry.rootless and not entry.rooted):
             return
         took_ns = max(0, entry.root_ns - entry.opened_ns) if entry.root_ns is not None else None
@@ -322,7 +321,7 @@ class Assembler:
         )
 
     def due(self, now_ns: int, most: int | None = None) -> list[Closing]:
-        """Close what is due, then the oldest while too much is open; forget what is past its late window.
+        """Close the due traces, then the oldest while too much is open; drop those past their late window.
 
         Under pressure that is the trace without a root of which nothing came for longest, if it is idle, else the one
         that was opened first.
@@ -349,7 +348,7 @@ class Assembler:
         return next(iter(self._open))
 
     def drain(self, now_ns: int, quiet_ns: int = 0, *, whole: bool = False) -> list[Closing]:
-        """Close what is open because the monitor ends, oldest first: whole traces as such, the others as ``shutdown``.
+        """Close open traces because the monitor ends, oldest first: whole ones as such, the others as ``shutdown``.
 
         Args:
             now_ns: The present.
@@ -371,7 +370,7 @@ class Assembler:
         return sum(not (entry.whole or entry.cut) for entry in self._open.values())
 
     def reopen(self, trace_id: bytes, now_ns: int) -> bool:
-        """Have a trace closed once more though nothing came of it, for something else has changed.
+        """Have a trace closed once more without new spans, because something else has changed.
 
         False when it is past that: only of a trace that was closed within the late window the spans are still held.
         """
@@ -463,7 +462,7 @@ class Assembler:
             self._roots.forget(entry.origin.service)
 
     def forget(self, closed_before_ns: int) -> None:
-        """Take the late window of traces closed up to then as over: what comes of them is too late."""
+        """Count the late window of traces closed up to then as over: later spans of them are too late."""
         for trace_id, entry in list(self._closed.items()):
             if entry.closed_ns is not None and entry.closed_ns <= closed_before_ns:
                 self.refuse(trace_id)
@@ -487,7 +486,7 @@ class Assembler:
             self.refuse(trace_id)
 
     def refuse(self, trace_id: bytes) -> None:
-        """What comes of this trace is too late from now on: it ended, and what was read of it is not held any more.
+        """Refuse further spans of this trace: it ended, and its spans are gone.
 
         A trace that has been opened again meanwhile stays open.
         """

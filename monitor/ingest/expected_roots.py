@@ -7,7 +7,7 @@ service's roots take counts as one without, so a service that stops sending root
 
 Where parts of traces go to other monitors, a root comes but parents do not, and the root of another part never comes.
 So the roots of a service are not expected while many of its traces with a root lack parents. The price: where an
-exporter leaves out spans between others, nothing is waited for, and a root that comes late makes a revision.
+exporter leaves out intermediate spans, no root is awaited, and a late root makes a revision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _REMEMBERED: Final = 128
-"""Traces of a service that are remembered."""
+"""Most traces of a service that are remembered."""
 _ENOUGH: Final = 5
 """Traces before anything is known of a service."""
 _EXPECTED: Final = 0.8
@@ -31,7 +31,7 @@ _MENDED: Final = 0.1
 _OVERDUE: Final = 2
 """A root is overdue after this many times the longest that one took lately."""
 _FADING: Final = 0.99
-"""What is left of the longest time with each trace that takes less."""
+"""The factor by which the longest time decays with each faster trace."""
 _PROBED: Final = 64
 """Closed traces of a service without a known root that are remembered, to see whether the root comes after all."""
 _SERVICES: Final = 1_000

@@ -1,11 +1,11 @@
 """Forward buffer: requests that upstream does not take for now are kept on disk, and sent in order once it does.
 
-Requests with the same credentials are a lane: one after the other, the oldest first, and each lane by itself, for a
-server that limits one project takes what is another's. While a lane is *away* its new requests are kept untried. What
-upstream refuses for good ends there, counted; but credentials of the configuration that it refuses may be corrected,
-and until then what was answered 200 under them waits. A request that fails again and again while others are taken is
-set aside, so that it keeps nobody back, and given up in the end. A kill between upstream's answer and the deletion has
-a request sent twice; spans have ids, and whoever stores them keeps one.
+Requests with the same credentials form a lane, sent one by one, the oldest first. Lanes are independent, because a
+server that limits one project accepts another's requests. While a lane is *away* its new requests are kept untried.
+Requests that upstream refuses for good are dropped and counted; but refused credentials of the configuration may be
+corrected, and until then the requests answered 200 under them wait. A request that fails repeatedly while others are
+accepted is set aside, so that it delays no other, and given up in the end. A kill between upstream's answer and the
+deletion sends a request twice; spans have ids, so that a store keeps one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sidejudge.integrations.store.kept_requests import BufferFull, KeptRequest, 
 _log = logging.getLogger("sidejudge.forward")
 
 ENDS: Final = ("sent", "refused", "given_up")
-"""What becomes of a request that is kept."""
+"""The end of a kept request."""
 UNKEPT: Final = ("full", "disk", "memory")
 """Why a request is not kept."""
 MOST_ATTEMPTS: Final = 8
@@ -54,7 +54,7 @@ _UNWRITABLE_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """``end`` is empty where a request was not taken for now; ``by_it``: that may be its own fault."""
+    """``end`` is empty where a request was not accepted for now; ``by_it``: that may be its own fault."""
 
     end: str
     wait_s: float | None = None
@@ -114,7 +114,7 @@ class ForwardBuffer:
             _log.error("what upstream does not take for now is not kept", extra={"cause": str(error)})
 
     async def close(self) -> None:
-        """End; what is kept stays on disk."""
+        """End; kept requests stay on disk."""
         tasks = {*self._settling, *(lane.task for lane in self._lanes.values() if lane.task is not None)}
         for task in tasks:
             task.cancel()
@@ -217,7 +217,7 @@ class ForwardBuffer:
         return lane
 
     async def _run(self, number: int, lane: _Lane) -> None:
-        """Send what a lane has, until it has nothing more."""
+        """Send a lane's requests until it is empty."""
         while self._store is not None:
             lane.wake.clear()
             pause_s = lane.not_before_s - asyncio.get_running_loop().time()
@@ -271,7 +271,7 @@ class ForwardBuffer:
         await self._delete(store, request, outcome)
 
     async def _delete(self, store: KeptRequests, request: KeptRequest, outcome: _Outcome) -> None:
-        """Forget a request, however long that takes: until then it would be sent again."""
+        """Delete a request, retrying until it succeeds, because otherwise it would be sent again."""
         if outcome.end != "sent" and not self.ended[outcome.end]:
             _log.warning(
                 "a request that was kept for upstream is lost", extra={"reason": outcome.end, "cause": outcome.cause}

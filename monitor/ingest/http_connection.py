@@ -84,7 +84,7 @@ class _ByAddress(Generic[_T]):
 
 
 class OpenConnections:
-    """The open connections of one server. ``refused`` counts what was answered here, by status, 0 for no answer.
+    """The open connections of one server. ``refused`` counts refusals by status, 0 for no answer.
 
     Greetings over TLS that have not ended are counted apart: half as many as connections may be open.
     """
@@ -136,7 +136,7 @@ class OpenConnections:
             self._open.add(connection, address)
 
     def expire(self, now_s: float) -> None:
-        """Close what has passed a deadline; ``now_s`` is the event loop's time."""
+        """Close connections past a deadline; ``now_s`` is the event loop's time."""
         for connection in self._open:
             connection.expire(now_s)
 

@@ -1,8 +1,7 @@
 """Intake: a request's way from its bytes to committed chunks and an assembler that knows of them.
 
-The order is what makes the acknowledgement worth something: split, decide, commit, and only then assemble and answer. A
-crash before the commit leaves a client without an answer, who sends again; a crash after it leaves the chunk in the
-store, where a restart finds it.
+The order makes the acknowledgement reliable: split, decide, commit, and only then assemble and answer. After a crash
+before the commit the client has no answer and sends again; after a later crash a restart finds the chunk in the store.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _COMPLETIONS: Final = 5_000
 _INLINE_BYTES: Final[dict[Encoding, int]] = {"protobuf": 1 << 20, "json": 1 << 16}
 """A body up to this size is split on the event loop, a larger one in a thread."""
 _INLINE_STEPS: Final = 4_000
-"""Work that may be done on the event loop for one request, about 15 ms; what takes more begins again in a thread."""
+"""Most work on the event loop for one request, about 15 ms; a larger request begins again in a thread."""
 _TURN_STEPS: Final = 2_000
 """Work on chunks between two turns of the event loop, about 4 ms: as much as so many spans of one trace."""
 _CHUNK_STEPS: Final = 20
@@ -56,7 +55,7 @@ _CHUNK_STEPS: Final = 20
 _RESOURCE_BYTES: Final = 4 << 20
 """Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
 _ENTRY_BYTES: Final = 200
-"""What remembering one costs beside its own bytes."""
+"""The cost of remembering one in addition to its own bytes."""
 
 
 _Found = TypeVar("_Found", Split, LogSplit)
@@ -144,7 +143,7 @@ class Intake:
         self.counts = IntakeCounts()
 
     async def consume(self, body: bytes, encoding: Encoding = "protobuf", passage: Passage | None = None) -> Receipt:
-        """Take a decompressed request for spans; what is kept of it is committed when this returns.
+        """Take a decompressed request for spans; its kept part is committed when this returns.
 
         Traces of a request that goes on (``passage``) count as untaken until upstream has taken something of them.
 
@@ -297,7 +296,7 @@ class Intake:
             fresh.append((chunk, fitted))
 
     def _take_in(self, chunk: Chunk, fitted: Fitted, now_ns: int, *, explicit: bool) -> None:
-        """Pass on what is committed; from now on the assembler knows how large its trace is."""
+        """Pass committed chunks on; from now on the assembler knows the size of their traces."""
         self._limits.release(fitted)
         if fitted.chunk is not None:
             self._assemble(fitted.chunk, fitted.size.decoded, now_ns, explicit=explicit)
@@ -419,7 +418,7 @@ class Intake:
                 self.skew.saw(origin.service, fresh)
 
     def restore(self) -> int:
-        """Take up what the store holds after a restart; return how many traces are open."""
+        """Restore the store's open traces after a restart; return their number."""
         before = self._outcomes.open
         for service, completion in reversed(self._store.completions(_COMPLETIONS)):
             self._assembler.learn_root(service, rooted=completion == "root_ended")

@@ -160,12 +160,12 @@ class Listeners:
         return {"grpc": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
 
     async def stop(self) -> None:
-        """Accept nothing more over gRPC, and let requests under way end."""
+        """Accept no more requests over gRPC, and let open ones end."""
         if self._grpc is not None:
             await self._grpc.stop(DRAIN_S)
 
     async def close(self) -> None:
-        """Once nothing more comes: wait for copies that are being judged, and close connections to upstream."""
+        """After the last request: wait for copies that are being judged, and close connections to upstream."""
         if self.forward is not None:
             await self.forward.close(DRAIN_S)
         if self.buffer is not None:

@@ -1,14 +1,14 @@
 """Load shedding: while more traces are closed than can be judged, fewer are drawn, each with its true probability.
 
-The fuller the queue of closed traces is, the lower the rate: from a quarter on it is halved step by step. What is not
-drawn any more ends as *shed*. It is a draw like any other (``sampler.py``): on the trace's own randomness, nested in
-what the rules draw, and the inclusion probability that is recorded is the product. So verdicts become fewer under load,
-and estimates stay unbiased. Only a full queue refuses requests.
+The fuller the queue of closed traces is, the lower the rate: from a quarter on it is halved step by step. Traces that
+are not drawn end as *shed*. It is a draw like any other (``sampler.py``): on the trace's own randomness, nested in what
+the rules draw, and the inclusion probability that is recorded is the product. So verdicts become fewer under load, and
+estimates stay unbiased. Only a full queue refuses requests.
 
-The draw is made when a trace closes, where it acts at once. What would have been shed in any moment of the last minute
-is not even opened: it costs no write. Both look at one threshold each, in [0, 2**56]; 0 sheds nothing.
+The draw is made when a trace closes, where it acts at once. Traces that would have been shed at any moment of the last
+minute are not even opened, and so cost no write. Each of both draws has one threshold in [0, 2**56]; 0 sheds nothing.
 
-Adaptive sampling rate: every trace is drawn while there are few, and a share of them beyond so many an hour.
+Adaptive sampling rate: all traces are drawn up to a number an hour, and a share of them beyond it.
 
 The rate is ``traces_per_hour`` divided by the traces of the last hour, at most 1. It is known before a trace's own
 randomness is looked at, and depends on how many traces came, never on which of them were drawn. So the probability that

@@ -32,7 +32,7 @@ class EndReason(StrEnum):
     INCOMPLETE = "incomplete"
     """It was cut short, and the rubrics cannot be evaluated on what arrived."""
     UNAVAILABLE = "unavailable"
-    """Rubrics ran, but what they need is missing."""
+    """Rubrics ran, but their inputs are missing."""
     NO_CONTENT = "no_content"
     """Its telemetry carries no message contents."""
     JUDGE_FAILED = "judge_failed"
@@ -85,7 +85,7 @@ class TraceOutcomes:
         self._on_ended, self._on_kept = on_ended, on_kept
 
     def kept(self, services: Iterable[str | None]) -> None:
-        """Spans of these services have come and are kept, whatever becomes of their traces."""
+        """Note that spans of these services have come and are kept."""
         if self._on_kept is not None:
             for service in services:
                 self._on_kept(self._known(service or UNKNOWN_SERVICE))
@@ -125,7 +125,7 @@ class TraceOutcomes:
         return self._at_once(service, self._sampled_out.learn(trace_ids), EndReason.SAMPLED_OUT)
 
     def excluded(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
-        """Count likewise those whose spans are not even kept, for they are an evaluator's own."""
+        """Count those whose spans are not even kept, because they are an evaluator's own."""
         return self._at_once(service, self._excluded.learn(trace_ids), EndReason.EXCLUDED)
 
     def _at_once(self, service: str | None, fresh: AbstractSet[bytes], reason: EndReason) -> AbstractSet[bytes]:

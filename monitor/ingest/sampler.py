@@ -4,9 +4,9 @@
 rate p stands for the rejection threshold T = 2**56 x (1 - p), and a trace is kept iff R >= T. As R belongs to the
 trace, every process and every rule decides alike, and what a small rate keeps a larger one keeps too. An upstream
 sampler's threshold T_s (``ot=th``) multiplies in by the equalizing form, T = max(T_s, T_d): we keep at most p_d of
-*all* traffic. T_s is believed as far as ``upstream_trust.py`` says, which without a declaration is not at all: then
-``ot=rv`` is not looked at either. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the
-probability is always computed from the threshold, never from the configured rate.
+*all* traffic. T_s is believed as far as ``upstream_trust.py`` says, which is not at all without a declaration: then
+``ot=rv`` is ignored too. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the probability is
+always computed from the threshold, never from the configured rate.
 
 **Two passes.** Rules that match on service and environment only are *strata*: the first that matches the trace
 replaces the base rate. Rules that look at content (name, tags, metadata, level, latency) can only be matched once the
@@ -37,9 +37,9 @@ whatever the ids look like and independent of every sampler upstream, whose stat
 p = p_s x p_d. It costs a hash a trace and resource, one a span of what is drawn, and the agreement with other samplers:
 what a Collector draws at 5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
 
-**Chosen ids.** An SDK that continues a trace takes over the id that the caller sent. Whoever knows R can so have all of
-his traces drawn, or none. With ``sampling.randomness_key`` the hash has a secret key, and nobody else knows R: a
-chosen id is drawn with the probability that is recorded, like any other.
+**Chosen ids.** An SDK that continues a trace takes over the id that the caller sent. A caller who knows R can so have
+all traces drawn, or none. With ``sampling.randomness_key`` the hash has a secret key, and nobody else knows R: a chosen
+id is drawn with the probability that is recorded, like any other.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Sampler:
     """Decides by the ``sampling`` section of the configuration."""
 
     def __init__(self, config: SamplingSection, *, whatever: bool = False) -> None:
-        """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
+        """``whatever``: the first pass keeps everything, because something other than a rule needs whole traces."""
         self.hash_key: Final = config.hash_key
         self.trust: Final = UpstreamTrust(config.trust_upstream, independent=bool(self.hash_key))
         """Which of the traces' own sampling statements are believed."""
@@ -136,7 +136,7 @@ class Sampler:
         self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
         granted = [self.base, *(granted for _, granted in (*self._strata, *self._content))]
         self.admission: Final = 0 if whatever else min(granted)
-        """The threshold of the first pass: what does not reach it, no rule could keep. One for all spans of a trace."""
+        """The threshold of the first pass: no rule could keep a trace below it. One for all spans of a trace."""
 
     def admits(self, trace_id: bytes) -> bool:
         """The first pass, for a trace of whose spans nothing is known: whether any rule could keep it."""

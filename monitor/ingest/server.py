@@ -229,6 +229,6 @@ class _Server(uvicorn.Server):
                 await asyncio.wait_for(self._ending.wait(), _SWEEP_S)
 
     def end(self) -> None:
-        """Accept nothing more, answer what is under way, and end."""
+        """Accept no more requests, answer the open ones, and end."""
         self.should_exit = True
         self._ending.set()

@@ -1,7 +1,7 @@
-"""How much of one trace is kept: so many spans, and so many bytes of memory once they are decoded.
+"""Limits of one trace: a number of spans, and bytes of memory once they are decoded.
 
-What one sender puts under one trace id must not decide how much memory judging takes. A chunk that does not fit is cut
-at the span that is too much; the rest is counted, and the trace is judged as cut short.
+A sender must not decide by one trace how much memory judging takes. A chunk that does not fit is cut at the first span
+beyond the limit; the rest is counted, and the trace is judged as cut short.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Fitted(NamedTuple):
 
 
 class TraceLimits:
-    """Fits chunks. What is on its way to a commit counts as kept, for others of its trace may be on their way too."""
+    """Fits chunks. Uncommitted chunks count as kept, because others of their trace may be on their way too."""
 
     def __init__(self, max_spans: int, max_decoded: int) -> None:
         self._max = TraceSize(max_spans, max_decoded)

@@ -1,19 +1,19 @@
 """Upstream trust: how far the thresholds that traces state (``ot=th``) are believed.
 
-SDKs of OpenTelemetry take the trace state of a span from the headers of an incoming request. So whoever calls the
-application may state any threshold: ``th:fffffffffff`` claims to stand for 1.8e13 traces. A claim is therefore
-believed only where the configuration names who samples upstream (``sampling.trust_upstream``), and then:
+SDKs of OpenTelemetry take the trace state of a span from the headers of an incoming request. So any caller of the
+application may state any threshold: ``th:fffffffffff`` claims to represent 1.8e13 traces. A claim is therefore believed
+only where the configuration names the upstream sampler (``sampling.trust_upstream``), and then:
 
-- no further than the declared floor, the least probability with which that sampler keeps a trace. So an author can
-  make his trace count for 1/floor traces, and not for more;
+- no further than the declared floor, the least probability with which that sampler keeps a trace. So an author can make
+a trace count for 1/floor traces, and not for more;
 - no further than that the trace holds ``max_share`` of what the latest traces of its service count for together. One
   claim among traces that claim nothing would else hold the whole window. Of a service's first traces, fewer than
   1/max_share, the floor alone holds: so few hold larger shares whatever they claim;
-- only while the claims fit what arrives: what a threshold T kept has randomness evenly above T. What does not fit is
-  reported and goes on being believed, for who can raise the alarm must not decide how others are weighed.
+- only while the claims fit what arrives: what a threshold T kept has randomness evenly above T. Claims that do not fit
+are reported and still believed, because a caller who can raise the alarm must not decide how others are weighed.
 
-What is left out makes estimates lean to the traces that claim less: by the share of the claimed weight that is left
-out, at most. It is counted, and an anomaly names that share.
+The weight that is cut off biases estimates towards traces that claim less, at most by its share of the claimed weight.
+It is counted, and an anomaly names that share.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Disbelief: TypeAlias = Literal["undeclared", "contradicted", "below_floor", "sha
 the trace would hold too much of its service; a handover is not signed with a key that is known."""
 WHY: Final[tuple[Disbelief, ...]] = ("undeclared", "contradicted", "below_floor", "share", "unsigned")
 LATEST: Final = 500
-"""Traces of a service that are looked back upon; what is older fades."""
+"""Traces of a service that count; older ones fade."""
 FALSE_ALARM: Final = 1e-6
 """The chance that honest claims of a service ever look as if they did not fit."""
 _TELLING: Final = 5.0
@@ -50,14 +50,14 @@ _SERVICES: Final = 1_000
 _NAME_LENGTH: Final = 200
 _REMEMBERED: Final = 10_000
 _CLAIMS: Final = 8
-"""Different thresholds of a service whose traces are held against them apart; the others are together."""
+"""Most distinct thresholds of a service that are checked separately; the others are checked together."""
 _BINS: Final = 16
 _GENERATION: Final = 50_000
 
 
 @dataclass(slots=True)
 class _Service:
-    """What the latest traces of a service claimed, each fading. Weights are in traces that claim nothing."""
+    """The claims of the latest traces of a service, fading. Weights are in traces without a claim."""
 
     traces: float = 0.0
     disbelieved: float = 0.0

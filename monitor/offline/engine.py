@@ -1,8 +1,8 @@
 """Engine: where the pieces of a command's input are worked on, here, in processes, or as tasks of a cluster of Ray.
 
-Results and their order are the same everywhere. A piece that a worker or a node of Ray takes down with it is worked on
-again elsewhere: its result exists only once it has come here. What the driver has written is the record of a run, so
-that one whose driver was killed goes on.
+Results and their order are the same everywhere. A piece whose worker or Ray node is lost is processed again elsewhere:
+its result counts only once it has arrived here. The driver's output is the record of a run, so that a run with a killed
+driver goes on.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class ElsewhereError(RemediedError):
 
 
 class WorkersLostError(ElsewhereError):
-    """Other processes worked, and were lost: what came of them before stands, and the same command goes on."""
+    """Other worker processes were lost: their earlier results stay, and the same command goes on."""
 
 
 class Engine(Protocol):
-    """Works on pieces. At most ``AHEAD`` pieces a processor are held, however many there are."""
+    """Processes pieces. At most ``AHEAD`` pieces for each processor are held at a time."""
 
     def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
         """The results of all pieces, in the order of the pieces.
@@ -230,7 +230,7 @@ class RayCluster:
 
 
 def _knock(address: str | None) -> None:
-    """Raise ``OSError`` where nothing listens: Ray itself tries for minutes, and no interrupt ends that."""
+    """Raise ``OSError`` where nothing listens, because Ray itself tries for minutes, uninterruptibly."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or (_LATEST.read_text() if _LATEST.is_file() else None)
     if address is None:

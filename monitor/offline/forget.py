@@ -18,7 +18,7 @@ from sidejudge.monitor.evaluate.stages import user_digest
 
 
 def histories(config: Config) -> dict[str, str]:
-    """The sinks that keep results for long and erase there what a request names, each with its place for people."""
+    """The sinks that keep results for long and erase on request, each with its place for people."""
     parquet, fleet = config.sinks.parquet, config.fleet
     found = {} if parquet is None else {PARQUET: parquet.path.partition("?")[0]}
     return found if fleet is None or fleet.archive is None else {**found, FLEET: "the fleet's database"}

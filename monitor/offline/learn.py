@@ -48,7 +48,7 @@ _MAPS = ("max_calls", "min_calls", "arguments_schema", "values_from")
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Lines that are new, that are gone, and that are others now; each ``key: what``."""
+    """Lines that are new, gone or changed; each ``key: what``."""
 
     new: tuple[str, ...]
     gone: tuple[str, ...]
@@ -59,7 +59,7 @@ class Differences:
 
 
 def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differences:
-    """Two scenarios of one group beside each other."""
+    """The differences of two scenarios of one group."""
     new: list[str] = []
     gone: list[str] = []
     changed: list[str] = []

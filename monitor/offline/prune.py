@@ -26,14 +26,14 @@ DAY_NS: Final = 24 * 3600 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class ExcessScore:
-    """A score that is not asked for, by its id and its name."""
+    """An unwanted score, by its id and its name."""
 
     id: str
     name: str
 
 
 class ExcessScores:
-    """Finds what is not asked for. ``which`` is the setting, ``v3`` the way in which the server lists scores."""
+    """Finds unwanted scores. ``which`` is the setting, ``v3`` the way in which the server lists scores."""
 
     def __init__(self, langfuse: Langfuse, rubrics: Iterable[Rubric], which: ScoreSelection, *, v3: bool) -> None:
         self._langfuse, self._v3 = langfuse, v3
@@ -43,7 +43,7 @@ class ExcessScores:
             self._excess |= names_of(rubric, "all") - names_of(rubric, which) - stays
 
     async def found(self, *, from_ns: int, to_ns: int) -> AsyncIterator[list[ExcessScore]]:
-        """What is not asked for, a day of timestamps at a time. Raises ``LangfuseError``."""
+        """The unwanted scores, a day of timestamps at a time. Raises ``LangfuseError``."""
         if not self._excess:
             return
         for start_ns in range(from_ns, to_ns, DAY_NS):

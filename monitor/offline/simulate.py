@@ -1,4 +1,4 @@
-"""Replay: the monitor's own watch over verdicts of the past, in their order, and what judging them took.
+"""Replay: the monitor's own watch over past verdicts in order, and the cost of judging them.
 
 The past: verdicts in order of time, from a store, from a file of verdicts (JSON Lines), or from a history.
 """
@@ -61,7 +61,7 @@ class StoredPast:
 
 
 class FiledPast:
-    """A file of verdicts, in any order; only when and where each line stands is held in memory.
+    """A file of verdicts, in any order; memory only holds the time and place of each line.
 
     ``complain`` gets one line of text for each line that is no verdict, or has no time;
     ``bad_lines`` counts them. ``progress`` gets the bytes read. ``engine`` is where lines are checked; None: here.
@@ -162,7 +162,7 @@ def _seen(verdicts: Iterable[VerdictDocument]) -> Iterator[Seen]:
 
 
 def _checked(stated: object) -> int:
-    """When the verdict of a line was reached. ``VerdictLineError`` for what is none, or cannot be placed in time."""
+    """When the verdict of a line was reached. ``VerdictLineError`` for an invalid line, or one without a time."""
     read_verdict(stated)
     verdict = cast("VerdictDocument", stated)  # a map, as that has found
     for name in ("service", "environment", "created_at", "sampling_probability", "composite_norm", "passed"):
@@ -228,7 +228,7 @@ class Costs:
             self._models[str(judge.get("model") or "unknown")] = None
 
     def snapshot(self, now_ns: int) -> JudgeSnapshot:
-        """The judge as a condition on its budget sees it; of its reach nothing is known, so nothing is wrong."""
+        """The judge for the condition on its budget; its reachability is unknown and counts as good."""
         hour = now_ns // 10**9 // HOUR_S
         day = hour - hour % 24
         return JudgeSnapshot(
@@ -356,7 +356,7 @@ class Replay:
                 looks[status] = looks.get(status, 0) + 1
 
     def _details_of(self, key: Key, now_ns: int) -> Details:
-        """Computed anew only where the window has changed: by what came, or by what has left it."""
+        """Computed anew only where the window has changed."""
         members = self._windows.members(key, now_ns)
         known = self._details.get(key)
         if known is None or key in self._grown or known[0] != len(members):

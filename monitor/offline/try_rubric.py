@@ -38,7 +38,7 @@ class RawAnswer:
 
 @dataclass(slots=True)
 class RawAnswers(JudgeObserver):
-    """Keeps what judges write. To be given to the backends as their observer."""
+    """Keeps judges' texts, as an observer of the backends."""
 
     seen: list[RawAnswer] = field(default_factory=list)
 

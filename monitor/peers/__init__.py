@@ -1,1 +1,1 @@
-"""Closed traces come in; those that may lack spans which came to another monitor wait here until they are whole."""
+"""Peers: closed traces come in; those that may lack spans held by another monitor wait here until they are whole."""

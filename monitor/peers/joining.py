@@ -1,10 +1,10 @@
 """Joining: a trace whose spans came to two monitors is brought together before it is judged.
 
-A balancer sends all spans of a trace to one monitor, until the number of monitors changes: then the rest of a trace
-that is under way goes to another one. What came there may look whole, because spans are exported as they end, callers
-last. So a closed trace that began before the change waits here until every monitor that may hold spans of it was asked.
-Where both hold some, the one with the root keeps the trace, and the other one sends what it has. A monitor that does
-not answer in time leaves the trace incomplete, and its verdicts report that.
+A balancer sends all spans of a trace to one monitor, until the number of monitors changes: then the rest of an open
+trace goes to another one. The rest may look whole, because spans are exported as they end, callers last. So a closed
+trace that began before the change waits here until every monitor that may hold spans of it was asked. Where both hold
+some, the one with the root keeps the trace, and the other one sends what it has. A monitor that does not answer in time
+leaves the trace incomplete, and its verdicts report that.
 
 Spans are taken in and traces are assembled as ever; only closed traces wait. Without a change nothing waits.
 """
@@ -30,12 +30,12 @@ _ASKED: Final = 500
 
 
 class Holding(StrEnum):
-    """What a monitor that was asked about a trace has to do with it. Nothing, as a rule."""
+    """The relation of an asked monitor to a trace; usually none."""
 
     SENT = "sent"
     """It held spans, and has sent them."""
     KEEPS = "keeps"
-    """It holds the trace; whoever asked is to send spans there."""
+    """It holds the trace; the asking monitor must send its spans there."""
     FAILED = "failed"
     """It holds spans, and could not send them."""
 
@@ -63,7 +63,7 @@ class _Held:
 class Joining:
     """Holds closed traces back that may lack spans, and answers the same question of others.
 
-    ``earliest`` returns when the first kept span of each trace began. ``wake`` is called when traces are let go.
+    ``earliest`` returns when the first kept span of each trace began. ``wake`` is called when traces are released.
     """
 
     def __init__(
@@ -93,18 +93,18 @@ class Joining:
 
     @property
     def waiting(self) -> int:
-        """Closed traces that wait here, or were let go and not returned yet."""
+        """Closed traces that wait here, or were released and not returned yet."""
         return len(self._held) + len(self._let_go)
 
     def admit(self, closings: Sequence[Closing]) -> list[Closing]:
-        """Hold back what may lack spans; return the others, and what was let go since the last call."""
+        """Hold back traces that may lack spans; return the others, and those released since the last call."""
         now_ns = self._clock()
         passed = [closing for closing in closings if not self._hold(closing, now_ns)]
         let_go, self._let_go = self._let_go, []
         return [*passed, *let_go]
 
     def end(self, *, hands_over: bool) -> None:
-        """The process ends: what waits goes to another monitor, or is judged as incomplete now."""
+        """The process ends: waiting traces go to another monitor, or are judged as incomplete now."""
         self._ending = not hands_over
         if not hands_over:
             self._release(list(self._held.values()), torn=True)
@@ -121,7 +121,7 @@ class Joining:
         return True
 
     async def round(self) -> None:
-        """Ask the other monitors about what waits, and let go what has its spans, or has waited long enough."""
+        """Ask the other monitors about waiting traces, and release those that are whole or have waited long enough."""
         self.more.clear()
         try:
             await self._read_starts()

@@ -1,4 +1,4 @@
-"""Peers: who the other monitors are, and which of them may hold spans of a trace. Pure; time is an argument."""
+"""Peers: the other monitors, and which of them may hold spans of a trace. Pure; time is an argument."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Peers:
         """Since when traces are sent here without a break."""
         self._forgotten_ns = 0
         self.met = False
-        """Whether the others were greeted at all; before that nobody knows who they are."""
+        """Whether the others were contacted at all; before that they are unknown."""
         self._by_name: dict[str, Peer] = {}
         self._listed: bool | None = None
 
@@ -131,8 +131,8 @@ class Peers:
     def holders(self, start_ns: int, now_ns: int) -> list[Peer]:
         """The monitors that may hold spans of a trace that began then, and are to be asked.
 
-        One that is gone holds spans of what began before. One that left in order passed everything on, which may still
-        be on its way for a while.
+        A lost monitor holds spans of earlier traces. One that left in order passed everything on, possibly with a
+        delay.
         """
         return [peer for peer in self._by_name.values() if self._may_hold(peer, start_ns, now_ns)]
 

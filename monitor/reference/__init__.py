@@ -1,6 +1,6 @@
 """Reference: the pages that are written from declarations: every metric, every key, every family.
 
-``python -P -m sidejudge.monitor.reference`` writes them anew; a test compares them with what stands in the repository.
+``python -P -m sidejudge.monitor.reference`` writes them anew; a test compares them with the repository.
 """
 
 from __future__ import annotations

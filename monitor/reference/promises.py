@@ -141,7 +141,7 @@ KINDS: Mapping[str, Callable[[], Iterator[str]]] = {
     "python": python,
     "scores": scores,
 }
-"""What is promised, by the file that pins it."""
+"""The promised names, by the file that pins them."""
 
 
 def broken(pinned: str, provided: set[str]) -> list[str]:

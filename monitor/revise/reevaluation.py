@@ -1,9 +1,8 @@
 """Reads traces once more, judges them, and commits the revision of their verdicts.
 
-Langfuse gives their spans back; what the first verdict knew of a trace besides is taken from there. The same stages,
-router and backends as live, with a judge queue of their own: nothing else waits. The spans are held in memory until the
-revision is on disk, so few traces are judged at a time; what a kill loses is still owed
-(``monitor/revise/schedule.py``).
+Langfuse gives their spans back; other facts on a trace come from its first verdict. Stages, router and backends are the
+live ones, with a separate judge queue: nothing else waits. The spans are held in memory until the revision is on disk,
+so few traces are judged at a time; after a kill they are still due (``monitor/revise/schedule.py``).
 """
 
 from __future__ import annotations
@@ -55,13 +54,13 @@ class RevisionFailure(StrEnum):
     UNREADABLE = "unreadable"
     """Langfuse answers, but not for this trace."""
     OTHER_RUBRICS = "other_rubrics"
-    """As it is there, and as routes are now, not all rubrics would judge it that did."""
+    """With Langfuse's spans and the present routes, not all earlier rubrics would judge it."""
     JUDGE_FAILED = "judge_failed"
     """A judge that is needed could not be asked, or failed."""
     ERROR = "error"
     """Judging it failed for a reason of our own."""
     FORGOTTEN = "forgotten"
-    """The verdict itself was let go early, for lack of room: what it was, and which revision, is not known any more."""
+    """The verdict itself was dropped early, for lack of space: its result and revision are unknown."""
     NO_LANGFUSE = "no_langfuse"
     """No Langfuse is configured that the trace could be read from."""
 
@@ -168,9 +167,9 @@ def _around(before: TraceDocument) -> Window | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReevaluationOutcome:
-    """What became of a trace. ``written``: its revision is on disk; ``changed``: with other verdicts than before.
+    """The result for a trace. ``written``: its revision is on disk; ``changed``: with other verdicts than before.
 
-    Neither written nor a failure is what has to be looked at anew, for something happened to it meanwhile.
+    A trace that is neither written nor a failure must be checked anew, because it changed meanwhile.
     """
 
     due: DueRevision
@@ -187,7 +186,7 @@ class _Held:
 
 
 class Reevaluation:
-    """Judges what it is given. ``stages`` are those of the monitor; ``listeners`` are called with what is committed.
+    """Judges the given traces. ``stages`` are the monitor's; ``listeners`` are called with committed results.
 
     ``still_owed`` returns whether a trace's references are others than those of its verdict, and nobody else judges it.
     """
@@ -236,14 +235,14 @@ class Reevaluation:
         )  # fmt: skip
 
     async def go_on(self) -> list[ReevaluationOutcome]:
-        """Judge as far as answers allow; what came of those that are through. Raises ``StoreError``."""
+        """Judge as far as answers allow; returns the finished ones. Raises ``StoreError``."""
         if self._held:
             await self._pipeline.drain()
         through, self._through = self._through, []
         return through
 
     async def close(self) -> None:
-        """End what is under way; it stays owed."""
+        """End the open work; it stays due."""
         await self._pipeline.close()
 
     async def _commit(self, result: TraceResult) -> None:

@@ -39,11 +39,11 @@ EVERY_S: Final = 5.0
 SHARE: Final = 0.2
 """The share of the requests to Langfuse that re-evaluation may use."""
 AGAIN_AFTER_S: Final = (60, 600, 3600, 6 * 3600)
-"""How long a trace waits after each attempt that came to nothing; after one more it is given up."""
+"""How long a trace waits after each failed attempt; after one more failure it is given up."""
 _BATCH: Final = 500
 """Traces that are given up in one round where there is nowhere to read them."""
 MOST_WAITING: Final = 100
-"""Traces that may wait for judging before those that were judged before pause."""
+"""Most traces that may wait for judging before re-evaluation pauses."""
 _WAITS_NS: Final = 3600 * 10**9
 """The wait for a judge that is down, where none is configured."""
 _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces are, or raise assembly.late"
@@ -91,7 +91,7 @@ class RevisionSchedule:
         )  # fmt: skip
 
     async def round(self) -> None:
-        """Go on with what is under way and read what is due, a little. Never raises for what others may do."""
+        """Continue open work and read a few due traces. Never raises for errors of others."""
         try:
             async with self._one:
                 await self._round()
@@ -104,7 +104,7 @@ class RevisionSchedule:
             self._report("retrying", "an error of our own; the log has it")
 
     async def close(self) -> None:
-        """End what is under way; it stays owed."""
+        """End the open work; it stays due."""
         try:
             await self._rejudging.close()
         except StoreError as error:
@@ -223,7 +223,7 @@ def revision_schedule(
     under_way: Callable[[bytes], bool],
     clock_ns: Callable[[], int],
 ) -> RevisionSchedule | None:
-    """What revises verdicts after their spans were let go; None where references are in the traces alone."""
+    """The re-evaluation of verdicts after their spans were dropped; None where references are in the traces alone."""
     if references is None:
         return None
     judge, project = config.evaluators.judge, config.langfuse

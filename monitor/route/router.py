@@ -38,10 +38,10 @@ __all__ = ["Excluded", "NotARun", "Route", "Router"]
 class Route:
     """The rubrics and the scenario of a case. ``scenario`` is ``None`` when the case names none that is known.
 
-    It is read already where the configuration has it, and JSON where the case brings its own.
-    ``name`` is the route's, as a trace's details show it; ``scenario_name`` None when the case brings its own inline.
-    ``priority`` decides whose judging goes first when the judge's budget does not reach for all. ``budget`` is what the
-    run may take, by measure of effort.
+    It is read already where the configuration has it, and JSON where the case brings its own. ``name`` is the route's,
+    as a trace's details show it; ``scenario_name`` None when the case brings its own inline. ``priority`` decides which
+    traces are judged first when the judge's budget does not suffice for all. ``budget`` limits the run's effort, by
+    measure.
     """
 
     rubrics: tuple[str, ...]
@@ -87,7 +87,7 @@ class Router:
             elsewhere: Rubrics that no task chooses here, for they judge something else than these cases.
             default: Rubrics of the traces that no route matches and no task names. They are for runs: a trace without
                 a span of a model, an agent or a tool is not one.
-            budgets: What runs may take; the first that matches a run is its own.
+            budgets: Limits on runs' effort; the first that matches a run applies.
         """
         self._routes = tuple(routes)
         self._default = default
@@ -115,7 +115,7 @@ class Router:
         return self._by_default(case)
 
     def budget(self, case: Case) -> Mapping[str, float]:
-        """What a run may take, by measure of effort; nothing where no budget is configured for it."""
+        """The limits on a run's effort, by measure; empty where no budget is configured for it."""
         return next((each.limits for each in self._budgets if each.match.matches(case)), _NO_BUDGET)
 
     def unmatched(self, case: Case) -> list[UnmetRoute]:

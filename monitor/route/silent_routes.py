@@ -1,8 +1,8 @@
-"""Silent routes: routes that match nothing of what arrives, with the names that do arrive beside them.
+"""Silent routes: routes that match none of the arriving traces, with the names that do arrive.
 
-What a route asks of name, service and environment is held against the traces that ended; one that finds none of them
-there is silent. So is one that only finds what an earlier route takes, for the first that matches wins. Whether rarer
-things occur (a tag, an error, a slow run) is not judged: nobody knows how often they should.
+A route's conditions on name, service and environment are compared with the ended traces; a route without a match is
+silent. So is one that matches only traces of an earlier route, because the first match wins. Conditions on rarer things
+(a tag, an error, a slow run) are not judged, because their expected frequency is unknown.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SilentRoutes:
         self.become(routes)
 
     def become(self, routes: Sequence[RouteSection]) -> None:
-        """Take other routes: the configuration was reloaded. They are held against what has arrived before, too."""
+        """Take other routes after a reload. They are compared with earlier traces, too."""
         self._routes = [_Watched.of(index, route) for index, route in enumerate(routes)]
         for known in self._seen:
             self._hold(known)
@@ -98,7 +98,7 @@ class SilentRoutes:
                 route.taken_by.append(taken)
 
     def lines(self, enough: int = ENOUGH) -> Iterator[str]:
-        """A line for each silent route; nothing before that many traces were seen."""
+        """A line for each silent route; empty until enough traces were seen."""
         for route in self._routes if self._total >= enough else ():
             if route.silent:
                 arrived = [self._arrived(key) for key in _ASKED if getattr(route.match, key)]
@@ -122,7 +122,7 @@ class SilentRoutes:
 
 
 def silent_in(routes: Sequence[RouteSection], traces: Iterable[TraceDocument]) -> list[str]:
-    """A line for each of these routes that is silent, by traces that ended before, however few: somebody asked."""
+    """A line for each of these routes that is silent, by any number of ended traces, for an explicit check."""
     watched = SilentRoutes(routes)
     for trace in traces:
         watched.saw(trace)

@@ -74,7 +74,7 @@ class Periodic:
 log = logging.getLogger("sidejudge")
 
 NOTIFY_TICK_S = 30
-"""How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
+"""How often reminders, digests and the report are checked: short compared with Alertmanager's refresh."""
 DRIFT_S = 60.0
 """How often it is looked whether the judge's sample is to be sent again."""
 _REQUEST_S = 4.0
@@ -109,7 +109,7 @@ class Monitor(MonitorParts):
         return self.view.snapshot(services)
 
     async def _restore(self) -> None:
-        """Take up what was left, labels before the statuses that rest on them."""
+        """Restore the earlier state, labels before the statuses that depend on them."""
         if self.annotating:
             self.annotating.restore()
         self.verdicts.restore(self.clock_ns())
@@ -122,7 +122,7 @@ class Monitor(MonitorParts):
             await sample.change(dict.fromkeys(sample.all()))
 
     async def start(self) -> Mapping[str, str]:
-        """Take up what was left, listen, and return the addresses: ``otlp``, ``api``, and ``page`` with a token."""
+        """Restore the earlier state, listen, and return the addresses: ``otlp``, ``api``, and ``page`` with a token."""
         await self.sinks.start()
         await self._restore()
         resumed = self.intake.restore()
@@ -207,7 +207,7 @@ class Monitor(MonitorParts):
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
         """Put a reloaded configuration into force; ``changed`` are its rubrics that are new or have another version.
 
-        What is under way ends under the rubrics with which it began. A window holds verdicts by one version alone.
+        Open work ends under the rubrics with which it began. A window holds verdicts by only one version.
         """
         for name in changed:
             if name in self.rubrics:
@@ -247,7 +247,7 @@ class Monitor(MonitorParts):
         return otlp.http.host == api.listen.host and otlp.tls == api.tls
 
     def begin_drain(self) -> None:
-        """Report that this process is not ready any more, and close what is open from now on."""
+        """Report that this process is not ready any more, and close open traces from now on."""
         self.view.is_ready = False
         self.judging.draining = True
         self.judging.hands_over = self.config.drain is not None and self.config.drain.to is not None
@@ -287,7 +287,7 @@ class Monitor(MonitorParts):
         await self.notifications.end()
 
     async def stop_judging(self) -> None:
-        """Judge nothing more; what was reached is committed."""
+        """Stop judging; results so far are committed."""
         if not await self.judging.stop():
             return
         try:
@@ -296,7 +296,7 @@ class Monitor(MonitorParts):
             log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
 
     async def hand_over(self, until_s: float) -> int:
-        """Pass on what is not judged until this time of the loop, in s; return how many traces that were."""
+        """Hand over unjudged traces until this time of the loop, in s; return their number."""
         section = self.config.drain
         if section is None or section.to is None:
             return 0
@@ -317,7 +317,7 @@ class Monitor(MonitorParts):
             await self.fleet.stop()
 
     async def stop(self) -> None:
-        """End in order. What is not judged by now stays in the store, open."""
+        """End in order. Unjudged traces stay open in the store."""
         self.view.is_ready = False
         self.receiver.accepting = False
         if self.peers is not None:
@@ -356,7 +356,7 @@ class Monitor(MonitorParts):
         log.log(logging.WARNING if any(lost.values()) else logging.INFO, "stopped", extra=left)
 
     async def _watch_alerts(self) -> None:
-        """Statuses and alerts; without the store there is no look, and what stood stays."""
+        """Statuses and alerts; without the store there is no look, and the earlier ones stay."""
         try:
             await self.schedule.look(self.clock_ns())
         except StoreError as error:

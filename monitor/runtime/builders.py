@@ -55,7 +55,7 @@ def limits(config: Config) -> AssemblyLimits:
 
 
 def max_open_spans(assembly: AssemblySection) -> int:
-    """Spans of open traces: what is in memory of them is their ids, and spans have a kilobyte and more as a rule."""
+    """Most spans of open traces: only their ids are in memory, and spans usually have a kilobyte and more."""
     return max(1, assembly.max_open_bytes >> 10)
 
 
@@ -106,7 +106,7 @@ def share_judging(fleet: Fleet | None, backends: EvaluationBackends, clock_ns: C
 
 
 def share_upkeep(fleet: Fleet | None, config: Config) -> None:
-    """Have one monitor of the fleet delete what is too old."""
+    """Have one monitor of the fleet delete old rows."""
     if fleet is None or config.fleet is None:
         return
     from sidejudge.monitor.fleet.fleet import Upkeep  # noqa: PLC0415  # only where it is configured

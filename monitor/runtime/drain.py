@@ -1,8 +1,8 @@
-"""Drain: what happens between SIGTERM and the end of a process whose store ends with it.
+"""Drain: the time between SIGTERM and the end of a process whose store ends with it.
 
-Open traces are closed and judged, and what is owed to others is delivered, while requests that still come are taken in.
-With another monitor to hand over to, only whole traces are: a torn one goes there, where the rest of it comes.
-What cannot be judged in time goes to another monitor; what remains is lost, and the last line of the log counts it.
+Open traces are closed and judged, and deliveries are made, while late requests are still taken. With another monitor
+for handovers, only whole traces are judged: a torn one goes to that monitor, which receives the rest of it. Traces that
+cannot be judged in time are handed over too; the remaining ones are lost, and the last line of the log counts them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HANDOVER_S: Final = 5.0
 
 
 async def drain(monitor: Monitor, hurry: asyncio.Event) -> None:
-    """Judge and deliver what is left, where the store ends with the process; ``hurry`` cuts it short."""
+    """Judge and deliver the rest, where the store ends with the process; ``hurry`` cuts it short."""
     section, peers = monitor.config.drain, monitor.peers
     if section is None or not monitor.judging.started:
         return
@@ -58,7 +58,7 @@ class Drain:
         return handed_over
 
     async def _judge(self, begun_s: float, until_s: float) -> None:
-        """Wait until nothing is left to be judged and nothing comes any more, at most until then."""
+        """Wait until no trace is left to judge and no request comes any more, at most until then."""
         monitor, quiet_s = self._monitor, self._section.quiet.seconds
         refuse_s = begun_s + self._section.timeout.seconds / 2
         seen, last_s, refusing = monitor.requests(), begun_s, False

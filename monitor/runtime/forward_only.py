@@ -1,9 +1,9 @@
-"""Forwarding without judging: what a sidecar does where the rest of the monitor cannot start.
+"""Forwarding without judging: the mode of a sidecar whose other parts cannot start.
 
 An application that exports through the monitor loses its telemetry with it, and one whose sidecar ends again and again
-is taken out of its Service. So whatever keeps judging from starting (a
-mistake in the configuration, a damaged or full store, a missing package, the API's address), requests are forwarded;
-log, page and metrics show why they are not judged. Price: judging starts only with the next start of the process.
+is taken out of its Service. So requests are forwarded even if something keeps judging from starting (a mistake in the
+configuration, a damaged or full store, a missing package, the API's address); log, page and metrics show why they are
+not judged. Price: judging starts only with the next start of the process.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ForwardOnly:
         return "requests are forwarded and not judged" if self.config.forward else "requests are refused"
 
     async def stop(self) -> None:
-        """End in order: what is under way is forwarded."""
+        """End in order: open requests are forwarded."""
         await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
         await self.listeners.close()
 
@@ -104,7 +104,7 @@ class ForwardOnly:
 
 
 class _NotJudged:
-    """Takes no copy of any request; what is not forwarded is refused and may be sent again."""
+    """Copies no request; one that is not forwarded is refused and may be sent again."""
 
     def __init__(self, cause: str) -> None:
         self._cause = cause.partition("\n")[0]

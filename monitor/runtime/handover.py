@@ -32,7 +32,7 @@ def by_trace(chunks: Iterable[StoredChunk]) -> Iterator[HeldTrace]:
 
 
 def unjudged(chunks: Iterable[StoredChunk]) -> Iterator[HeldTrace]:
-    """The traces that nobody judged. One that was is not handed over for a late span: its verdict is out."""
+    """The unjudged traces. A judged one is not handed over for a late span: its verdict is out."""
     for trace_id, held in by_trace(chunks):
         if all(chunk.revision is None for chunk in held) and not all(chunk.done for chunk in held):
             yield trace_id, held

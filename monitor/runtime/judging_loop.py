@@ -31,14 +31,14 @@ BATCHES = 1
 MOST_CLOSED = 256
 """Traces that are closed in one turn of the event loop, about 20 ms: one request may have begun tens of thousands."""
 DRAIN_QUIET_NS = 300_000_000
-"""While the process ends: how long nothing has come of a trace before it is closed, for exporters flush in parts."""
+"""While the process ends: the silence after which a trace is closed, because exporters flush in parts."""
 RETRY_S = 2.0
 """How long judging rests after it failed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JudgingLoop:
-    """Closes what is due and has it evaluated, until it is stopped.
+    """Closes due traces and has them evaluated, until it is stopped.
 
     ``at_rest`` is called several times a second, in the event loop, while nothing is judged and no request goes on.
     """

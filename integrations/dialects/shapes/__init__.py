@@ -1,1 +1,1 @@
-"""Reading by shape: what no dialect knows by its name → what its name's last words and its value show that it is."""
+"""Reading by shape: unknown attributes by the last words of their names and the shape of their values."""

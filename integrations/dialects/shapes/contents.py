@@ -1,6 +1,6 @@
-"""What a span holds, by what its names mean: short texts, what went in, what came out, the turns of its events.
+"""The contents of a span, by the meaning of its names: short texts, input, output, the turns of its events.
 
-What is ambiguous is nothing: two values that differ and have the same claim.
+Ambiguous values are left out: two different values with the same claim.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .words import words
 
 Candidate: TypeAlias = tuple[NamedValue, Seen]
 _IN_EVENTS: Final = ("model", "requested_model", "response_id")
-"""What an event says of its span; a tool or an agent that it names may be another's."""
+"""An event's facts on its span; a tool or an agent that it names may be another span's."""
 _OF_A_CALL: Final = frozenset({"tool", "call", "function", "action", "invocation"})
 _RUNNING: Final = frozenset({
     "invoke", "run", "call", "execute", "start", "ask", "use", "agent", "tool", "function", "step", "task", "node",
@@ -30,14 +30,14 @@ _RUNNING: Final = frozenset({
 """Words of a span's name beside the name of the agent or tool that it ran."""
 _LONGEST_NAME: Final = 200
 NAME: Final = re.compile(r"[^./:\\()]+")
-"""What a thing may be called; ``Client.receive_response`` is the name of code."""
+"""Whether a text may be a name; ``Client.receive_response`` is the name of code."""
 PLAIN_IN: Final = frozenset({"input", "inputs", "prompt", "question", "user"})
 PLAIN_OUT: Final = frozenset({"output", "outputs", "completion", "answer", "bot", "assistant"})
 """Words that are enough on an otherwise unknown span. ``response`` is not among them: any server has one."""
 
 
 class SpanContents:
-    """What one span holds. ``ins`` went in and ``outs`` came out, as far as a name or the turns of a chat say so.
+    """The contents of one span: ``ins`` and ``outs``, as far as a name or the turns of a chat show which.
 
     ``turns`` are the messages of the span's events, ``workflow`` is the name of the workflow that it says it is.
     """
@@ -76,7 +76,7 @@ class SpanContents:
         return None
 
     def _sort(self) -> None:
-        """Which sources went in and which came out: by their names, and of chats by who spoke last."""
+        """The sources that are inputs and outputs: by their names, and for chats by the last speaker."""
         if any(m.text and m.role != "tool" for m in self.turns) or (self.turns and self.span.kind is SpanKind.LLM):
             self._sort_chat(TURNS, Seen(value=None, read=None, messages=self.turns))
         declined = set(self.span.provenance.values())  # what the dialect looked at and took nothing from
@@ -188,7 +188,7 @@ class SpanContents:
         return found[0] if len(found) == 1 else None
 
     def arguments(self) -> tuple[Json, str] | None:
-        """What a tool was given, and its source."""
+        """A tool's arguments, and their source."""
         tool, called = self.span.tool, self.called()
         if called is not None and (tool is None or called[0].name == tool.name):
             return called[0].arguments, called[1]
@@ -212,7 +212,7 @@ def _tools(found: Mapping[str, str]) -> dict[str, str]:
 
 
 def _workflow(there: Sequence[NamedValue]) -> AttributeValue:
-    """The name of the workflow that a span says it is, beside a kind that says otherwise; None for another span."""
+    """The name of the workflow that a span states, against its stated kind; None for another span."""
     if not any(source.meaning == "kind" and kinds.stated(source.value) is SpanKind.CHAIN for source in there):
         return None
     return next((source.value for source in there if words(source.name)[-2:] == ("workflow", "name")), None)

@@ -25,11 +25,11 @@ _BODIES: Final = ("usage", "token_usage", "tokenUsage", "usage_metadata", "usage
 _COUNTED: Final = frozenset({"token", "tokens", "eval"})
 _DEEPEST, _MANY = 5, 20
 _FEW: Final = 3
-"""Items of a list that are looked through: of several answers the first."""
+"""Most items of a list that are searched: of several answers the first."""
 
 
 def by_words(counts: Iterable[tuple[str, object]]) -> Usage | None:
-    """Usage from named counts; None where none, or two that differ, stand for one of them, or the total is another."""
+    """Usage from named counts; None where one is missing or ambiguous, or the total contradicts them."""
     found: dict[str, int] = {}
     counts = list(counts)
     apart = 0
@@ -58,7 +58,7 @@ def by_words(counts: Iterable[tuple[str, object]]) -> Usage | None:
 
 
 def _leaves_cached_out(names: Iterable[str]) -> bool:
-    """Whether input tokens leave cached ones out: so Anthropic counts, which counts those that it wrote to it too.
+    """Whether input tokens leave cached ones out, as Anthropic counts, which also counts tokens written to the cache.
 
     Where a count is called ``cache_creation_input_tokens``, a client may have added it up, as the conventions want.
     """

@@ -1,4 +1,4 @@
-"""What a span did, by the words that clients use for it: in an attribute that names a kind, else in the span's name."""
+"""The kind of a span, by clients' words: in an attribute that names a kind, else in the span's name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The reader by shape: fills in what a dialect left open of a span, and overrides nothing that it read.
+"""The reader by shape: fills in the fields that a dialect left open, and overrides none.
 
-What is ambiguous stays unread and is named: two values that differ and have the same claim to a field, a value whose
-name says neither that it went in nor that it came out, an answer whose shape is unknown.
+Ambiguous values stay unread and are named: two different values with the same claim to a field, a value whose name
+shows neither input nor output, an answer of unknown shape.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
 _STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
 _GENERAL: Final = frozenset({"generic", "genai", "langwatch"})
-"""Dialects of no one client: what they leave open of a step may stand in the client's own words."""
+"""Dialects of no single client: the client's own attributes may hold the fields that they leave open."""
 _UNDECIDED: Final = (None, "no operation")
-"""What a dialect notes of a kind that it did not decide."""
+"""A dialect's note on a kind that it did not decide."""
 _FAILED: Final = frozenset({"error", "failed", "failure"})
 
 
 _PROVIDER: Final = re.compile(
     r"(?:openai|azure|anthropic|google|gemini|vertex_ai|bedrock|mistral|cohere|groq|xai|deepseek|ollama)/(?=[^/]+\Z)"
 )
-"""What LiteLLM and others after it put before the name of a model."""
+"""Prefixes that LiteLLM and its imitators put before the name of a model."""
 
 
 def complete(raw: RawSpan, span: Span) -> Span:
-    """The span with what its attributes and events show by their shapes, where the dialect left it open."""
+    """The span with open fields filled from the shapes of its attributes and events."""
     events = bool(raw.events) and span.kind in _CALLERS and span.dialect in _GENERAL
     if (_whole(span) and not events) or (span.kind in _STEPS and span.dialect not in _GENERAL):
         return span
@@ -120,7 +120,7 @@ class _Reader:
         return self._span.dialect not in _GENERAL
 
     def read(self) -> None:
-        """Settle what the span did, then fill in what is open."""
+        """Settle the kind of the span, then fill in the open fields."""
         self._settle()
         if self._kind not in _READ:
             return
@@ -147,7 +147,7 @@ class _Reader:
             self._retrieved()
 
     def _settle(self) -> None:
-        """What the span did: an operation that the conventions do not list may be a tool's."""
+        """The kind of the span: an operation that the conventions do not list may be a tool's."""
         if self._kind is SpanKind.OTHER and self._span.provenance.get("kind") in _UNDECIDED:
             self._kind, source = settled(self._there)
             if self._kind is not SpanKind.OTHER:
@@ -164,7 +164,7 @@ class _Reader:
         self._provenance[field] = f"{source} ({BY_SHAPE})"
 
     def _fill(self, field: Filled, found: tuple[object, str] | None) -> None:
-        """Put what was found into a field, and note its source; a field that was found nowhere stays open."""
+        """Put a found value into its field, and note the source; a field without a value stays open."""
         if found is not None:
             self._fields[field] = found[0]  # type: ignore[typeddict-item]  # each reader finds what its field holds
             self._note(field, found[1])
@@ -239,7 +239,7 @@ class _Reader:
 
     @property
     def _of_a_call(self) -> Mapping[Filled, Callable[[], tuple[object, str] | None]]:
-        """The fields of a model call and how each is found, in this order: one looks at those before it."""
+        """The fields of a model call and how each is found, in this order, because a field depends on earlier ones."""
         return {
             "usage": lambda: self._there.usage(self._kind),
             "model": self._model,
@@ -271,7 +271,7 @@ class _Reader:
         return None
 
     def _cost_usd(self) -> tuple[float, str] | None:
-        """What the call cost, where a name says that it is in US dollars; costs that differ give none."""
+        """The cost of the call, where a name states US dollars; differing costs give none."""
         there = [source for source in self._there.of("cost_usd") if "usd" in words(source.name)]
         found = {value: source.name for source in there if (value := real(source.value)) is not None and value >= 0}
         return next(iter(found.items())) if len(found) == 1 else None
@@ -378,7 +378,7 @@ class _Reader:
     # ── what was not understood
 
     def _unread(self) -> tuple[Unread, ...]:
-        """What may hold the input or the output that is still open."""
+        """Sources that may hold the input or the output that is still open."""
         if self._kind not in _READ or self._kind is SpanKind.TOOL:
             return ()
         span = self._span
@@ -410,7 +410,7 @@ class _Reader:
 
 
 def _without_provider(named: tuple[str, str] | None) -> tuple[str, str] | None:
-    """The name of a model without what LiteLLM puts before it, and its source."""
+    """The name of a model without LiteLLM's prefix, and its source."""
     return None if named is None else (_PROVIDER.sub("", named[0]), named[1])
 
 

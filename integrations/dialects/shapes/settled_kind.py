@@ -1,4 +1,4 @@
-"""What a span did, where its dialect does not decide: the kind that it states, else what it holds and its name."""
+"""The kind of a span, where its dialect does not decide: by the stated kind, else by its contents and its name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RUNS: Final = frozenset({"agent", "run", "invoke", "execute", "start", "session
 
 
 def settled(there: SpanContents) -> tuple[SpanKind, str]:
-    """What the span did, and what shows it; ``OTHER`` where nothing does.
+    """The kind of the span with its evidence; ``OTHER`` without any.
 
     ``OTHER``, too, for a part of a call of a tool, or one of which nobody could say whose.
     """
@@ -44,7 +44,7 @@ def settled(there: SpanContents) -> tuple[SpanKind, str]:
 
 
 def _is_workflow(there: SpanContents) -> bool:
-    """Whether what is called an agent is a graph: its nodes are listed, or it has the name of a workflow alone."""
+    """Whether a stated agent is a graph: its nodes are listed, or it only has the name of a workflow."""
     for key, value in there.raw.attributes.items():
         if words(key)[-2:] == _NODES and isinstance(nodes := unwrap.decoded(value), list):
             return "agent" not in nodes
@@ -52,7 +52,7 @@ def _is_workflow(there: SpanContents) -> bool:
 
 
 def _wraps_call(there: SpanContents) -> bool:
-    """Whether what is called an agent is named after its model, and answered without a call of a tool."""
+    """Whether a stated agent is named after its model, and answered without calling a tool."""
     model = there.text("requested_model")
     answers = [seen.messages for _, seen in there.outs if seen.messages]
     called = any(message.tool_calls for answer in answers for message in answer)
@@ -99,7 +99,7 @@ def _fits(there: SpanContents, kind: SpanKind) -> bool:
 
 
 def _shown_kind(there: SpanContents) -> tuple[SpanKind, str] | None:
-    """The kind that shows in what the span holds, else in its name together with that."""
+    """The kind by the span's contents, else by its name together with them."""
     chat_in, chat_out = (
         next((source.name for source, seen in among if seen.messages and "tool" not in words(source.name)), None)
         for among in (there.ins, there.outs)
@@ -138,7 +138,7 @@ def _shown_tool(there: SpanContents) -> str | None:
 
 
 def _shown_agent(there: SpanContents) -> str | None:
-    """What shows that an agent ran here: its name in the span's or beside what it was asked, or the span's name."""
+    """The evidence of an agent's run: its name in the span's name or with its request, or the span's name."""
     agent = there.text("agent")
     if agent and _says_name(agent[1]) and agent[0] in there.span.name:
         return agent[1]

@@ -64,7 +64,7 @@ TURNS: Final = NamedValue(
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What the names of a span's attributes say: single ones, and lists that are spread over several."""
+    """The meaning of a span's attribute names: single ones, and lists that are spread over several."""
 
     single: tuple[tuple[str, Meaning | None, int], ...]
     spread: tuple[tuple[str, Meaning | None, int, tuple[str, ...]], ...]
@@ -112,7 +112,7 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
 
 
 def _whole_call(says: Meaning | None, value: AttributeValue) -> Mapping[str, AttributeValue]:
-    """The entries of a value that is a call with what came of it, as JSON; none for another value."""
+    """The entries of a value that is a call with its result, as JSON; none for another value."""
     if says not in _MAYBE_WHOLE or not isinstance(value, str) or value[:1] != "{" or len(value) > _LONGEST:
         return {}
     if _CAME.search(value) is None or not isinstance(held := unwrap.decoded(value), dict):

@@ -27,13 +27,13 @@ _BESIDE: Final = frozenset({
     "finish_reason", "finishReason", "stop_reason", "id", "type", "kind", "status", "name", "timestamp", "time",
     "created_at", "date", "model", "channel",
 })  # fmt: skip
-"""Keys whose texts are beside what was spoken."""
+"""Keys whose texts are not spoken."""
 _MOST_KEYS, _DEEPEST, _WIDEST = 8, 4, 40
 SPOKEN: Final = re.compile(
     r"""[:\[,]\s*["'](?:user|human|customer|caller|prompter|visitor|assistant|gpt|chatgpt|bot|chatbot|ai_assistant)["']""",
     re.IGNORECASE,
 )
-"""What no such history is without, in its text."""
+"""Parts that the text of every such history contains."""
 
 
 def history(value: Json) -> tuple[Message, ...]:
@@ -72,7 +72,7 @@ def _read(items: Sequence[Json]) -> tuple[Message, ...]:
 
 
 def _plain(turn: dict[str, Json], whose: Json, stated: Json) -> Json:
-    """A turn as a message; what a ``function_call`` has in place of a text is the call."""
+    """A turn as a message; a ``function_call`` has the call in place of a text."""
     if whose in _CALLING and isinstance(call := unwrap.decoded(stated), dict):
         return {"role": "assistant", "tool_calls": [call]}
     return {**turn, "role": _speaker(whose), "content": stated}

@@ -1,4 +1,4 @@
-"""What a value is by its shape: a chat, an answer with calls of tools, a call, documents, or a plain value."""
+"""The kind of a value by its shape: a chat, an answer with tool calls, a call, documents, or a plain value."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ENVELOPE: Final = frozenset({
     "usage", "finish_reason", "finishReason", "stop_reason", "object", "created", "choices", "candidates", "messages",
     "done", "generation_id",
 })  # fmt: skip
-"""Keys of a body that a server returned; what a model says in JSON has none."""
+"""Keys of a body that a server returned; a model's answer in JSON has none."""
 _LONGEST: Final = 1 << 20
 _STATE_DEPTH = 4
 _ASKED: Final = ("prompt", "question", "query", "input", "task", "message")
@@ -69,7 +69,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 def look(given: unwrap.Content) -> Seen | None:
-    """What a value is; None for nothing, for an empty one, one that was redacted, and an object that was printed."""
+    """The kind of a value; None for a missing, empty or redacted value, and for a printed object."""
     value = _bare(unwrap.plain(given))
     read = unwrap.decoded(value)
     if isinstance(read, dict) and read.keys() == _WRAPPED and isinstance(read["type"], str):
@@ -169,7 +169,7 @@ def _chat(value: Json, given: Json) -> tuple[Message, ...]:
 
 
 def may_be_chat(value: unwrap.Content) -> bool:
-    """Whether an attribute may hold a chat, whatever it is called: JSON, a list or a map with what none is without."""
+    """Whether an attribute of any name may hold a chat: JSON, a list or a map with the parts of every chat."""
     if isinstance(value, str):
         return value[:1] in {"[", "{"} and _reads_like_chat(value)
     return isinstance(value, list | dict) and _reads_like_chat(str(value))
@@ -245,7 +245,7 @@ def is_texts(given: unwrap.Content) -> bool:
 
 
 def says_something(given: unwrap.Content) -> bool:
-    """Whether any text stands in a value besides what only describes it; in a message without a text, none."""
+    """Whether a value holds any text other than descriptions; a message without a text holds none."""
     value = unwrap.decoded(given)
     return isinstance(value, str | dict | list) and _says(value, messages.MAX_DEPTH)
 

@@ -1,4 +1,4 @@
-"""What the name of an attribute says of its value, whoever chose what stands before: ``acme.llm.prompt`` went in.
+"""The meaning of an attribute's value by its name, with any prefix: ``acme.llm.prompt`` is an input.
 
 A name is read from its end. ``acme.response.text`` is an output, ``acme.response.id`` is none.
 """

@@ -40,7 +40,7 @@ class UpstreamError(SidejudgeError):
 
 
 class _Improper(Exception):  # noqa: N818  # it never leaves this file
-    """A response holds what it may not, though it can be parsed."""
+    """A response can be parsed, but holds something forbidden."""
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -266,7 +266,7 @@ class UpstreamConnection(asyncio.Protocol):
 
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 _NEXT_S: Final = 0.25
-"""How long an address may take before the next one is tried beside it."""
+"""How long an address may take before the next one is tried in parallel."""
 
 
 async def connected(host: str, port: int) -> socket.socket:

@@ -1,16 +1,17 @@
 """Forward requests as they are, return upstream's own response, and judge a copy.
 
 Forwarding and judging are independent. A body is forwarded while it comes in; a copy is kept up to the size that a
-request may have. Whatever happens to the copy (too large, not readable, store full, an error inside) is counted and
-changes nothing for the application.
+request may have. Failures of the copy (too large, not readable, store full, an error inside) are counted and change
+nothing for the application.
 
-A copy of what upstream refuses is not judged: its trace is nowhere that a verdict could be looked up. After 5xx, 408
-and 429 the application sends again, and that copy is judged. Without any response judging goes on, or an upstream that
-is down would leave an application unwatched. Price: a refusal that takes longer than a second comes too late. Whether
-a trace has come there is known to who judges it (``Passage``).
+A copy of a request that upstream refuses is not judged, because a verdict on its trace could not be looked up anywhere.
+After 5xx, 408 and 429 the application sends again, and that copy is judged. Without any response judging goes on,
+because a dead upstream must not leave an application unwatched. The price: a refusal that takes longer than a second
+comes too late. The judging side knows whether a trace has arrived upstream (``Passage``).
 
-With a ``buffer`` what upstream does not take for now is kept, answered 200 and sent later. Exporters wait some seconds
-and then give up, so a request whose response is late is kept as well, and let go once upstream has taken it.
+With a ``buffer``, requests that upstream does not accept for now are kept, answered 200 and sent later. Exporters wait
+some seconds and then give up, so a request with a late response is kept as well, and dropped once upstream has accepted
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admission: who may send, how often, and over which connections, by both protocols alike.
+"""Admission: who may send, how often, and over which connections, for both protocols.
 
 Authentication and rates are checked before a body is read.
 """

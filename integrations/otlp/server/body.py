@@ -20,7 +20,7 @@ _SMALL: Final = 1 << 20
 _SMALL_WEIGHT: Final = 4
 """A small body may grow while its sender holds up to this many times what is free."""
 _AT_ONCE: Final = 1 << 20
-"""Bytes of a body that are inflated without letting others have their turn: about 3 ms of work."""
+"""Bytes of a body that are inflated without yielding to others: about 3 ms of work."""
 _ACCEPTED: Final = "gzip, deflate, zstd or identity"
 """The content encodings that are accepted, for people."""
 

@@ -119,7 +119,7 @@ class GrpcReceiver:
         return int(port)
 
     async def stop(self, grace_s: float) -> None:
-        """Accept nothing new, let requests under way end, and close."""
+        """Accept no new requests, let open ones end, and close."""
         if self._server is not None:
             await self._server.stop(grace_s)
 

@@ -23,7 +23,7 @@ class TooLarge(SidejudgeError):  # noqa: N818  # it names what the body is
 
 
 class Damaged(SidejudgeError, ValueError):  # noqa: N818  # likewise
-    """The body is not what its content encoding promises."""
+    """The body does not match its content encoding."""
 
 
 class _Body:

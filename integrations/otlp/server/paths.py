@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from .response import Signal
 
 LANGFUSE: Final = "/api/public/otel"
-"""What Langfuse puts before the protocol's own paths."""
+"""Langfuse's prefix for the protocol's own paths."""
 SIGNALS: Final[dict[str, Signal]] = {
     "/v1/traces": "traces",
     "/v1/logs": "logs",
@@ -28,7 +28,7 @@ _DECODED: Final = 3
 
 
 def is_unambiguous(path: str) -> bool:
-    """Whether a path, still percent-encoded, leads where it seems to, however often a server decodes it.
+    """Whether a path, still percent-encoded, keeps its meaning for any number of decodings.
 
     It may not hold ``.`` or ``..`` as a segment, behind a slash or a backslash, with parameters or without. Nor may it
     hold control characters or incomplete escapes.

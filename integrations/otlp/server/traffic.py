@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiving:
-    """How requests are received, and what became of them since start.
+    """How requests are received, and their results since start.
 
     ``protocols`` are those that are listened for; ``refused`` counts requests by HTTP status (gRPC's by the status that
     means the same), ``dropped`` requests with signals that are not read.

@@ -1,9 +1,9 @@
 """Turns: few messages are read at a time, and one that does not come does not hold up the others.
 
-A library that hands over whole messages does not show how much of one has come, so whoever sends half of one holds a
-turn. While another waits for it, a turn ends soon: sooner for a connection whose latest message did not come, or that
-has not brought one yet. Senders take turns, each half of them at most; of one sender's connections those go first that
-wasted the fewest, so that one that keeps its word passes any number that do not.
+A library that hands over whole messages does not show how much of one has come, so a sender of half a message holds a
+turn. While another waits, a turn ends soon: sooner for a connection whose latest message did not come, or that has not
+brought one yet. Senders share the turns, each at most half of them; of one sender's connections those that wasted the
+fewest turns go first, so that a good one passes any number of bad ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REMEMBERED: Final = 10_000
 _UNPROVEN: Final = 1 / 8
 """Share of a contested turn's time for a connection that did not use its latest turn, or has had none."""
 _FORGIVEN: Final = 1 / 4
-"""Wasted turns that a message makes up for: who wastes one in five stays behind those who waste none."""
+"""Wasted turns that a message makes up for: a connection that wastes one in five stays behind those that waste none."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Turns:
         return len(self._running) < self._most and held < self._most // 2
 
     def _grant(self) -> None:
-        """Give the turns that are free to those who wait."""
+        """Give the free turns to waiting connections."""
         while (sender := next(filter(self._free, self._waiting), None)) is not None:
             waiting = self._waiting.pop(sender)
             turn = min(waiting, key=lambda each: each.record.wasted)  # the first of those that wasted the fewest

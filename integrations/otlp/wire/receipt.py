@@ -33,7 +33,7 @@ class Receipt:
 
 
 class Passage:
-    """What became of a request that goes on: ``taken`` by the other side, refused (False), or not known yet (None)."""
+    """The result of a forwarded request: ``taken`` by the other side, refused (False), or unknown yet (None)."""
 
     def __init__(self) -> None:
         self.taken: bool | None = None

@@ -101,7 +101,7 @@ def requests_of(files: Iterable[RecordedFile]) -> Iterator[Recording]:
 
 
 def joined(spans: Iterable[RawSpan], logs: Iterable[RawLogRecord]) -> tuple[RawSpan, ...]:
-    """Spans in order of their start, with their contents from log records, whatever order both came in."""
+    """Spans in order of their start, with their contents from log records, for any order of arrival."""
     return tuple(join(_in_order(spans), _in_order_of_time(logs)))
 
 
@@ -141,7 +141,7 @@ def _whole(payload: bytes) -> Recording:
 
 
 def _why(name: str, first: bytes, error: UndecodableError) -> str:
-    """Word what is wrong with a file: one that is named as JSON is not called protobuf."""
+    """The message on a faulty file: one that is named as JSON is not called protobuf."""
     if Path(name).suffix.lower() in (".json", ".jsonl") and first.lstrip()[:1] != b"{":
         return "is not JSON with an OTLP export request, nor is it protobuf"
     return str(error)

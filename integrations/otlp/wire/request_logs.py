@@ -45,7 +45,7 @@ _NOWHERE: Final[Place] = (0, 0, b"", b"", b"", b"")
 
 @dataclass(slots=True)
 class LogSplit:
-    """What became of a request's log records.
+    """The result for a request's log records.
 
     ``untraced`` ones name no trace, or no span and are no verdicts of others, ``plain`` ones neither name an event nor
     show contents, ``dropped`` ones belong to traces that are not drawn. ``own`` ones are a monitor's own telemetry:
@@ -72,7 +72,7 @@ class LogSplit:
 
 
 class _Sampler:
-    """Gathers what is kept of one request, trace by trace. Resources and scopes hold nothing that a span does not."""
+    """Gathers the kept records of one request, trace by trace. Resources and scopes hold nothing that a span lacks."""
 
     def __init__(self, budget: WorkBudget) -> None:
         self.result, self.budget = LogSplit(), budget

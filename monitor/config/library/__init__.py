@@ -11,13 +11,13 @@ from sidejudge.monitor.config.document import read_document
 from sidejudge.scoring.trace.span import Json, JsonRecord
 
 EXPECT = "expect"
-"""The key of an example under which stands what is expected of each metric."""
+"""The key of an example with the expected value of each metric."""
 _SOURCE = "# Source: "
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyRubric:
-    """One file of the library. ``examples`` are cases with what is expected of each metric, under ``expect``.
+    """One file of the library. ``examples`` are cases with the expected value of each metric, under ``expect``.
 
     Expected is true or false where a metric is 1 or 0, else the least and the greatest value that would be right.
     """

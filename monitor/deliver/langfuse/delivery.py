@@ -1,7 +1,7 @@
 """Takes scores out of the outbox to Langfuse, and reads back whether they are stored.
 
-It works in steps, one request or a few each, and keeps nothing of its own that a restart would miss. Failures are
-handled by what helps against them:
+It works in steps of one or a few requests, and keeps no state that a restart would miss. Failures are handled by their
+remedy:
 
 - the destination (down, slow, limiting, a proxy's page): wait, longer each time, and try again with fewer;
 - the keys, the address, the rights: report it, and try again every few minutes;
@@ -11,12 +11,12 @@ handled by what helps against them:
 - another writing of it is shown: write it again, later than what is shown, and name it until it is there.
 
 Scores of a trace that upstream has not taken are held back (``integrations/store/outbox.py``): Langfuse is asked now
-and then whether it has the trace all the same, and after a day they are let go, counted.
+and then whether it has the trace all the same, and after a day they are dropped and counted.
 
-A later word than ours stays: a higher revision, or what another monitor wrote after it. Such scores are counted as
-overtaken and named. So that a lower revision does not replace a higher one, what is shown is read before a writing that
-may: one that is not the first of its score, or where Langfuse shows whatever comes last, one that comes late. There a
-revision is looked for once more an hour later, when nobody's first writing is still to come.
+A later score than ours stays: a higher revision, or one that another monitor wrote after it. Such scores are counted as
+overtaken and named. So that a lower revision never replaces a higher one, the shown score is read before a risky
+writing: one that is not the first of its score or, where Langfuse shows the last writing, one that comes late. There a
+revision is checked once more an hour later, when no first writing can still come.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ RESEND_AFTER: Final = 4
 LOOK_AGAIN_NS: Final = (25 * 10**9, 300 * 10**9, 900 * 10**9)
 """After a look in vain, how long until the next: the second, after which a score is named, within a minute."""
 _CLOCKS_MS: Final = 5000
-"""How far clocks of several monitors may be apart for the later of their writings to be believed."""
+"""Most difference of several monitors' clocks for the order of their writings to be believed."""
 _SHOWN: Final = 5
 LOOK_HOURLY_NS: Final = 3600 * 10**9
 PROBE_AGAIN_NS: Final = 3600 * 10**9
@@ -68,7 +68,7 @@ _TELL_EVERY_NS: Final = 60 * 10**9
 ASK_NS: Final = (60 * 10**9, 300 * 10**9, 1800 * 10**9, 7200 * 10**9)
 """After asking for a trace in vain, how long until the next time; the last is repeated."""
 _ASKED_AT_ONCE: Final = 10
-"""Traces of one step that Langfuse is asked for, each by a request."""
+"""Most traces that one step asks Langfuse for, each by a request."""
 HELD_NS: Final = 24 * 3600 * 10**9
 """How long scores are held back for a trace that upstream has not taken."""
 UNSTORED: Final = "not_stored"
@@ -86,7 +86,7 @@ Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[st
 class ScoreDelivery(DeliveryTask):
     """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
 
-    ``overtaken`` is for who knows better than by the revisions which scores are not to be sent any more.
+    ``overtaken`` returns scores that must not be sent any more, for callers that know more than the revisions show.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class ScoreDelivery(DeliveryTask):
         return [row for row in rows if row.id not in settled]
 
     async def _later_ones(self, rows: Iterable[PendingScore]) -> frozenset[str]:
-        """Ids of scores that are shown in a higher revision. Where nothing can be read, nothing is held back."""
+        """Ids of scores that are shown in a higher revision. Where they cannot be read, no score is held back."""
         late_ns = self._clock_ns() - LATE_NS if self._shows_the_last else 0
         asked = [row for row in rows if not row.withdrawn and (not row.first or row.at_ns < late_ns)]
         try:
@@ -264,7 +264,7 @@ class ScoreDelivery(DeliveryTask):
         return Writing(body if config is None else {**body, "configId": config}, row.written_ms)
 
     def _stated(self, row: PendingScore) -> ScoreOfLangfuse:
-        """What a row is to say there, as it goes out, without its config."""
+        """The expected contents of a row in Langfuse, as sent, without its config."""
         stated: ScoreOfLangfuse = json.loads(row.body or "{}")
         body = withdrawn(stated) if row.withdrawn else stated
         metadata = dict(body.get("metadata") or {})
@@ -317,7 +317,7 @@ class ScoreDelivery(DeliveryTask):
         return await existing_scores(self._langfuse, [row.id for row in rows], v3=server.scores_v3)
 
     def _arrived(self, row: PendingScore, shown: ExistingScore | None) -> bool:
-        """Whether what is shown is this writing, or a later word."""
+        """Whether the shown score is this writing or a later one."""
         if shown is None:
             return False
         body = self._stated(row)
@@ -362,7 +362,7 @@ class ScoreDelivery(DeliveryTask):
                 await self._write_again(row, shown, now_ns)
 
     def _is_anothers(self, row: PendingScore, shown: ExistingScore) -> bool:
-        """Whether what is shown was written by another monitor; a person's change keeps the time of our writing."""
+        """Whether another monitor wrote the shown score; a person's change keeps the time of our writing."""
         return not shown.states(self._stated(row), whole=True) and shown.written_ms != row.written_ms
 
     def _name(self, rows: Sequence[PendingScore]) -> None:

@@ -1,4 +1,4 @@
-"""What answers at the address of a Langfuse, and how many traces its budget of requests allows, for ``doctor``."""
+"""The server at the address of a Langfuse, and the number of traces that its request budget allows, for ``doctor``."""
 
 from __future__ import annotations
 

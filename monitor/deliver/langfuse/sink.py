@@ -35,7 +35,7 @@ def outgoing(
     judge_traces: bool = False,
     link_base: str | None = None,
 ) -> list[ScoreRow]:
-    """The selected scores of all its verdicts, changed or not: the store knows what is new, and what is withdrawn."""
+    """The selected scores of all its verdicts, changed or not: the store finds the new and the withdrawn ones."""
     at_ns = time_of(result)
     return [
         ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
@@ -58,7 +58,7 @@ def langfuse_sink(parts: SinkParts) -> LangfuseScores | None:
 class LangfuseScores(Sink):
     """Scores of results are committed with them, and go from there to Langfuse in a task of their own.
 
-    ``overtaken`` is for who shares its scores with a monitor that may have written meanwhile. ``judge_traces``: the
+    ``overtaken`` is for callers that share scores with a monitor that may have written meanwhile. ``judge_traces``: the
     monitor sends traces of its own about its judging.
     """
 
@@ -115,11 +115,11 @@ class LangfuseScores(Sink):
 
     @property
     def server(self) -> LangfuseServer | None:
-        """What answers there; None until something has, and while nothing does."""
+        """The answering server; None until one has answered, and while none does."""
         return self._delivery.server
 
     async def look_early(self) -> bool:
-        """Look now, rather than after a minute, whether Langfuse has stored what it took; whether it has of any.
+        """Check now, not after a minute, whether Langfuse has stored accepted scores; returns whether it has any.
 
         Raises ``LangfuseError``.
         """

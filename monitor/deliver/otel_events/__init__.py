@@ -1,1 +1,1 @@
-"""What judging does and what it finds comes in; own traces and events go out to one OTLP endpoint."""
+"""Judge calls and results come in; own traces and events go out to one OTLP endpoint."""

@@ -1,9 +1,8 @@
-"""Records what judging does as own traces, and what it finds as events.
+"""Records judge calls as own traces, and results as events.
 
 It observes requests to models and listens to results, all in the event loop, and only writes into memory. A judging
-begins with the first request to a model that is made for a case, and ends with the result of its trace: all verdicts
-of one result have one root. What is answered out of the cache makes no request below it; what is decided without a
-judge has none.
+begins with the first request to a model that is made for a case, and ends with the result of its trace: all verdicts of
+one result have one root. A cached answer has no request below it; a verdict without a judge has no trace.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class Recorder(JudgeObserver):
             )  # fmt: skip
 
     def close(self) -> None:
-        """End what is open: it is judged and recorded again after the next start."""
+        """End the open traces: they are judged and recorded again after the next start."""
         for own in self._open.values():
             own.end(self._clock_ns(), _CALL_OFF)
         self._open.clear()
@@ -127,7 +126,7 @@ def _prompt(questions: Sequence[Question]) -> tuple[str, int] | None:
 
 @contextmanager
 def _harmless() -> Iterator[None]:
-    """A fault of the recorder costs what it records, and never the judging."""
+    """A fault of the recorder loses its records, and never affects judging."""
     try:
         yield
     except Exception as error:  # noqa: BLE001  # its text may quote a trace
@@ -135,5 +134,5 @@ def _harmless() -> Iterator[None]:
 
 
 def _verdicts(result: TraceResult) -> dict[str, str]:
-    """What came of it, rubric by rubric."""
+    """The results, rubric by rubric."""
     return {f"sidejudge.verdict.{verdict.rubric}": verdict.state.value for verdict in result.verdicts}

@@ -35,9 +35,9 @@ NOT_DELIVERED: Final = "not_delivered"
 REASONS: Final = (NO_ROOM, REFUSED, NOT_DELIVERED)
 BATCH: Final = 512
 GATHER_S: Final = 1.0
-"""How long a batch waits for what comes after its first item."""
+"""How long a batch waits after its first item."""
 EXPIRES_NS: Final = 300 * 10**9
-"""How old what waits grows while the endpoint cannot be reached."""
+"""Greatest age of waiting items while the endpoint cannot be reached."""
 TERMS: Final = DeliveryTerms(
     expires_ns=EXPIRES_NS, longest_pause_s=60.0, refused=REFUSED, expired=NOT_DELIVERED
 )  # fmt: skip
@@ -94,11 +94,11 @@ class OtelEvents(Sink):
         self.deliveries = tuple(dispatchers)
 
     def committed(self, result: TraceResult) -> None:
-        """Record what came of a trace."""
+        """Record the result of a trace."""
         self.recorder.ended(result)
 
     async def stop(self) -> None:
-        """Send for a moment what can be sent; what is left is lost, for it lives in memory alone."""
+        """Send for a moment; the remaining items are lost, because they are only in memory."""
         self.recorder.close()
         waiting = sum(queue.status().waiting for queue in self._queues)
         await super().stop()
@@ -109,7 +109,7 @@ class OtelEvents(Sink):
 
     @property
     def working(self) -> bool:
-        """Own telemetry is not what the monitor is for: it is live without it."""
+        """The monitor is live without its own telemetry."""
         return True
 
     def snapshots(self) -> Sequence[ExportSnapshot]:
@@ -137,7 +137,7 @@ class OtelEvents(Sink):
 
 
 def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeObserver | None:
-    """What observes judging: the one that counts it, and the one that records it. None without a judge."""
+    """The observers of judging: one counts it, one records it. None without a judge."""
     if own is None or counting is None:
         return counting
     from sidejudge.monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # only where a judge is configured
@@ -146,9 +146,9 @@ def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeOb
 
 
 class SignalDestination:
-    """Traces or events, posted to one endpoint in batches. Nothing ever waits for it.
+    """Traces or events, posted to one endpoint in batches. No caller waits for it.
 
-    Telemetry lives in memory alone: what cannot be delivered for long is dropped, and counted.
+    Telemetry is only in memory: items that cannot be delivered for long are dropped and counted.
     """
 
     name = OTEL_EVENTS

@@ -26,7 +26,7 @@ _MORE: Final = "'sidejudge try-judge' asks more"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeProbe:
-    """What one plain question shows of a model: why it cannot judge, None when it can, and its ``habits``, in words.
+    """The result of one plain question to a model: why it cannot judge, None when it can, and its ``habits`` in words.
 
     ``accounted``: it states the tokens of its answer.
     """
@@ -39,7 +39,7 @@ class JudgeProbe:
 def try_model(model: JudgeModel) -> JudgeProbe:
     """Ask the model a plain question in the form of every prompt.
 
-    As in a monitor, an answer of a form that cannot be read is asked for once more. The key is in no reason.
+    As in a monitor, the question is repeated once after an unreadable answer. No reason holds the key.
     """
     return asyncio.run(_try(model))
 

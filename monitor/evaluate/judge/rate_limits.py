@@ -1,4 +1,4 @@
-"""Rate limits: a call's estimated tokens in, a slot to run it out, at most so many at once and so many a minute.
+"""Rate limits: a call's estimated tokens come in, a slot to run it goes out, within limits at once and by minute.
 
 Requests and tokens are paced by the generic cell rate algorithm (ITU-T I.371): each takes its share of the minute, and
 one second's worth may come at once, first come first served. The real usage corrects the estimate afterwards: a wrong
@@ -17,7 +17,7 @@ _BURST_S: Final = 1.0
 
 
 class Pace:
-    """So much a minute. Pure given ``now`` in seconds."""
+    """A limit by minute. Pure given ``now`` in seconds."""
 
     def __init__(self, per_minute: float) -> None:
         if per_minute <= 0:
@@ -32,7 +32,7 @@ class Pace:
         return max(0.0, starts - now)
 
     def settle(self, amount: float) -> None:
-        """It was so much more than reserved (negative: less)."""
+        """Correct a reservation by the actual excess (negative: less)."""
         self._free_at += amount * self._takes_s
 
 
@@ -64,7 +64,7 @@ class RateLimits:
 
     @asynccontextmanager
     async def slot(self, tokens: int) -> AsyncIterator[Slot]:
-        """A slot for one call of about so many tokens, held while it runs."""
+        """A slot for one call of about this many tokens, held while it runs."""
         async with self._running:
             now = self._clock()
             waits = [

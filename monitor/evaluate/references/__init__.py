@@ -1,1 +1,1 @@
-"""References from elsewhere: a case comes in, what a dataset, correction or file expects goes out."""
+"""External references: a case comes in; the expected outcome from a dataset, correction or file goes out."""

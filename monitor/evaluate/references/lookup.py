@@ -1,10 +1,10 @@
-"""Book of references: what ought to have been answered, looked up in the configured order; the first found wins.
+"""Reference look-up: the expected outcome, from the configured places in order; the first found wins.
 
-And what others judged of a trace in Langfuse, where a rubric asks for it, which is followed in the same way.
+It also looks up others' scores of a trace in Langfuse, where a rubric needs them, in the same way.
 
-What was looked for, and whether it was there, is committed with the verdict. So a reference that comes, changes or goes
-later is noticed, after a restart too, and its trace is judged again: a revision under the same ids. While its spans are
-held the assembler closes it once more; after that it is re-evaluated (``monitor/revise``).
+The look-ups and their results are committed with the verdict. So a reference that comes, changes or goes later is
+noticed, also after a restart, and its trace is judged again: a revision under the same ids. While its spans are held
+the assembler closes it once more; after that it is re-evaluated (``monitor/revise``).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ log = logging.getLogger("sidejudge.references")
 REFRESH_S: Final = 60
 """How often places are read anew."""
 SETTLES_NS: Final = 2 * REFRESH_S * 10**9
-"""How long a change has to last before a trace is read anew for it: a file that is being written lacks what it had."""
+"""How long a change must last before a trace is read anew for it, because a file may be half written."""
 _RECENT_NS: Final = 600 * 10**9
-"""Verdicts that are always compared: what they were held against was read before they were written."""
+"""Verdicts that are always compared, because their references were read before they were written."""
 _BATCH: Final = 5_000
 """Traces in one notification."""
 
@@ -59,10 +59,10 @@ class Found:
 class References:
     """``sources`` in order: a key of metadata, or a place.
 
-    ``reopen`` has a trace judged again and returns whether it is still held. What changes within ``late_ns`` of a
-    verdict may find it so; ``within_ns`` (by place, in order) is for how long after a verdict a change counts at all,
-    and ``late_references`` receives traces that are not held any more. ``scores`` makes the place where scores of
-    others of one name stand; they count for ``scores_within_ns``.
+    ``reopen`` has a trace judged again and returns whether it is still held. It may be within ``late_ns`` of the
+    verdict; ``within_ns`` (by place, in order) is how long after a verdict a change counts at all, and
+    ``late_references`` receives traces that are not held any more. ``scores`` makes the place for others' scores of one
+    name; they count for ``scores_within_ns``.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class References:
             self._scores = {name: self._scores.get(name) or make(name) for name in names}
 
     def scores(self, case: Case, names: Iterable[str]) -> tuple[tuple[ReportedScore, ...], Lookups]:
-        """What others judged of a case under these names, and every key that was looked up. Safe in any thread."""
+        """Others' scores of a case under these names, and every key that was looked up. Safe in any thread."""
         found: list[ReportedScore] = []
         lookups: list[tuple[bytes, bytes | None]] = []
         for place in filter(None, map(self._scores.get, names)):
@@ -170,7 +170,7 @@ class References:
             return 0
 
     def wanted(self, trace_id: bytes) -> bytes | None:
-        """16 bytes for what a trace would be held against by now; None while that is what it was held against."""
+        """16 bytes for the present reference of a trace; None while it is unchanged."""
         places = self._read_places()
         changed = sorted(
             name + (places[name[:4]].digests.get(name) or b"")
@@ -197,7 +197,7 @@ class References:
     def _changed(self, referred: Iterator[tuple[int, bytes, bytes, bytes | None]]) -> dict[bytes, bytes]:
         """The next traces whose references have changed, and the new ones. Runs in the default thread pool.
 
-        Keys that nothing is held under are compared too: a reference may have been taken away.
+        Keys without an entry are compared too, because a reference may have been removed.
         """
         now_ns, places = self._clock_ns(), self._read_places()
         found: set[bytes] = set()
@@ -210,7 +210,7 @@ class References:
         return {trace_id: what for trace_id in found if (what := self.wanted(trace_id)) is not None}
 
     def _read_places(self) -> dict[bytes, _Read]:
-        """By mark. Of a place that could not be read yet nothing is known."""
+        """By mark. A place that could not be read yet is unknown."""
         return {
             place.entries.mark: _Read(place.entries.digests(), place.entries.whole, within_ns)
             for place, within_ns in self._places
@@ -241,7 +241,7 @@ def references(
     late_references: LateReferenceTable | None = None,
     shared: Callable[[ReferencePlace], ReferencePlace] = lambda place: place,
 ) -> References | None:
-    """What looks references up; None where they are in the traces alone.
+    """The look-up of references; None where they are in the traces alone.
 
     ``shared`` has a fleet read what is in Langfuse once.
     ``under_way`` returns whether a trace that the assembler does not hold is being judged.

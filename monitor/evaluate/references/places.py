@@ -32,14 +32,14 @@ _LONGEST_LINE: Final = 4 * 2**20
 
 
 MOST_ENTRIES: Final = 50_000
-"""References of one place; what is beyond is left out, and reported."""
+"""Most references of one place; further ones are left out and reported."""
 MOST_CHARACTERS: Final = 64 * 2**20
 """Characters of all references of one place together, as JSON."""
 _LONGEST_KEY: Final = 1000
 
 
 class Entries:
-    """The references of one place. Whoever reads while it is replaced sees the old or the new, never a mixture."""
+    """The references of one place. A reader during a replacement sees the old or the new ones, never a mixture."""
 
     def __init__(self, place: str) -> None:
         self.place: Final = place
@@ -50,9 +50,9 @@ class Entries:
         self.read = False
         """Whether it was read at all."""
         self.whole = True
-        """Whether what is not held here is nowhere: what a partly read place lacks is unknown."""
+        """Whether a missing key is certainly absent: in a partly read place it is unknown."""
         self.version = 0
-        """Counts how often what is held has changed."""
+        """Counts the changes of the held references."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -77,7 +77,7 @@ class Entries:
         return self._digests
 
     def name_of(self, key: str) -> bytes:
-        """16 bytes that stand for a key here: ``mark``, then what stands for the key."""
+        """16 bytes that represent a key: ``mark``, then the key's digest."""
         return self.mark + hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=12).digest()
 
 
@@ -131,17 +131,17 @@ def key_of_map(key: str, held: Mapping[str, Json]) -> str | None:
 
 
 class Unreadable(SidejudgeError):  # noqa: N818  # it names a state, as StoreCorrupt does
-    """A place that could not be read now; what was read before stands."""
+    """A place that cannot be read now; its earlier references stay."""
 
 
 class ReferencePlace(Protocol):
-    """One place. ``key`` is the part of a trace that it is searched by."""
+    """One place. ``key`` is the part of a trace by which it is searched."""
 
     entries: Entries
     key: str
 
     async def refresh(self) -> None:
-        """Read it anew, or what is new of it. Raises ``Unreadable``."""
+        """Read all of it, or only new entries. Raises ``Unreadable``."""
 
 
 class InDataset:
@@ -237,7 +237,7 @@ class _ScoresInLangfuse:
 
 
 class InCorrections(_ScoresInLangfuse):
-    """What people wrote as the right output: of a trace the latest."""
+    """People's corrections of outputs: the latest for each trace."""
 
     def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
         super().__init__(langfuse, "corrections", {"dataType": "CORRECTION"}, clock_ns, kept_ns)
@@ -250,7 +250,7 @@ class InCorrections(_ScoresInLangfuse):
 
 
 class InScores(_ScoresInLangfuse):
-    """Scores of one name, by people, by Langfuse's evaluators and by other programs: what others judged of a trace."""
+    """Others' scores of one name: by people, by Langfuse's evaluators and by other programs."""
 
     def __init__(self, langfuse: Langfuse, name: str, clock_ns: Callable[[], int], kept_ns: int) -> None:
         super().__init__(langfuse, f"scores {name}", {"name": name}, clock_ns, kept_ns)
@@ -329,7 +329,7 @@ def _expected(found: Mapping[str, Json]) -> Json:
 
 _SCORES_LAG_NS: Final = 600 * 10**9
 _AHEAD_NS: Final = 3600 * 10**9
-"""How far ahead the clock of whoever wrote a score may be."""
+"""How far ahead the clock of a score's writer may be."""
 _SPAN: Final = 16
 """Digits of a step's id."""
 _ALL_AGAIN_NS: Final = 50 * 10**9

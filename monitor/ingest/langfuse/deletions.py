@@ -1,9 +1,9 @@
 """Deletions: finds traces that were read out of Langfuse and are gone there, and has them erased here as well.
 
-Langfuse reports no deletion. So the start times of everything that is held are listed once more, ten minutes of
-them at a time, and what is not listed is read by its id. A trace is erased when it was not there twice, ten minutes
-apart: a replica that lags must not cost verdicts. Price: one listing of each hour's rows for every cycle, and with an
-erasure all cached answers of judges (``integrations/store/erasure.py``).
+Langfuse reports no deletion. So the start times of all held traces are listed once more, ten minutes of them at a time,
+and missing ones are read by their ids. A trace is erased when it was missing twice, ten minutes apart: a replica that
+lags must not cost verdicts. Price: one listing of each hour's rows for every cycle, and with an erasure all cached
+answers of judges (``integrations/store/erasure.py``).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class DeletedTraces:
         return await self._settle(server, now_ns)
 
     async def _settle(self, server: LangfuseServer, now_ns: int) -> int:
-        """Erase what is still not there."""
+        """Erase traces that are still missing."""
         due = [trace_id for trace_id, since_ns in self._gone.items() if now_ns - since_ns >= CONFIRM_NS]
         confirmed = [trace_id for trace_id in due if await self._is_gone(server, trace_id)]
         if confirmed:

@@ -1,7 +1,7 @@
 """Fetching: reads whole traces and passes them to the intake as if an exporter had sent them.
 
 A reading counts when it finds the rows that the listings found, or else those of the reading before: two reads that
-agree. What fails for one trace while others are read lets the others by, and is given up in the end (``shed``).
+agree. A trace that fails while others are read does not delay them, and is given up in the end (``shed``).
 
 Rows: reads the rows of a trace from Langfuse and turns them into spans.
 """
@@ -85,7 +85,7 @@ async def spans_of(
 ) -> list[RawSpan]:
     """The spans of a trace, none where it is not there.
 
-    Raises ``UnreadError`` for what is not to be judged, and ``LangfuseError``.
+    Raises ``UnreadError`` for a trace that must not be judged, and ``LangfuseError``.
     """
     try:
         rows = await rows_of(langfuse, server, trace_id, window=window)
@@ -150,7 +150,7 @@ class TraceFetcher:
             self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
 
     async def _own(self, batch: list[ListedTrace]) -> list[ListedTrace]:
-        """Those that no other monitor reads. What another took is left to it; what is open is looked at later."""
+        """The traces that no other monitor reads; open ones are checked later."""
         share = self._share
         if share is None:
             return batch

@@ -3,8 +3,8 @@
 Preselection: which traces need not be read at all, as their listings show.
 
 It leaves out only what the sampler would leave out with certainty once the trace is whole: the same threshold on the
-same randomness, and of rules on content those that a listing can refuse (name, tags, level, environment). What it
-cannot decide it lets by, and the sampler decides. So the probabilities that verdicts carry stay true.
+same randomness, and of rules on content those that a listing can refuse (name, tags, level, environment). Undecided
+traces pass, and the sampler decides. So the probabilities of verdicts stay true.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic, is_own
 
 _MOST_TAGS: Final = 50
-"""Tags and environments of a trace that are looked at."""
+"""Most tags and environments of a trace that are read."""
 _LONGEST: Final = 800
 """Characters of an id; Langfuse takes no longer ones."""
 

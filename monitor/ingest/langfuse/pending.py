@@ -1,4 +1,4 @@
-"""Pending: traces that listings have shown and that are not dealt with; each leaves it once, for a reason."""
+"""Pending: listed traces that are not dealt with yet; each leaves once, for a reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pending:
         return trace_id in self.sightings
 
     def keep(self, mine: Callable[[str], bool]) -> None:
-        """Let go of the others: another monitor deals with them."""
+        """Drop the others: another monitor deals with them."""
         self.sightings = {trace_id: each for trace_id, each in self.sightings.items() if mine(trace_id)}
 
     async def leave(self, elsewhere: Sequence[ListedTrace]) -> None:
@@ -57,13 +57,13 @@ class Pending:
             self.sightings.pop(each.trace_id, None)
 
     def settled(self, settle_ns: int, rootless_ns: int) -> list[ListedTrace]:
-        """Those that may be read now, the oldest first."""
+        """The traces that may be read now, the oldest first."""
         now_ns = self._clock_ns()
         ready = [each for each in self.sightings.values() if each.settled(now_ns, settle_ns, rootless_ns)]
         return sorted(ready, key=lambda each: each.start_ns)
 
     async def note(self, page: Sequence[Row]) -> None:
-        """Take note of a page of a listing; what has nothing to be read for ends at once."""
+        """Note a page of a listing; traces that need no reading end at once."""
         now_ns = self._clock_ns()
         traces = grouped(page)
         fresh = [trace_id for trace_id in traces if trace_id not in self.sightings]
@@ -108,7 +108,7 @@ class Pending:
         return wanted
 
     async def end(self, ended: Sequence[tuple[ListedTrace, EndReason]]) -> None:
-        """These end unread; what was taken of one before stands."""
+        """End these unread; earlier readings of them stay."""
         unread = [(each, reason) for each, reason in ended if not each.taken]
         await self._pulled.put(
             [Taken(trace_id=each.trace_id, last_ns=each.last_ns, reason=reason.value) for each, reason in unread]

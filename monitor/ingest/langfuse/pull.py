@@ -1,8 +1,8 @@
-"""Pull: lists what there is in Langfuse, again and again, and has what is whole taken, each trace once.
+"""Pull: lists Langfuse's traces repeatedly, and has complete ones taken, each once.
 
-No listing shows what was written since the last one, so the start times of the last ``look_back`` are listed anew, the
-latest more often. Up to where they need not be listed any more is kept in the store, and held back by what was seen and
-not dealt with: after a kill the same window is listed again, and what was taken is known there or to the intake.
+No listing shows the changes since the last one, so the start times of the last ``look_back`` are listed anew, the
+latest more often. The store keeps the time up to which listing is complete; traces that are not dealt with hold it
+back. After a kill the same window is listed again, and the store or the intake recognises the traces taken before.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Pull:
         return None if self._server is None else self._server.trace_url(trace_id)
 
     async def poll(self) -> None:
-        """List and read once, as far as it goes. Never raises for what Langfuse or the store may do."""
+        """List and read once, as far as possible. Never raises for errors of Langfuse or the store."""
         if self._clock_ns() < self._rests_until_ns:
             return
         try:
@@ -170,7 +170,7 @@ class Pull:
             self._set_state("ok", "")
 
     def _divide(self, share: Share) -> None:
-        """Keep to the traces that are this monitor's by now; what came to it is listed from where it was left."""
+        """Keep to this monitor's present part; newly assigned parts are listed from where they were left."""
         self.pending.keep(share.mine)
         gained, self._shards = share.shards - self._shards, share.shards
         if gained:
@@ -231,7 +231,7 @@ class Pull:
         return len(self.pending) <= MOST_PENDING
 
     async def _advance(self, server: LangfuseServer, to_ns: int) -> None:
-        """Keep up to where nothing needs to be listed again: what is not dealt with holds it back."""
+        """Save the time up to which listing is complete: traces that are not dealt with hold it back."""
         held_ns = self.pending.start_ns
         from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
         if from_ns != self._from_ns or self._full_ns is None:
@@ -278,7 +278,7 @@ def traces_in(
     clock_ns: Callable[[], int],
     share: Share | None = None,
 ) -> Pull | None:
-    """What reads the configured Langfuse; None where none is.
+    """The reader of the configured Langfuse; None where none is configured.
 
     It pauses while traces wait that could not be judged as fast as they came.
     ``share`` is its part, where others read too.

@@ -1,4 +1,4 @@
-"""Estimate: what judging a listing will take, from a few of its traces, before anything is paid for.
+"""Estimate: the cost of judging a listing, from a few of its traces, before anything is paid for.
 
 Counted are the judge's requests of the first round, by the tokens of prompts as they would be sent and of answers at
 their longest; some metrics ask again, depending on what was answered.
@@ -32,9 +32,9 @@ SESSIONS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkEstimate:
-    """What judging takes. ``read`` traces were looked at, ``judged`` of them have a rubric.
+    """The cost of judging. ``read`` traces were examined, ``judged`` of them have a rubric.
 
-    ``questions`` for the judge and ``usd`` are those of all ``traces`` and ``sessions``; ``usd`` is None where no price
+    ``questions`` for the judge and ``usd`` cover all ``traces`` and ``sessions``; ``usd`` is None where no price
     is known, and 0 without a judge.
     """
 
@@ -46,7 +46,7 @@ class WorkEstimate:
     sessions: int = 0
 
     def and_sessions(self, other: WorkEstimate) -> WorkEstimate:
-        """Together with what sessions take, which were estimated as traces are."""
+        """The sum with the estimate of sessions."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         return replace(self, questions=self.questions + other.questions, usd=usd, sessions=other.traces)
 
@@ -60,7 +60,7 @@ async def estimate_work(
     rubrics: dict[str, Rubric],
     who: EvaluationBackends,
 ) -> WorkEstimate:
-    """What ``traces`` will take if the others are like these cases."""
+    """The cost of ``traces``, if the others are like these cases."""
     judged, questions, usd = 0, 0, 0.0
     known = True
     for case in cases:
@@ -119,7 +119,7 @@ async def _paid(
 
 
 How: TypeAlias = Literal["permuted", "once", "logprobs"]
-"""How a small judge's doubt is known: asked twice, once, or by its tokens."""
+"""How a small judge's doubt is measured: asked twice, once, or by its tokens."""
 DOUBTED: Final[Mapping[How, tuple[float, float]]] = {
     "permuted": (0.05, 0.19), "once": (0.0, 0.08), "logprobs": (0.07, 0.23),
 }  # fmt: skip
@@ -152,7 +152,7 @@ class TraceCost:
 async def cost_of_trace(
     config: Config, rubrics: Sequence[Rubric], who: EvaluationBackends, tokens: int
 ) -> list[TraceCost]:
-    """What judging one trace with so many tokens of contents takes, rubric by rubric; those that ask no judge are out.
+    """The cost of judging one trace with this many tokens of contents, by rubric; without those that ask no judge.
 
     Counted are the requests of the first round, by prompts as they would be sent and usual answers.
     """
@@ -189,7 +189,7 @@ async def cost_of_trace(
 
 
 def _typical(tokens: int) -> Case:
-    """A case whose parts have so many tokens together."""
+    """A case whose parts have this many tokens together."""
 
     def words(share: float) -> str:
         return "lorem ipsum dolor sit amet " * max(1, round(tokens * share / estimate("lorem ipsum dolor sit amet ")))

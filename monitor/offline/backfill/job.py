@@ -1,4 +1,4 @@
-"""Job: a stretch of time to be judged under one configuration: first what it takes, then doing it."""
+"""Job: judging a period under one configuration: first the estimate, then the run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What distinguishes it from other jobs in the same store; not its window, which may be widened."""
+        """The job's identity in its store; without the window, which may be widened."""
         stated = json.dumps([self.config.fingerprint, self.wanted.describe()])
         return hashlib.sha256(stated.encode()).hexdigest()[:16]
 
@@ -97,12 +97,12 @@ class Job:
 
     @property
     def judges_sessions(self) -> bool:
-        """Whether sessions are judged too: not with a filter, for they are of all their turns."""
+        """Whether sessions are judged too: not with a filter, because they need all their turns."""
         return self.config.sessions is not None and self.wanted == MatchSection()
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
-        """Look at what there is. Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``."""
+        """List the traces. Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``."""
         langfuse, sink = self.connections.to(self.source.access), self.connections.to(self.sink.access)
         server = await probe(langfuse)
         scores = server if sink is langfuse else await probe(sink)
@@ -143,7 +143,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A job of which it is known what there is to do. ``scores`` is who answers where scores go."""
+    """A job with its listed traces. ``scores`` is the server for scores."""
 
     job: Job
     found: Listing
@@ -183,7 +183,7 @@ class Begun:
         )  # fmt: skip
 
     async def _cases(self, sightings: Sequence[ListedTrace]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
-        """Those of these traces that can be read."""
+        """The readable ones of these traces."""
         async for spans in self.reader.readable(sightings):
             yield case_of(self.job.config, spans, self.references), spans
 

@@ -1,8 +1,8 @@
-"""Numbering: verdicts of history beside those that stand in Langfuse, whoever wrote them.
+"""Numbering: new verdicts on old traces compared with those in Langfuse, from any writer.
 
-A verdict that stands there as it would be written is left alone. One that is another is the next revision of it, under
-the time of its first version. What stands there is read again before scores are sent: a monitor that
-judged a trace meanwhile has the last word, for it has seen what came since.
+An equal verdict in Langfuse stays. A different one becomes its next revision, under the time of the first version.
+Langfuse is read again before scores are sent: a monitor that judged a trace meanwhile takes precedence, because it has
+seen later spans.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _QUOTES: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbered:
-    """A verdict with its number, and its scores as they go into the outbox. ``stands``: it is there like that."""
+    """A verdict with its number, and its scores for the outbox. ``stands``: Langfuse already has it."""
 
     verdict: Verdict
     scores: tuple[ScoreRow, ...]
@@ -46,7 +46,7 @@ class Numbered:
     def alone(
         cls, verdict: Verdict, rubric: Rubric, at_ns: int, which: ScoreSelection, link_base: str | None = None
     ) -> Numbered:
-        """A verdict beside which nothing stands."""
+        """A verdict without an earlier one in Langfuse."""
         return cls(verdict=verdict, scores=_out(_bodies(verdict, rubric, which, link_base), {}, at_ns))
 
 
@@ -83,7 +83,7 @@ class Numbering:
         return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
 
     async def overtaken_by(self, rows: Iterable[PendingScore]) -> frozenset[str]:
-        """Ids of scores of which another word stands there that is not older than ours. Raises ``LangfuseError``."""
+        """Ids of scores that Langfuse has in a version not older than ours. Raises ``LangfuseError``."""
         bodies = {row.id: json.loads(row.body) for row in rows if row.body is not None}
         there = await existing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
         return frozenset(

@@ -1,6 +1,6 @@
 """Run: the traces of a listing judged as a live monitor judges them, and their scores written to where they are.
 
-A run has a store of its own, for that of a live monitor is in use. An result is there with its scores before the trace
+A run has its own store, because that of a live monitor is in use. An result is there with its scores before the trace
 is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
 are those of a live monitor, so what was written before is found again: what is the same is left alone, what is
 another verdict is its next revision (``numbering.py``).
@@ -88,7 +88,7 @@ class Progress:
 
 
 class SilentScoreCounters:
-    """Counts nothing: a run reports its own figures."""
+    """Counts nothing, because a run reports its own figures."""
 
     def exported(self, _destination: str, _count: int = 1, *, at_s: float | None = None) -> None: ...
     def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
@@ -287,7 +287,7 @@ class Backfill:
         return exports
 
     def _check_lent(self) -> None:
-        """Raise where the models of embeddings are lost: what asks them waits for ever."""
+        """Raise where the models of embeddings are lost, because their callers would wait for ever."""
         if self._lent is not None and self._lent.lost is not None:
             raise self._lent.lost
 

@@ -1,4 +1,4 @@
-"""Sessions of history: the turns that were read, put together by their times as a live monitor would have done.
+"""Past sessions: the turns that were read, joined by their times as a live monitor would.
 
 A session id that was quiet for longer than ``idle`` and ``late`` begins another session, with the same scores: of
 several under one id only the last is judged, for its word is the one that stands. A conversation of which turns lie
@@ -37,7 +37,7 @@ class HeldTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSession:
-    """The last session under an id, as it is to be judged."""
+    """The last session under an id, for judging."""
 
     identity: SessionIdentity
     turns: tuple[HeldTurn, ...]

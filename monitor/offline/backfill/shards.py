@@ -1,9 +1,9 @@
-"""Traces of a job in; those that are this process's to judge out, shard by shard, beside other processes.
+"""Shards: traces of a job come in; this process's share goes out, shard by shard, alongside other processes.
 
 Several processes of one job share a PostgreSQL (``fleet.database``). Traces are divided by a hash of their session, or
 of their id without one, into ``SHARDS``, each under a lease. A shard is marked as done once its scores stand in
-Langfuse; what a killed process had not marked is taken over when its leases end. Whoever judges a trace again writes
-its scores under the same ids, so none is doubled: what a lost lease costs is the judge's work.
+Langfuse; what a killed process had not marked is taken over when its leases end. Judging a trace again writes its
+scores under the same ids, so none is doubled: a lost lease only costs the judge's work.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Shards:
             await self.settle()
 
     async def settle(self) -> None:
-        """Mark what was judged as done, if its scores stand."""
+        """Mark the judged shard as done, if its scores are in Langfuse."""
         if not self._judged or self._alone or not await self._is_delivered():
             return
         marked = [*self._judged]
@@ -105,7 +105,7 @@ class Shards:
             del self._judged[: len(marked)]
 
     async def close(self) -> None:
-        """Let others have what is not done."""
+        """Release the unfinished shards to others."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
@@ -116,7 +116,7 @@ class Shards:
         self._database.close()
 
     async def _next(self) -> str | None:
-        """A shard that nobody else has; None while the others have all that is left."""
+        """A free shard; None while others have all the remaining ones."""
         if self._alone:
             return next(iter(self._left))
         try:

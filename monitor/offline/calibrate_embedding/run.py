@@ -84,7 +84,7 @@ class NotWrittenError(SidejudgeError):
 
 
 def write_thresholds(path: Path, thresholds: Mapping[str, float], check: Callable[[Path], object]) -> None:
-    """Write ``evaluators.embedding.thresholds`` into a file, in place of what stands there.
+    """Write ``evaluators.embedding.thresholds`` into a file, in place of the old ones.
 
     Args:
         path: a configuration with the section ``evaluators.embedding``.

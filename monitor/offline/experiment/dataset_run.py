@@ -2,7 +2,8 @@
 
 Arrived: the scores of an experiment come in, how many of them Langfuse does not show goes out.
 
-The SDK sends in the background and only logs what is refused, and a server may drop what it took: reading is the proof.
+The SDK sends in the background and only logs refusals, and a server may drop accepted scores: only reading them back is
+proof.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class DatasetTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRun:
-    """What came of a run. ``url`` is its page, None where the project could not be asked for.
+    """The result of a run. ``url`` is its page, None where the project is unknown.
 
     Of its ``scores``, those on items, ``missing`` are not shown by Langfuse; None: it could not be read (``unread``).
     """

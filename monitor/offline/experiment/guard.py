@@ -1,7 +1,7 @@
-"""Guard: a decorator that judges what a function returns before its caller gets it.
+"""Guard: a decorator that judges a function's output before the caller gets it.
 
-A monitor looks at a sample, later; a guard looks at every output, and its caller waits for it. What could not be judged
-passes: a guard that blocks whenever a judge is away is an outage of its own.
+A monitor judges a sample, later; a guard judges every output, and its caller waits. An output that could not be judged
+passes: a guard that blocks whenever a judge is away would be an outage itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def guard(
     timeout_s: float = 10.0,
     score_trace: bool = False,
 ) -> Callable[[_Function], _Function]:
-    """Judge what a function returns by a rubric, whether it is a coroutine function or not.
+    """Judge the output of a function, or coroutine function, by a rubric.
 
     Args:
         rubric: Name of a rubric.
@@ -88,7 +88,7 @@ class _Guard:
         self.judge, self._on_fail, self._score_trace = judge, on_fail, score_trace
 
     def settled(self, verdict: Verdict | None, output: Any) -> Any:
-        """What the caller gets."""
+        """The value for the caller."""
         if verdict is None:
             return output
         if self._score_trace:
@@ -105,7 +105,7 @@ def _passes(error: Exception) -> None:
 
 
 def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the function was asked: its only argument, else all of them by name."""
+    """The function's input: its only argument, else all arguments by name."""
     if len(args) + len(kwargs) == 1:
         return next(iter((*args, *kwargs.values())))
     return {**{str(number): value for number, value in enumerate(args)}, **kwargs}

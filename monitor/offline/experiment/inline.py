@@ -105,7 +105,7 @@ def fields_of(input: Json, output: object, expected: Json, metadata: object) -> 
     """The fields of a case. ``task`` and ``scenario`` are read from the metadata of an item.
 
     Raises:
-        ValueError: The output is nothing that can be judged.
+        ValueError: The output cannot be judged.
     """
     answered = output if isinstance(output, Mapping) and "output" in output else {"output": output}
     held = dict(metadata) if isinstance(metadata, Mapping) else {}

@@ -57,7 +57,7 @@ def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:
 
 
 def json_of(line: NumberedLine, fault: type[Exception], limit: int = MAX_LINE) -> object:
-    """What a line holds; where it is too long or is no JSON, a ``fault`` that states it."""
+    """The contents of a line; where it is too long or is no JSON, a ``fault`` that states it."""
     if line.text is None:
         raise fault(f"is longer than {limit} bytes")
     try:
@@ -143,7 +143,7 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
 
 
 def _cell(name: str, cell: str) -> Json:
-    """A cell as its field has it: texts as they are, what is no text read as JSON, a number or a truth value."""
+    """A cell as its field requires: texts unchanged, anything else read as JSON, a number or a truth value."""
     text = cell.strip()
     if text[:1] in {"[", "{"} and name not in {"model_output", "actual_output", "response", "answer", "transcript"}:
         try:

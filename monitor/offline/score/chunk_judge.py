@@ -1,4 +1,4 @@
-"""The batch that judges what a run is asked for, in the process in which it is built.
+"""Builds the batch that judges a run's cases, in the current process.
 
 Elsewhere: the lines of a run, judged by an engine's processes, and the actors that these ask on Ray.
 """
@@ -107,7 +107,7 @@ def judged_by(engine: Engine, request: ScoreRequest) -> Elsewhere:
 
 
 def expense_of(request: ScoreRequest) -> Expense | None:
-    """What the judge of a run on Ray has cost; None without one."""
+    """The cost of the judge of a run on Ray; None without one."""
     from .ray_backends import expense_of_run  # noqa: PLC0415  # it imports Ray, an extra
 
     return expense_of_run() if request.actors is not None and request.actors.judge else None

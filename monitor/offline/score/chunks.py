@@ -37,7 +37,7 @@ GROUP_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedChunk:
-    """What became of some lines: their verdicts as bytes, what is to be reported, and the bytes read so far.
+    """The results of some lines: their verdicts as bytes, remarks to report, and the bytes read so far.
 
     ``judge_out`` is why the judge could not be asked any more, and the lines from there on were not judged.
     """
@@ -51,7 +51,7 @@ class JudgedChunk:
 
 @dataclass(slots=True)
 class ChunkVerdicts(NewVerdicts):
-    """Takes the verdicts of one chunk; none stands yet."""
+    """Takes the verdicts of one chunk; none exists yet."""
 
     blocks: list[bytes] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ _ATTEMPTS = 3
 
 
 class JudgeOutError(SidejudgeError):
-    """The judge cannot be asked, and it is no use waiting. What was judged so far stands."""
+    """The judge cannot be asked, and waiting is useless. Earlier verdicts stay."""
 
 
 async def in_order(

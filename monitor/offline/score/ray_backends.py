@@ -35,7 +35,7 @@ _AT_ONCE: Final = 1_000
 
 
 class JudgeActor:
-    """The judge of a run, with what it spends."""
+    """The judge of a run, with its spending."""
 
     def __init__(self, request: ScoreRequest) -> None:
         self._expense = Expense()
@@ -61,7 +61,7 @@ class JudgeActor:
         return self._judge.share(priority)
 
     async def expense(self) -> Expense:
-        """What was asked so far."""
+        """The requests so far."""
         return self._expense
 
 
@@ -122,7 +122,7 @@ def embeddings_of(request: ScoreRequest, section: EmbeddingSection) -> list[obje
 
 
 def expense_of_run() -> Expense | None:
-    """What the judge of the run has cost; None where it is gone."""
+    """The cost of the run's judge; None where it is gone."""
     try:
         found: Expense = ray.get(ray.get_actor(_JUDGE).expense.remote())
     except (ValueError, ray.exceptions.RayError):

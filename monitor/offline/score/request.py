@@ -1,9 +1,8 @@
-"""What a run is asked for, in a form that goes to other processes, and what it remembers.
+"""The request of a run, in a form for other processes, and its memory.
 
 Judged answers, their cost and vectors stay in bounded memory, or in a store beside the verdicts. The store of
 ``store.path`` belongs to a running monitor; a run over a file has its own memory. A run that is called again in the
-same way goes on where it ended, so its judge must too: an hourly budget that began anew with each call would be spent
-with each call.
+same way goes on where it ended, and so must its judge: otherwise each call would spend the hourly budget anew.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ class ScoreRequest:
     memory: Path | None = None
 
     def backends(self, settings: Config, observer: JudgeObserver | None = None) -> EvaluationBackends:
-        """Who answers in this process; ``observer`` is called with each request to a judge."""
+        """The backends of this process; ``observer`` is called with each request to a judge."""
         # What is judged again, to see how much the judge varies, must not come out of the cache.
         forgetful = self.repeat is not None
         kept = None

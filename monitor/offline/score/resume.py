@@ -1,4 +1,4 @@
-"""Resume: what a run needs that goes on where another was cut off.
+"""Resume: the state for a run that goes on where another was interrupted.
 
 One process at a time appends to a file, and a killed one may have left half a line. A verdict that stands is compared
 with the one that comes next: with another digest of its case it is on something else. A case id that occurs twice is
@@ -22,7 +22,7 @@ from sidejudge.scoring.trace.span import Json
 
 
 class AnotherRunError(SidejudgeError):
-    """The file holds what this run did not give, or another run is writing it."""
+    """The file holds verdicts of another run, or another run is writing it."""
 
 
 class AppendFile:
@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
     extra: Mapping[str, object]
 
     def fault(self, stated: Mapping[str, object]) -> str | None:
-        """Why a verdict that stands is not this one; ``None`` when it is."""
+        """Why an existing verdict is not this one; ``None`` when it is."""
         found = (stated.get("case_id"), stated.get("rubric"), stated.get("rubric_version"))
         if found != (self.case_id, self.rubric, self.version) or stated.get("run") != self.extra.get("run"):
             was, now = _run(stated), _run(self.extra)
@@ -92,7 +92,7 @@ class NewVerdicts:
         return None
 
     def all_walked(self) -> None:
-        """Nothing can stand behind the last case."""
+        """Check that no verdict follows the last case."""
 
 
 def _run(verdict: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Tally: what a run of verdicts comes to, rubric by rubric, in constant memory.
+"""Tally: the totals of a run's verdicts, by rubric, in constant memory.
 
 Remarks: what is reported of the lines of a run, in their order, whichever process judged them.
 Gaps: why verdicts are incomplete, each reason once.
@@ -30,7 +30,7 @@ _IGNORED = 50
 
 
 class Remarks(Protocol):
-    """What a run has to report of its lines."""
+    """The remarks of a run on its lines."""
 
     def complain(self, message: str) -> None: ...
     def ignored(self, name: str, number: int) -> None: ...
@@ -51,7 +51,7 @@ class ReportedRemarks:
         return self._duplicates.count
 
     def complain(self, message: str) -> None:
-        """Report a message as it is."""
+        """Report a message unchanged."""
         self.write(message)
 
     def ignored(self, name: str, number: int) -> None:
@@ -110,7 +110,7 @@ class Gaps:
     _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add(self, verdict: JsonRecord) -> None:
-        """Count what is missing in a verdict that neither passed nor failed; others are not looked at."""
+        """Count the gaps of a verdict that neither passed nor failed; others are ignored."""
         if verdict.get("passed") is not None:
             return
         self.count += 1
@@ -186,7 +186,7 @@ class Count:
             self.with_composite += 1
 
     def merge(self, other: Count) -> None:
-        """Count what another one has counted; the sum is exact, whatever was counted where."""
+        """Add the counts of another; the sum is exact for any division of the lines."""
         self.passed += other.passed
         self.failed += other.failed
         self.incomplete += other.incomplete
@@ -196,7 +196,7 @@ class Count:
         self.cascade.merge(other.cascade)
 
     def climbed(self) -> str:
-        """What a stronger judge changed, and the pass rate that it would have found, in a line; empty without one."""
+        """A stronger judge's changes, and the pass rate that it would find, in a line; empty without one."""
         n = self.passed + self.failed
         plain = from_sums(n=n, failures=self.failed, weight=n, failed_weight=self.failed, squared_weight=n)
         seen = self.cascade.snapshot(plain)
@@ -238,7 +238,7 @@ class ScoreTally:
 
     @property
     def broken(self) -> list[str]:
-        """Rubrics of which not one verdict came about, for each ended in an error."""
+        """Rubrics without a single verdict, because each ended in an error."""
         return [name for name, count in self.rubrics.items() if count.errors == count.n]
 
     @property
@@ -261,7 +261,7 @@ class ScoreTally:
         count.errors += verdict.get("passed") is None and _failed(verdict.get("scores"))
 
     def merge(self, later: ScoreTally) -> None:
-        """Count what another one has counted of the lines that follow."""
+        """Add the counts that another has made of the lines that follow."""
         for name, count in later.rubrics.items():
             self.rubrics.setdefault(name, Count()).merge(count)
         self.bad_lines += later.bad_lines
@@ -276,7 +276,7 @@ def _failed(scores: object) -> bool:
 
 @dataclass(slots=True)
 class Expense(JudgeObserver):
-    """Counts every request, those that failed too. ``unpriced`` counts those of which no price is known."""
+    """Counts every request, including failed ones. ``unpriced`` counts those without a known price."""
 
     requests: int = 0
     failed: int = 0

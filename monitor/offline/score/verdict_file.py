@@ -1,8 +1,8 @@
-"""The file of verdicts: what stands in it already, and what is appended.
+"""The file of verdicts: the existing verdicts, and appending new ones.
 
-There is no side file that could disagree with it. Cases are judged in order, so the verdicts that stand are walked
-in step with the cases: what is there is not judged again, and the first that is missing is where the work goes on.
-A last line that was cut off is cut away. Whatever moment the process was killed at, the result is the same file.
+There is no side file that could disagree with it. Cases are judged in order, so the existing verdicts are walked in
+step with the cases: none is judged again, and work goes on at the first missing one. A partial last line is removed.
+After a kill at any moment the result is the same file.
 
 Verdict output: where the verdicts of a run go: a file, a stream, or shards of a folder or a bucket, with a manifest.
 """
@@ -116,7 +116,7 @@ class VerdictFile(OneFile):
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting lines."""
         block, self._block, self._size = b"".join(self._block), [], 0
         self._new.write(block)
         self._since = time.monotonic()
@@ -144,7 +144,7 @@ class VerdictFile(OneFile):
 
 
 class VerdictStream(NewVerdicts, OneFile):
-    """Standard output, or a pipe: nothing stands in it, and nothing can be taken back."""
+    """Standard output, or a pipe: it holds no earlier verdicts, and nothing can be undone."""
 
     resumed = 0
 
@@ -206,7 +206,7 @@ class VerdictShards(NewVerdicts):
             self._shards = found
 
     def counted(self, tally: ScoreTally) -> None:
-        """Count the verdicts that stand already."""
+        """Count the existing verdicts."""
         for shard in self._shards:
             for verdict in self._verdicts(str(shard["name"])):
                 tally.add(verdict)
@@ -321,7 +321,7 @@ def verdict_output(
 
 
 def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[str, object]:
-    """What the verdicts of a run depend on, but for the contents of the files."""
+    """All that the verdicts of a run depend on, except the contents of the files."""
     versions = sorted((name, rubric.version) for name, rubric in configured(settings).items())
     chosen = (versions, settings.scenarios, settings.routes, settings.default_rubrics)
     return {

@@ -36,7 +36,7 @@ class VerdictPart(Protocol):
 
     @property
     def sums(self) -> Any:
-        """What it has counted, for ``VerdictTally.merge``."""
+        """Its counts, for ``VerdictTally.merge``."""
 
 
 class VerdictTally(Protocol):
@@ -51,7 +51,7 @@ class VerdictTally(Protocol):
 
 @dataclass(slots=True)
 class _Counted:
-    """What became of some lines. ``bad`` are numbers of lines with the reason, ``names`` those of the verdicts."""
+    """The results of some lines. ``bad`` are numbers of lines with the reason, ``names`` those of the verdicts."""
 
     sums: Any
     read: int

@@ -1,1 +1,1 @@
-"""Testing: a test set is put to an agent, and what it answers is judged (seed 004, Evaluation Runner)."""
+"""Testing: a test set is put to an agent, and its answers are judged (seed 004, Evaluation Runner)."""

@@ -123,7 +123,7 @@ class RunJudge:
             await self._backends.embedding.start()
 
     async def close(self) -> None:
-        """End what was loaded to answer."""
+        """Close the loaded backends."""
         await self._backends.close()
 
     async def verdicts(

@@ -1,9 +1,8 @@
 """The run: each test is put to the agent, a few at a time, and its answer judged and kept as soon as it is there.
 
 The file of results has one line for each test that was run, in the order in which they finished. The last line of a
-test (and of its run, where every test runs several times) is the one that holds; earlier ones stay. Nothing is
-rewritten, so that whatever moment the process is killed at, what was finished is there; half a line at the end is cut
-away.
+test (and of its run, where every test runs several times) is the valid one; earlier ones stay. Nothing is rewritten, so
+that a kill at any moment loses no finished test; a partial line at the end is removed.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from .test_file import CASE_FIELDS
 
 
 class ResultsFile:
-    """Results by test id and run. ``agent`` is whose answers the file holds: those of another are never mixed in.
+    """Results by test id and run. ``agent`` gave the answers in the file: those of another agent are never mixed in.
 
-    Without a ``path`` none stands, and none is kept.
+    Without a ``path`` there are no earlier results, and none are kept.
     """
 
     def __init__(self, path: Path | None, agent: str) -> None:
@@ -131,8 +130,8 @@ class FinishedTest:
 class Runner:
     """Runs tests. ``timeout_s`` is each test's, all attempts together; ``on_result`` gets each that has finished.
 
-    A test that stands in ``results`` with an answer is not put to the agent again, only judged again where what judges
-    it has changed; one that got no answer is.
+    A test with an answer in ``results`` is not put to the agent again, and is judged again only where its judging has
+    changed; a test without an answer is repeated.
     """
 
     agent: Agent
@@ -190,7 +189,7 @@ class Runner:
         return FinishedTest(outcome=outcome, verdicts=verdicts, resumed=resumed)
 
     async def _requested(self, test: Mapping[str, Json]) -> dict[str, Any]:
-        """The part of a result that describes the call: the case that came of it, or why none did."""
+        """The part of a result that describes the call: the resulting case, or why there is none."""
         case, error, attempts, timed_out = None, None, 1, False
         started = time.perf_counter()
         try:

@@ -1,6 +1,6 @@
 """A test set from a file: YAML, JSON or JSON Lines by its name, read strictly, with everything wrong in it at once.
 
-Append: one more test at the end of a test set's file; what stands there, comments included, stays as it is.
+Append: one more test at the end of a test set's file; its contents, including comments, stay unchanged.
 
 Select: the tests that --tag and --where name.
 """
@@ -216,7 +216,7 @@ _OWNER_ONLY = 0o600
 def append_test(path: Path, test: Mapping[str, Json], scenarios: Iterable[str]) -> int:
     """Write the test behind those of the file, which is made where there is none, readable by its owner alone.
 
-    The file is replaced as a whole, after the new one was read as a test set: what is wrong leaves it untouched.
+    The file is replaced as a whole, after the new one was read as a test set: a mistake leaves it untouched.
 
     Args:
         path: ends with ``.yaml``, ``.yml``, ``.json``, ``.jsonl`` or ``.ndjson``.

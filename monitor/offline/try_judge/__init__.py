@@ -1,1 +1,1 @@
-"""Try judge: golden questions in, each judge's answers and what is wrong with them out."""
+"""Try judge: golden questions come in; each judge's answers and their faults go out."""

@@ -1,4 +1,4 @@
-"""Run: configured judges before golden questions, each as often as asked for, within the budget.
+"""Run: asks configured judges golden questions, with repeats, within the budget.
 
 Golden set: questions with known answers, of the files of ``golden/`` or of a rubric's labelled examples.
 
@@ -45,7 +45,7 @@ _CALL: ContextVar[_CaseEffort] = ContextVar("golden case")
 
 @dataclass(slots=True)
 class _CaseEffort:
-    """What one case took: seconds by model, for the members of a panel are asked at the same time."""
+    """The effort of one case: seconds by model, because the members of a panel are asked at the same time."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     usd: float = 0.0
@@ -103,7 +103,7 @@ async def try_judge(
     min_accuracy: float = MIN_ACCURACY,
     done: Callable[[int], None] = lambda _: None,
 ) -> JudgeReport:
-    """Ask one judge all questions, the questions of a case together, and report what came of it.
+    """Ask one judge all questions, those of a case together, and report the result.
 
     Args:
         name: of the judge, for the report.
