@@ -33,7 +33,7 @@ SubjectKind: TypeAlias = Literal["trace", "session"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedScore:
-    """One score, whoever gave it.
+    """One score by any author.
 
     ``subject`` is the id of a trace (that of an observation's trace, where it is on an observation) or of a session.
     ``value`` is a truth value as 1 or 0, a text where it is a category or a corrected output. ``author`` is None where
@@ -164,7 +164,7 @@ async def scores_of_others(
 async def still_there(
     langfuse: Langfuse, ids: Sequence[str], filters: Mapping[str, str], *, v3: bool
 ) -> list[ListedScore]:
-    """Those of these ids that are still there, whatever their time. Raises ``LangfuseError``."""
+    """Those of these ids that still exist, at any time. Raises ``LangfuseError``."""
     return _of_others(await read_back(langfuse, ids, v3=v3, fields=_FIELDS), filters)
 
 

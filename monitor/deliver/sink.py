@@ -182,6 +182,7 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
     Args:
         result: How a trace or a session ended.
         contents: Whether contents by people and models are kept.
+        redaction: Their redaction; None for none.
     """
     at_ns = result.ended_ns if result.place_ns is None else result.place_ns
     changed = {verdict.rubric for verdict in result.changed}
