@@ -354,19 +354,59 @@ async def test_while_nothing_at_all_is_stored_nothing_is_given_up(bench):
     bench.fake.standing_fault = None
 
 
+async def looked_for_after(bench, seconds: int) -> None:
+    """The next look is due after so many seconds, and then comes."""
+    bench.now_ns += seconds * SECOND_NS
+    assert bench.store.outbox.unseen(bench.now_ns - 1, 1) == []
+    assert bench.store.outbox.counts().unseen == 1
+    await bench.delivery.step()
+
+
 async def test_what_is_not_there_is_looked_for_soon_later_and_late_before_it_is_sent_again(bench):
     bench.fake.standing_fault = only(*POST, faults.forgets(bench.fake))
     await bench.end(1, score(1))
     await bench.delivery.step()
-    for seconds in (20, 25, 300, 900):
-        bench.now_ns += seconds * SECOND_NS
-        assert bench.store.outbox.unseen(bench.now_ns - 1, 1) == []
-        assert bench.store.outbox.counts().unseen == 1
-        assert len(bench.posts()) == 1
-        await bench.delivery.step()
-    assert bench.store.outbox.counts().waiting == 1
-    await bench.delivery.step()
+    for times in (1, 2):
+        for seconds in (20, 25, 300, 900):
+            assert len(bench.posts()) == times
+            await looked_for_after(bench, seconds)
+        if times == 1:
+            assert bench.store.outbox.counts().waiting == 1
+            await bench.delivery.step()
+    for seconds in (3600, 25, 300, 900, 3600):  # nothing is stored there at all: its workers are behind
+        await looked_for_after(bench, seconds)
     assert len(bench.posts()) == 2
+
+
+async def test_where_another_writing_is_shown_the_second_look_decides_whether_it_is_written_again(bench):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, score(1, 0.25))
+    await bench.settle()
+    bench.fake.standing_fault = only("POST", "/ingestion", faults.forgets(bench.fake))
+    await bench.end(1, score(1, 0.75, metadata={"revision": 2}), revision=2)
+    await bench.delivery.step()
+    for writings in (2, 3, 4, 5):
+        assert len(bench.batches()) == writings
+        await looked_for_after(bench, 20)
+        assert len(bench.batches()) == writings
+        await looked_for_after(bench, 25)
+        await bench.delivery.step()
+    assert (bench.store.outbox.counts().dead, len(bench.batches())) == (1, 5)
+    assert "shows another writing of it, though it was written again" in read_dead(bench.store.path)[0].reason
+
+
+@pytest.mark.parametrize(("asked_s", "waits_s"), [(5, 60), (90, 90)])
+async def test_a_deletion_that_is_limited_is_asked_for_again_after_a_minute_at_least(bench, asked_s, waits_s):
+    await bench.end(1, score(1))
+    await bench.settle()
+    await bench.end(1, revision=2)
+    bench.fake.standing_fault = only("DELETE", f"/scores/{score(1)['id']}", faults.rate_limited(asked_s, 50))
+    while not [each for each in bench.fake.requests if each.method == "DELETE"]:
+        bench.now_ns += SECOND_NS
+        await bench.delivery.step()
+    bench.now_ns += waits_s * SECOND_NS
+    assert bench.store.outbox.due(bench.now_ns - 1, 1) == []
+    assert len(bench.store.outbox.due(bench.now_ns, 1)) == 1
 
 
 async def test_a_trace_that_upstream_has_not_taken_is_asked_for_less_and_less_and_its_scores_end_after_a_day(bench):
