@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 from statsmodels.stats.weightstats import DescrStatsW
 
-from sidejudge.scoring.statistics.estimate import effective_n, estimate
+from sidejudge.scoring.statistics.estimate import effective_n, estimate, from_sums
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, wilson, wilson_pair
 
 weights = st.floats(1.0, 1e6)
@@ -22,6 +23,21 @@ def test_bounds_are_ordered_and_inside_the_unit_interval(pairs):
     assert 0 <= e.lower <= e.pass_ratio <= e.upper <= 1
     assert 1 <= e.effective_n <= e.n == len(pairs)
     assert e.failures == sum(not passed for passed, _ in pairs)
+
+
+@given(verdicts, st.floats(1, 100), st.integers(0, 50))
+def test_bounds_are_those_of_a_size_that_weights_and_clusters_diminish_and_of_a_chosen_beginning(pairs, effect, begins):
+    passed, w = np.array([p for p, _ in pairs]), np.array([w for _, w in pairs])
+    ratio, size = min(1.0, np.average(passed, weights=w)), max(1.0, w.sum() ** 2 / (w**2).sum() / effect)
+    e = from_sums(
+        n=len(pairs), failures=sum(~passed), weight=w.sum(), failed_weight=w[~passed].sum(),
+        squared_weight=(w**2).sum(), design_effect=effect, begins=begins,
+    )  # fmt: skip
+    expected = wilson_pair(size * ratio, size, norm.ppf(1 - 0.05 / 2 / max(1, begins)))
+    assert (e.pass_ratio, e.weight_sum) == pytest.approx((ratio, w.sum()))
+    assert e.effective_n == pytest.approx(size, abs=1e-6)
+    assert (e.lower, e.upper) == pytest.approx((min(expected.lower, ratio), max(expected.upper, ratio)), abs=1e-6)
+    assert e.design_effect == effect
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200), weights)

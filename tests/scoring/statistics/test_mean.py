@@ -24,6 +24,22 @@ def test_with_equal_weights_it_is_the_normal_interval_of_statsmodels(values, wei
     )
 
 
+@given(
+    st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(0.1, 100)), min_size=2, max_size=30),
+    st.sampled_from([0.5, Z_95_ONE_SIDED, 3.0]),
+)
+def test_with_weights_it_is_hajeks_mean_and_its_linearised_variance(values, z):
+    x, w = np.array(values).T
+    n, mean = len(x), np.average(x, weights=w)
+    margin = z * np.sqrt(n / (n - 1) * np.sum(w**2 * (x - mean) ** 2)) / w.sum()
+    reported = mean_estimate(values, z=z)
+    assert (reported.n, reported.z) == (n, z)
+    assert reported.effective_n == pytest.approx(min(n, max(1.0, w.sum() ** 2 / (w**2).sum())))
+    assert (reported.lower, reported.mean, reported.upper) == pytest.approx(
+        (mean - margin, mean, mean + margin), abs=1e-8
+    )
+
+
 def test_the_bounds_hold_the_weighted_mean_about_as_often_as_they_promise():
     rng, held = np.random.default_rng(5), 0
     for _ in range(400):

@@ -15,9 +15,11 @@ def test_the_band_holds_every_way_in_which_the_missing_could_have_ended(weight, 
     if weight + missing == 0:
         assert band is None
         return
-    for passing in (0.0, 0.3, 1.0):
-        ratio = (weight * (1 - failing) + missing * passing) / (weight + missing)
-        assert band.worst - 1e-9 <= ratio <= band.best + 1e-9
+    worst, between, best = (
+        (weight * (1 - failing) + missing * passing) / (weight + missing) for passing in (0.0, 0.3, 1.0)
+    )
+    assert (band.worst, band.best) == (pytest.approx(worst), pytest.approx(best))
+    assert band.worst - 1e-9 <= between <= band.best + 1e-9
     assert 0 <= band.worst <= band.best <= 1
 
 
