@@ -252,6 +252,20 @@ async def test_it_rests_once_it_has_looked_for_all_that_may_be_there(bench, coun
     assert await bench.delivery.step() == IDLE_S
 
 
+async def test_a_server_is_asked_hourly_what_it_is_and_met_again_where_that_changed(bench):
+    for later_ns, version, asked, met in (
+        (0, "4.16.0", 1, ["4.16.0"]),
+        (3600 * SECOND_NS - 1, "4.62.0", 1, ["4.16.0"]),
+        (1, "4.16.0", 2, ["4.16.0"]),
+        (3600 * SECOND_NS, "4.62.0", 3, ["4.16.0", "4.62.0"]),
+    ):
+        bench.now_ns += later_ns
+        bench.fake.mode = Mode(version)
+        await bench.delivery.step()
+        assert len(bench.fake.requested("GET", "/health")) == asked
+        assert [server.version for server in bench.met] == met
+
+
 @pytest.mark.parametrize("failures", [0, 1])
 async def test_a_flush_sends_all_that_waits_and_ends_at_the_first_failure(bench, failures):
     bench.fake.mode = Mode.NEW
