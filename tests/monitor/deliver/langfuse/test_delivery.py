@@ -313,6 +313,31 @@ async def test_one_score_at_which_the_server_fails_lets_the_others_by_and_is_giv
     assert f"failed {MOST_ATTEMPTS} times while others were taken" in read_dead(bench.store.path)[0].reason
 
 
+async def test_a_score_is_tried_eight_times_while_others_are_taken(bench):
+    bench.fake.standing_fault = only(*POST, lambda r: faults.store_away()(r) if trace(0) in str(r.body) else None)
+    await bench.end(0, score(0))
+    for number in range(1, 100):
+        await bench.end(number, score(number))
+        await bench.step(2)
+        bench.now_ns += 600 * SECOND_NS
+    tried = [body for body in bench.posts() if body["traceId"] == trace(0)]
+    assert (len(tried), len(bench.values())) == (MOST_ATTEMPTS, 99)
+    assert [dead.trace_id for dead in read_dead(bench.store.path)] == [trace(0)]
+
+
+async def test_an_outage_however_long_counts_against_no_score(bench):
+    bench.fake.standing_fault = only(*POST, faults.store_away())
+    await bench.end(0, score(0))
+    while len(bench.posts()) <= 2 * MOST_ATTEMPTS:
+        bench.now_ns += 600 * SECOND_NS
+        await bench.step()
+    assert bench.store.outbox.counts().dead == 0
+    bench.fake.standing_fault = None
+    bench.now_ns += HOUR_NS
+    await bench.settle()
+    assert len(bench.values()) == 1
+
+
 async def test_a_score_that_is_too_large_is_given_up_with_the_reason(bench):
     await bench.end(1, score(1, comment="c" * 1_100_000))
     await bench.end(2, score(2))

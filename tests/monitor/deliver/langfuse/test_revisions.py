@@ -8,7 +8,7 @@ import random
 import pytest
 
 from sidejudge.integrations.langfuse.client import Access, Langfuse
-from sidejudge.integrations.langfuse.scores import timestamp
+from sidejudge.integrations.langfuse.scores import WRITTEN, timestamp
 from sidejudge.integrations.store.outbox import DELETES_NS
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.cli import doctor_checks
@@ -352,6 +352,36 @@ async def test_what_a_person_changes_in_langfuse_is_left_as_they_changed_it(benc
     bench.fake.scores.edit(score(1)["id"], value=0.5)
     await bench.settle()
     assert (shown(bench)["value"], bench.failed["not_arrived"]) == (0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "believed", "value"),
+    [
+        (-21_000, False, 0.75),
+        (-19_000, True, 0.5),
+        (5_000, True, 0.5),
+        (5_001, False, 0.5),  # by the second look it is of the past
+        (3_600_000, False, 0.75),
+    ],
+)
+async def test_a_word_of_the_same_revision_stays_if_it_is_later_than_ours_and_not_of_the_future(
+    bench, ahead_ms, believed, value
+):
+    """Of the future is what is more than five seconds ahead of our clock."""
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    bench.now_ns = bench.now_ns // SECOND * SECOND + HOUR
+    await bench.end(1, revision(2, 0.75), revision=2)
+    await bench.delivery.step()
+    bench.now_ns += 20 * SECOND
+    there = shown(bench)
+    written = timestamp(bench.now_ns + ahead_ms * 10**6)
+    bench.fake.scores.edit(there["id"], value=0.5, metadata={**there["metadata"], WRITTEN: written})
+    await bench.delivery.step()
+    assert bench.failed["overtaken"] == believed
+    await bench.settle()
+    assert shown(bench)["value"] == value
 
 
 async def test_a_score_that_comes_back_before_its_deletion_was_done_outlives_it(bench):
