@@ -60,6 +60,14 @@ def test_it_convinces_once_the_mean_of_three_bets_has_grown_by_one_over_the_erro
     assert found.to_json()["wealth"] == pytest.approx([min(float(each), 1_250) for each in wealth])
 
 
+@pytest.mark.parametrize("spent", [0.0, 0.25, 1.0])
+def test_failures_that_made_the_detector_alarm_count_as_if_they_had_not_been(spent):
+    found = noticed()
+    found.add_together([Together(True, 1.0, 3, 3), Together(False, 1.0, 8, 8)], spent=spent)
+    expected = [(1 - 1 / n) ** 3 * (1 + LEVEL / (1 - LEVEL) / n) ** (8 * (1 - spent)) for n in (7, 3, 2)]
+    assert found.to_json()["wealth"] == pytest.approx(expected)
+
+
 @given(level=st.floats(0.01, 0.99))
 def test_whatever_the_level_no_bet_pays_on_average_at_it(level):
     wealth = []

@@ -71,7 +71,9 @@ def test_counts_that_are_none_are_refused(wrong):
         against_uniform(wrong)
 
 
-@pytest.mark.parametrize(("hits", "n", "rate"), [(2, 1, 0.5), (-1, 1, 0.5), (0, 1, 1.5), (0, 1, math.nan)])
+@pytest.mark.parametrize(
+    ("hits", "n", "rate"), [(2, 1, 0.5), (-1, 1, 0.5), (0, 1, 1.5), (0, 1, -0.5), (0, 1, math.nan)]
+)
 def test_trials_that_cannot_be_are_refused(hits, n, rate):
     with pytest.raises(ValueError, match="hits"):
         against_rate(hits, n, rate)

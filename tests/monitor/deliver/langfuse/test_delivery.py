@@ -412,6 +412,7 @@ async def test_what_is_not_there_is_looked_for_soon_later_and_late_before_it_is_
         if times == 1:
             assert bench.store.outbox.counts().waiting == 1
             await bench.delivery.step()
+    assert (bench.failed["not_arrived"], bench.failed["not_stored"]) == (1, 1), "named once"
     for seconds in (3600, 25, 300, 900, 3600):  # nothing is stored there at all: its workers are behind
         await looked_for_after(bench, seconds)
     assert len(bench.posts()) == 2
@@ -430,7 +431,7 @@ async def test_where_another_writing_is_shown_the_second_look_decides_whether_it
         assert len(bench.batches()) == writings
         await looked_for_after(bench, 25)
         await bench.delivery.step()
-    assert (bench.store.outbox.counts().dead, len(bench.batches())) == (1, 5)
+    assert (bench.store.outbox.counts().dead, len(bench.batches()), bench.failed["not_arrived"]) == (1, 5, 1)
     assert "shows another writing of it, though it was written again" in read_dead(bench.store.path)[0].reason
 
 
