@@ -30,6 +30,9 @@ _GOES_ON: Final = NotApplicable(
 _BESIDE_A_CALL: Final = Unavailable(
     Reason("the last model call asked for a tool, and no step states an answer: what it wrote beside may be none")
 )
+_NOT_RECORDED: Final = Unavailable(
+    Reason("no step that may answer failed, and what the last of them returned was not captured")
+)
 _OK: Final = Scored(value=1.0)
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
@@ -102,6 +105,11 @@ def _answered(case: Case) -> Result:
         if case.trace is None or not written_beside_a_call(case.trace, case.model_output):
             return _OK
         return _GOES_ON if _goes_on_elsewhere(case) else _BESIDE_A_CALL
+    return _unanswered(case)
+
+
+def _unanswered(case: Case) -> Result:
+    """The result where no answer shows: there is none, or it is not known."""
     if case.unread_answer:
         first = case.unread_answer[0]
         why = "the answer may stand in {source} ({shape}), which was not understood"
@@ -116,6 +124,8 @@ def _answered(case: Case) -> Result:
         return NotApplicable(Reason("nothing in the trace gives an answer"))
     if _goes_on_elsewhere(case):
         return _GOES_ON
+    if _not_recorded(case):
+        return _NOT_RECORDED
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
@@ -139,6 +149,17 @@ def _goes_on_elsewhere(case: Case) -> bool:
     last = last_model_call(case)
     requested = last is not None and any(message.tool_calls for message in last.output_messages)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)
+
+
+def _not_recorded(case: Case) -> bool:
+    """Whether there may be an answer: of what could give it nothing was recorded, not even that it was empty.
+
+    Clients that record requests leave out answers all the same: of streams, or because they send them elsewhere.
+    """
+    last = last_model_call(case)
+    if last is not None and (last.error is not None or last.output is not None or last.output_messages):
+        return False
+    return case.trace is not None and all(span.error is None and span.output is None for span in _ends(case.trace))
 
 
 def _may_answer(trace: Trace) -> bool:
@@ -208,8 +229,9 @@ answered = pass_or_fail(
     formula="1 if the output of the trace, its root, its topmost agent or its last model call holds anything, else 0",
     source=SOURCE,
     measure=_answered,
-    undefined="contents were not captured or not understood, the answer is JSON without contents or stands beside a "
-    "last call of a tool alone, or the trace is incomplete; not applicable where nothing gives answers",
+    undefined="contents were not captured (of the last model call at least) or not understood, the answer is JSON "
+    "without contents or stands beside a last call of a tool alone, or the trace is incomplete; not applicable where "
+    "nothing gives answers",
 )
 answer_intact = pass_or_fail(
     id="answer_intact",

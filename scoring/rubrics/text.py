@@ -138,7 +138,7 @@ required_field_presence_rate = Metric(
     id="required_field_presence_rate",
     title="Required Field Presence Rate",
     meaning="Of the fields that the reference extracts, the share that the model filled: not null, blank, "
-    '"N/A", "unknown" or "none".',
+    '"N/A", "unknown" or "none". One that the reference leaves empty counts as filled where the model names it.',
     formula="fields_present_and_non_empty / total_required_fields_in_expected_outcome",
     source=f"{SOURCE}, Metric 6; rubrics §5",
     measure=required_fields,

@@ -93,6 +93,31 @@ def test_a_call_of_a_model_that_asks_for_a_tool_and_stands_alone_says_nothing_of
     assert values(judged(alone))["answered"] == "not_applicable"
 
 
+def unrecorded(span_id, at, **fields):
+    """A call of a model of which the request was recorded and the answer was not."""
+    asked = Message(role="user", text="When does a ship leave Riga?")
+    return span(span_id, "agent", SpanKind.LLM, at, input_messages=(asked,), usage=Usage(input=10, output=5), **fields)
+
+
+@pytest.mark.parametrize(
+    ("steps", "top", "value"),
+    [
+        ((unrecorded("m1", 1),), {}, "unavailable"),
+        ((*SOUND[:2], unrecorded("m2", 5)), {}, "unavailable"),
+        ((unrecorded("m1", 1), model("m2", 5, "")), {}, 0.0),
+        ((unrecorded("m1", 1, error="HTTP 500"),), {}, 0.0),
+        ((unrecorded("m1", 1, output=""),), {}, 0.0),
+        ((unrecorded("m1", 1),), {"answer": ""}, 0.0),
+        ((unrecorded("m1", 1),), {"error": "E: x"}, 0.0),
+        ((tool("t1", 3),), {}, "unavailable"),
+        ((tool("t1", 3),), {"answer": ""}, 0.0),
+        ((tool("t1", 3),), {"error": "E: x"}, 0.0),
+    ],
+)
+def test_an_answer_that_nobody_recorded_is_not_taken_for_none(steps, top, value):
+    assert values(judged(run(*steps, **{"answer": None, **top})))["answered"] == value
+
+
 EMPTY = (
     "{}", "[]", "null", '""', " {}\n", "```json\n{}\n```", '{"answer": ""}', "[null, {}]", {}, [], {"answer": None},
 )  # fmt: skip
