@@ -110,7 +110,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
     blocker = _blocker(reading, bands, binary=value is not None and value.binary)
     short = reading.text("short") or None
     bounds = (0.0, 1.0) if value is None else _bounds(reading, value)
-    if kind in ("check", "ask", "reported") or reading.has("bounds"):
+    if value is not None and (kind in ("check", "ask", "reported") or reading.has("bounds")):
         within(reading, bounds)
     if prerequisite and value is not None and not value.binary:
         reading.complain(

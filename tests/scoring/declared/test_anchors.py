@@ -104,6 +104,12 @@ def test_what_can_never_hold_is_refused_with_its_place(given, message):
                f"{each.path[-1]}: {each.message}" for each in refused.value.faults), refused.value.faults  # fmt: skip
 
 
+def test_a_condition_that_cannot_be_read_is_the_only_mistake_that_is_named():
+    with pytest.raises(DeclarationError) as refused:
+        read_metric({"id": "m", "cel": "size(", "bounds": [0, 10], "good": 5, "blocker": {"above": 9}}, Sources())
+    assert [each.path for each in refused.value.faults] == [("cel",)]
+
+
 def test_a_check_and_a_condition_with_bounds_are_held_to_theirs():
     for given in (
         {"check": {"similar": {"to": "x"}}, "good": 40},
