@@ -20,7 +20,13 @@ _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_ERROR = 2000
 _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "0"})
 """Values of ``error.type`` that clients write where nothing failed."""
-_CONTROL_FLOW = re.compile(r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
+_CONTROL_FLOW = re.compile(
+    r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt|GraphDrained)"
+    r"|(?:pydantic_ai\.exceptions\.)?(?:CallDeferred|ApprovalRequired)|(?:builtins\.)?GeneratorExit"
+)
+"""What is raised to go elsewhere: to another graph, to a person who decides, back to a reader who has read enough."""
+_RAISED: Final = re.compile(r"(?P<kind>[\w.]+)(?:[(:].*)?", re.DOTALL)
+"""A message that opens with the class of what was raised, as Python prints it, or that is the class alone."""
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 """An exception as Python prints it: ``ValueError('no such order')``."""
 _VAGUE: Final = re.compile(r"(?:Base)?Exception|Error|[a-z_0-9]+")
@@ -205,7 +211,8 @@ def failure(raw: RawSpan) -> str | None:
 
     It failed if its status is an error or, without a status, if it has an ``error.type``, which OpenTelemetry's
     conventions give only to failed operations, or an exception left it. A recorded and caught exception is no failure.
-    None for LangGraph's control flow by exceptions: a hand-off to another graph, a pause for a person.
+    None for control flow by exceptions: a hand-off to another graph, a pause for a person, a stream that its reader
+    left.
     """
     if raw.status_code == 1:
         return None
@@ -234,10 +241,11 @@ def _exception(raw: RawSpan) -> Mapping[str, AttributeValue]:
 
 def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -> str | None:
     kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
-    if _CONTROL_FLOW.fullmatch(kind):
-        return None
     message = raw.status_message or _string(exception.get("exception.message")) or ""
     message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_ERROR]
+    raised = _RAISED.fullmatch(message) if not kind or _VAGUE.fullmatch(kind) else None
+    if _CONTROL_FLOW.fullmatch(kind if raised is None else raised["kind"]):
+        return None
     if (stack := _STACK.fullmatch(message)) is not None:
         kind, message = stack["kind"], stack["message"]
     if _VAGUE.fullmatch(kind) and (classed := _CLASSED.match(message)) is not None:

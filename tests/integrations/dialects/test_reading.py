@@ -56,6 +56,20 @@ def exception(**attributes):
         (raw(events=[exception(type="ValueError", message="raised", escaped="True")]), "ValueError: raised"),
         (raw(events=[exception(type="ValueError", message="caught", escaped="False")]), None),
         (raw(error__type="langgraph.errors.ParentCommand"), None),
+        (raw(status=2, message="GraphInterrupt((Interrupt(value='ok?'),))Traceback (most recent call last):\n"), None),
+        (raw(status=2, message="ParentCommand(Command(goto='bob'))", error__type="tool_error"), None),
+        (raw(status=2, message="ParentCommander: down"), "ParentCommander: down"),
+        (raw(status=2, events=[exception(type="pydantic_ai.exceptions.ApprovalRequired")]), None),
+        (raw(status=2, message="CallDeferred", events=[exception(type="pydantic_ai.exceptions.CallDeferred")]), None),
+        (
+            raw(status=2, message="not done", events=[exception(type="shop.ApprovalRequired")]),
+            "shop.ApprovalRequired: not done",
+        ),
+        (raw(status=2, events=[exception(type="GeneratorExit")]), None),
+        (
+            raw(status=2, events=[exception(type="asyncio.exceptions.CancelledError")]),
+            "asyncio.exceptions.CancelledError",
+        ),
     ],
 )
 def test_a_span_failed_by_any_of_three_marks(span, expected):
