@@ -17,7 +17,7 @@ from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import Running
 
 ROUTES = [{"rubrics": ["workflow"], "scenario": "any"}]
-SCENARIOS = {"any": {"tools_should_exclude": ["rm"]}}
+SCENARIOS = {"any": {"max_seconds": 10**9}}
 
 
 @pytest.fixture
@@ -183,8 +183,10 @@ def test_batches_that_are_sent_again_change_nothing(monitor):
     assert (outcomes["seen"], outcomes["ended"]["scored"], outcomes["revisions"]) == (2, 2, 0)
 
 
-def test_late_spans_that_change_the_verdict_make_a_revision_of_it(monitor):
-    assert monitor.post(request([one(1)])).status_code == 200
+def test_late_spans_that_change_the_verdict_make_a_revision_of_it(serving):
+    monitor = serving(routes=ROUTES, scenarios={"any": {"tools_should_exclude": ["rm"]}})
+    ran = {"openinference.span.kind": "AGENT", "output.value": "Done."}
+    assert monitor.post(request([one(1, attributes=ran)])).status_code == 200
     monitor.settled(1)
     assert monitor.verdicts()[0]["passed"] is True
     forbidden = {"openinference.span.kind": "TOOL", "tool.name": "rm"}

@@ -25,7 +25,7 @@ def peak(pid: int) -> int:
 
 
 def test_four_hundred_thousand_spans_of_one_trace_are_judged_as_cut_short_within_the_memory_of_the_chart(serving):
-    monitor = serving(anew=True, routes=ROUTES, scenarios={"any": {"tools_should_exclude": ["no_such_tool"]}})
+    monitor = serving(anew=True, routes=ROUTES, scenarios={"any": {"max_seconds": 10**9}})
     for first in range(1, 400_001, 20_000):
         assert monitor.post(minimal(first, 20_000)).status_code == 200
     outcomes = monitor.settled(1)

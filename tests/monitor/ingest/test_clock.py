@@ -17,7 +17,7 @@ async def test_a_clock_that_jumps_costs_no_request_and_no_verdict(configured, ju
     now = 1_790_000_000_000_000_000
     judged_by = {
         "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
-        "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
+        "scenarios": {"any": {"max_seconds": 10**9}},
     }
     monitor = Monitor(configured(sampling={"rate": 1.0}, assembly={"grace": "1s"}, **judged_by), clock_ns=lambda: now)
     sent = 0

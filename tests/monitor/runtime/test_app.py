@@ -34,7 +34,7 @@ DEMO = {
 }
 ANY = {
     "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
-    "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
+    "scenarios": {"any": {"max_seconds": 10**9}},
 }
 
 
