@@ -16,6 +16,14 @@ from .facts import found_dates, numbers, timestamps
 from .numerals import CURRENCIES, NUMBER_WORDS, ORDINALS, RANGE_MARKS, SCALES, UNITS, currency_of, spoken_figures
 from .text import normalise, tokens
 
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2007\u2009\u202f'’]\d{3})+(?!\d)")
+"""A number whose thousands are set apart by spaces that do not break, or by apostrophes: 1\u202f000, 1’000."""
+_SPACED = re.compile(
+    r"(?<![\d.,:/+-])(?<!\d )\d{1,3}(?: \d{3})+(?=(?:[.,]\d{1,2})? ?(?:"
+    + "|".join(sorted(map(re.escape, {*CURRENCIES, *UNITS}), key=len, reverse=True))
+    + r")(?!\w))"
+)
+"""The same with spaces, where a currency or a unit follows: 10 000 km. Elsewhere they may be several numbers."""
 _TIME = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
 _TOKEN = re.compile(r"(?<![a-z0-9])[a-z0-9]+(?:[-_/][a-z0-9]+)*")
 _MIXED = re.compile(r"[a-z]\d")
@@ -49,7 +57,7 @@ class CriticalFacts:
     """The facts of one text without repeats, and whether it states a given one."""
 
     def __init__(self, text: str) -> None:
-        found, words = _read(normalise(text))
+        found, words = _read(_SPACED.sub(_joined, normalise(_GROUPED.sub(_joined, text))))
         self.facts: tuple[CriticalFact, ...] = tuple(dict.fromkeys(found))
         self._measures: dict[str, set[str | None]] = {}
         for quantity in (quantity for fact in self.facts for quantity in fact.quantities):
@@ -110,6 +118,10 @@ def drift(expected: str, given: str, source: str = "") -> Drift:
     return Drift(wanted.facts, omitted, tuple(fact for fact in added if not spoken.state(fact)))
 
 
+def _joined(grouped: re.Match[str]) -> str:
+    return re.sub(r"\D", "", grouped.group())
+
+
 def _read(text: str) -> tuple[list[CriticalFact], list[str]]:
     """Facts of a normalised text, kind by kind, and its words."""
     words = tokens(text)
@@ -153,7 +165,7 @@ def _codes(text: str) -> Iterator[re.Match[str]]:
     for match in _TOKEN.finditer(text):
         written = match.group()
         head, tail = _HEAD.match(written), _TAIL.search(written)
-        if head and (head[1] in CURRENCIES or head[1] in UNITS):
+        if head and (head[1] in CURRENCIES or (head[1] in UNITS and len(head[1]) > 1)):  # G20 is a name
             continue
         glued = tail is not None and len(tail[1]) <= 3 and not text[match.end() : match.end() + 1].isalpha()
         if head or _MIXED.search(written) or (tail and glued and not _is_measure(tail[1])):

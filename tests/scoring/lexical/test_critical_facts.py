@@ -49,6 +49,12 @@ def test_facts_are_read_each_once(text, found):
         ("TXN-4471", "txn 4471"),
         ("10km", "10 km"),
         ("49", "49 euros"),
+        ("1\u00a0000 EUR", "1,000 EUR"),
+        ("12\u202f345,60 €", "€12,345.60"),
+        ("1’000’000 CHF", "1'000'000 CHF"),
+        ("10 000 km", "10,000 kilometers"),
+        ("500g", "500 grams"),
+        ("G20", "g-20"),
     ],
 )
 def test_one_fact_written_two_ways_does_not_drift(expected, stated):
@@ -65,6 +71,11 @@ def test_one_fact_written_two_ways_does_not_drift(expected, stated):
         ("5 lakh", "5 crore"),
         ("₹49", "$49"),
         ("5%", "5 years"),
+        ("100 kg", "100 g"),
+        ("5 mg", "5 ml"),
+        ("1\u202f000 EUR", "1\u202f001 EUR"),
+        ("10 000 km", "10 001 km"),
+        ("G20", "G7"),
         ("12 March 2026", "12 March 2025"),
         ("12 March", "12 April"),
         ("10:30", "11:30"),
@@ -77,6 +88,16 @@ def test_one_fact_written_two_ways_does_not_drift(expected, stated):
 def test_a_changed_fact_is_one_omission_and_no_addition_beyond_it(expected, stated):
     found = drift(expected, stated)
     assert (len(found.omitted), len(found.added), found.additions) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("rooms 2 500 and 300", ["2", "500", "300"]),
+    ("0800 123 456 EUR", ["0800", "123", "456"]),
+    ("in 2026 100 km", ["2026", "100"]),
+    ("12\u00a0March 3\u00a0days", ["12 march", "3"]),
+])  # fmt: skip
+def test_numbers_beside_each_other_are_not_one(text, found):
+    assert texts(text) == found
 
 
 def test_a_dropped_fact_is_omitted_and_an_invented_one_added():
@@ -102,7 +123,24 @@ def test_omissions_one_way_are_additions_the_other(left, right):
 
 
 @pytest.mark.parametrize(
-    "unit", ["1", "1 ", "1-", "1.", "a1-", "12:30 ", "1/1/2026 ", "₹1 to ", "१", "a", "5 लाख ", "9" * 500 + " "]
+    "unit",
+    [
+        "1",
+        "1 ",
+        "1-",
+        "1.",
+        "a1-",
+        "12:30 ",
+        "1/1/2026 ",
+        "₹1 to ",
+        "१",
+        "a",
+        "5 लाख ",
+        "9" * 500 + " ",
+        "1 000 ",
+        "1\u202f000\u202f",
+        "1'000'",
+    ],
 )
 def test_long_texts_are_read_in_linear_time(unit):
     assert_linear(lambda length: CriticalFacts(unit * (length // len(unit))))
