@@ -28,3 +28,8 @@ def test_where_nothing_is_missing_it_is_the_estimate_and_where_all_is_it_is_ever
     assert band.worst == band.best == pytest.approx(0.8)
     nothing = missing_band(weight=0.0, failed_weight=0.0, missing_weight=5.0)
     assert (nothing.worst, nothing.best) == (0.0, 1.0)
+
+
+def test_sums_that_round_to_more_failed_than_there_is_leave_nothing_passed():
+    band = missing_band(weight=0.3, failed_weight=0.1 + 0.2, missing_weight=0.3)
+    assert (band.worst, band.best) == (0.0, 0.5)
