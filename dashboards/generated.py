@@ -1,6 +1,6 @@
 """Generated: every file that is written from declarations: rules, dashboards, and the heads of the runbooks.
 
-``python -m sidejudge.dashboards`` writes them anew; a test compares them with what stands in the repository.
+``python -m sidejudge.dashboards`` writes them anew; a test compares them with the repository.
 
 Mixin: rules and dashboards as the folder that users of jsonnet import, in plain JSON but for its few lines.
 """

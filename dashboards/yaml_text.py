@@ -1,4 +1,4 @@
-"""Written: YAML as it stands in generated files."""
+"""Writes YAML for generated files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import yaml
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines stand as they are."""
+    """Texts of several lines are block scalars."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:

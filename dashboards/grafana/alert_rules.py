@@ -2,8 +2,8 @@
 
 A file for ``/etc/grafana/provisioning/alerting`` (Grafana 12 and newer; older ones know no ``keepFiringFor`` and read
 over it). Expressions, waits and texts are those of the rules for Prometheus, whose recordings they read: Prometheus
-evaluates the rule file as before. Grafana has no inhibition, so an alert leaves out what another one explains that
-fires in Prometheus. Its templates cannot ask Prometheus, so what only a query knows is not in the text.
+evaluates the rule file as before. Grafana has no inhibition, so an alert leaves out instances that another firing alert
+in Prometheus explains. Its templates cannot query Prometheus, so the text lacks facts that only a query gives.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _interval(group: Group) -> str:
 
 
 def _unexplained(rule: AlertingRule, above: Mapping[str, list[str]]) -> str:
-    """The expression without what one of these alerts explains, by the labels that are then equal."""
+    """The expression without instances that one of these alerts explains, by their equal labels."""
 
     def firing() -> Iterator[str]:
         for equal, names in above.items():

@@ -1,4 +1,4 @@
-"""Application: what the application takes beside its quality: latency, tokens and cost, by model and version."""
+"""Application: the application's latency, tokens and cost, by model and version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN = {
         "currencyUSD", "No whole trace that was evaluated states a cost: sidejudge has no price list of its own."
     ),
 }  # fmt: skip
-"""Unit of each family, and why there may be nothing of it."""
+"""Unit of each family, and why it may be empty."""
 _ALL = "Estimated for all traffic, from whole traces that were evaluated."
 
 
@@ -136,7 +136,7 @@ def _stacked(title: str, description: str, family: f.Family, *by: str) -> Panel:
 
 
 def _each(title: str, family: f.Family, *by: str) -> Panel:
-    """A sum for each trace, those that report nothing included."""
+    """A sum for each trace, including those that report nothing."""
     unit, empty = _SHOWN[family]
     description = "On average over all traces, also those that report nothing of it."
     return series(title, description, unit, Query(expr=_of_traces(family, *by), legend=_legend(*by)), empty=empty)

@@ -24,7 +24,7 @@ GREEN, YELLOW, RED, GREY, BLUE = "green", "orange", "red", "text", "blue"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A PromQL expression and what its series are called. ``exemplars``: dots that lead to traces."""
+    """A PromQL expression and the name of its series. ``exemplars``: dots that lead to traces."""
 
     expr: str
     legend: str = "__auto"
@@ -34,7 +34,7 @@ class Query:
 
 
 class PanelLook(TypedDict, total=False):
-    """How a panel looks; what is left out is as Grafana has it. ``mapped`` puts numbers into words."""
+    """The look of a panel; missing settings are Grafana's defaults. ``mapped`` puts numbers into words."""
 
     width: int
     height: int
@@ -50,9 +50,9 @@ class PanelLook(TypedDict, total=False):
     columns: Mapping[str, str]
     """Columns of a table: label or query letter to the column's name, in order."""
     empty: str
-    """Why there may be nothing to show."""
+    """Why the panel may be empty."""
     units: Mapping[str, str]
-    """Units of the columns of a table, where they are not that of the panel."""
+    """Units of the columns of a table, where they differ from the panel's."""
     ranked: str
     """The column of a table whose numbers ``mapped`` puts into words; the highest comes first."""
 
@@ -70,7 +70,7 @@ class Panel:
 
     @property
     def width(self) -> int:
-        """Of the 24 columns of a board."""
+        """Width of the panel, of the 24 columns of a board."""
         return self.look.get("width", WIDTH // 2)
 
     @property
@@ -131,7 +131,7 @@ class Board:
     """PromQL that is there when another version of a service took over: marked in all panels."""
 
     def to_json(self, boards: Sequence[tuple[str, str]] = ()) -> Json:
-        """The dashboard as Grafana reads it; ``boards`` are (uid, title) of those that it links to."""
+        """The dashboard as Grafana's JSON; ``boards`` are (uid, title) of linked boards."""
         return {
             "uid": self.uid, "title": self.title, "description": self.description, "tags": ["sidejudge"],
             "schemaVersion": 39, "version": 1, "editable": False, "graphTooltip": 1, "timezone": "browser",

@@ -1,4 +1,4 @@
-"""Alerts that fire and versions that took over, as boards ask for them: of what is chosen, ranked, with runbooks."""
+"""Firing alerts and new versions, as boards query them: for the chosen services, ranked, with runbooks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sidejudge.scoring.alerts.declaration import Declaration
 
 _CHOSEN_BY = ("cluster", "namespace", "job", "service", "environment", "rubric")
 RANKS = {3: Severity.CRITICAL.value, 2: Severity.WARNING.value, 1: Severity.INFO.value}
-"""A number for each severity: their names do not sort by what is worse."""
+"""A number for each severity, because their names do not sort by it."""
 
 
 def firing(variables: Iterable[str], *severities: str) -> str:
-    """The alerts of these severities on what is chosen on a board with these variables.
+    """The alerts of these severities for the choices on a board with these variables.
 
     An alert on a monitor has no service, and is shown whichever is chosen: an absent label is an empty one.
     """

@@ -17,9 +17,9 @@ from .runs import runs
 
 
 def boards(declared: Declaration, runbooks: str | None = None) -> tuple[Board, ...]:
-    """All dashboards, in the order in which one would open them, asking for what the rules of ``declared`` record.
+    """All dashboards, in their usual order of use, querying the records of the rules of ``declared``.
 
-    ``runbooks`` says where runbooks lie (``runbook_link``); None: nothing links to them.
+    ``runbooks`` is the address of runbooks (``runbook_link``); None: nothing links to them.
     """
     return overview(declared, runbooks), rubric(declared), application(declared), runs(), monitor()
 

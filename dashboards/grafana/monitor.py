@@ -1,4 +1,4 @@
-"""Monitor: how the monitor itself does: what arrives, where it ends, what waits, and what the judge costs."""
+"""Monitor: the monitor's own state: arriving traces and their ends, queues, and the judge's cost."""
 
 from __future__ import annotations
 
@@ -150,6 +150,6 @@ def _lines(
     title: str, description: str, unit: str, *named: tuple[str, str], stacked: bool = False, steps: Steps = _GREEN,
     empty: str = "",
 ) -> Panel:  # fmt: skip
-    """Queries with what their series are called; dashed where there are steps to see."""
+    """Queries with the names of their series; dashed where steps matter."""
     queries = (Query(expr=expr, legend=legend) for expr, legend in named)
     return series(title, description, unit, *queries, stacked=stacked, steps=steps, dashed=len(steps) > 1, empty=empty)

@@ -1,4 +1,4 @@
-"""Overview: where every service stands, over all processes: what to look at first."""
+"""Overview: the status of every service, over all processes; the first board to look at."""
 
 from __future__ import annotations
 

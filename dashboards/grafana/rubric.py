@@ -1,8 +1,9 @@
-"""Rubric: one rubric of one service in depth: its ratio with bounds, and what drags it down, to metric and reason.
+"""Rubric: one rubric of one service in depth: its ratio with bounds, and the metrics and reasons that lower it.
 
-Agreement: how far verdicts agree with people's, and what people would have passed; a row of the rubric's board.
+Agreement: the agreement of verdicts with people's, and the pass rate that people would find; a row of the rubric's
+board.
 
-Every process knows the labels of its project: of several, the one that finds least agreement is shown.
+Every process knows the labels of its project: among several, the lowest agreement is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs: what run_health sees of runs without a reference: how they end, loops, tools that fail."""
+"""Runs: run_health's findings on runs without a reference: how they end, loops, failing tools."""
 
 from __future__ import annotations
 

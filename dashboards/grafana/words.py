@@ -41,7 +41,7 @@ TRACE = ("Trace in Langfuse", "${langfuse}/traces/${__data.fields.trace_id}")
 
 
 def to_runbook(runbooks: str | None) -> tuple[tuple[str, str], ...]:
-    """From a row of an alert to what to do about it; nothing where no setting names where runbooks lie."""
+    """The link from a row of an alert to its runbook; empty where no setting names the runbooks."""
     return () if runbooks is None else (("Its runbook", runbook_link(runbooks, "${__data.fields.runbook}")),)
 
 

@@ -31,7 +31,7 @@ class Heading:
 class MarkdownPage:
     """A page: its HTML, its headings, and its links as (text, address).
 
-    ``passages`` is what is between the headings, in words without Markdown: (anchor, prose, code) for each heading.
+    ``passages`` are the texts between the headings without Markdown: (anchor, prose, code) for each heading.
     """
 
     title: str
@@ -43,7 +43,7 @@ class MarkdownPage:
 
 @cache
 def parser() -> MarkdownIt:
-    """CommonMark with tables and without HTML: what looks like HTML is shown as it stands."""
+    """CommonMark with tables and without HTML: HTML is shown as text."""
     from markdown_it import MarkdownIt  # noqa: PLC0415  # 1 MB, at the first page of help
 
     return MarkdownIt("commonmark", {"html": False}).enable("table")

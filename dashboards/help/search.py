@@ -1,8 +1,8 @@
 """Search: words in, pages of the documentation out, best first, by SQLite's full-text index in memory.
 
-A word finds its other forms (Porter's stemmer) and what begins with it; one that occurs nowhere stands for the word
-that is spelt most like it. A key such as ``alerts.window`` is a phrase, and a page that declares it comes first. What
-stands in a title counts for more than in a heading, that for more than in prose, and that for more than in code.
+A word finds its other forms (Porter's stemmer) and words that begin with it; an unknown word is replaced by the one
+with the most similar spelling. A key such as ``alerts.window`` is a phrase, and a page that declares it comes first. A
+match in a title counts for more than in a heading, there for more than in prose, and there for more than in code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .markdown import MarkdownPage
 from .site import address, document, files, runbook_of
 
 MOST_WORDS: Final = 12
-"""Words of a question that are looked for."""
+"""Most words of a query."""
 _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WEIGHTS: Final = "12.0, 5.0, 2.0, 0.5"
@@ -96,7 +96,7 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
     """Pages with all of these words, best first; where there are few, pages with any of them after those.
 
     Args:
-        words: What somebody typed: words, a key, the name of a metric or an alert, an error message.
+        words: The query: words, a key, the name of a metric or an alert, an error message.
         limit: The most pages.
     """
     index = _index()
@@ -131,7 +131,7 @@ def _found(path: str, shown: str, wanted: Sequence[str], anchor: str | None) -> 
 
 
 def _fits(page: MarkdownPage, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """How many of the words stand in each passage, for the one that a reader wants to see. The first of equal ones."""
+    """The passage with the most of the words, the first among equals."""
     titles = {each.anchor: each.text for each in page.headings}
     for at, (anchor, prose, code) in enumerate(page.passages):
         text = " ".join(_WORD.findall(f"{titles.get(anchor, '')} {prose} {code}".casefold().replace("_", " ")))

@@ -17,7 +17,7 @@ from .markdown import MarkdownPage, read
 
 _HERE = Path(__file__).resolve()
 _PLACES = (_HERE.parent / "repository", _HERE.parents[2])
-"""Where the files stand: in an installed package what lies outside the packages is kept beside this file."""
+"""The folder of the files: an installed package keeps files from outside the packages beside this file."""
 SECTIONS = ("tutorials", "how-to", "reference", "explanation", "development")
 _ELSEWHERE = (
     "dashboards/runbooks/*.md", "helm/README.md", "helm/*/README.md", "CHANGELOG.md", "SECURITY.md", "SUPPORT.md",
@@ -73,7 +73,7 @@ def address(path: str) -> str:
 def runbook_of(name: str) -> str | None:
     """The path of a runbook by its name, or by that of its alert among Prometheus' alerts; None where there is none.
 
-    No name at all is the list of runbooks. An ending ``.md`` is that of the file, which whoever copied them has.
+    An empty name is the list of runbooks. An ending ``.md`` is accepted, because links to copied files have it.
 
     >>> runbook_of("SidejudgePassRateCritical") == runbook_of("pass-rate-critical")
     True

@@ -12,7 +12,7 @@ from sidejudge.scoring.statistics.estimate import Estimate
 from .rendering import query_of, render
 
 KINDS = {"release": "Version of the application", "prompt": "Version of the prompt", "model": "Model", "time": "Time"}
-"""What the two sides may differ in, by the parameter's value."""
+"""The ways in which the two sides may differ, by the parameter's value."""
 _RANGES = ("1h", "6h", "1d", "7d", "30d")
 
 
@@ -37,8 +37,8 @@ class ShownSide:
 class ComparedMetric:
     """A metric on both sides: the weighted shares of verdicts that it fails, and its weighted means.
 
-    ``difference`` is that of the shares; None where it fails on neither side, or too few values are known. A mean is
-    None without a value.
+    ``difference`` is the difference of the shares; None where it fails on neither side, or too few values are known. A
+    mean is None without a value.
     """
 
     metric: str
@@ -54,7 +54,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparePage:
-    """``options`` are what may be compared, by name the number of verdicts, the one that was seen first first.
+    """``options`` are the comparable versions with their numbers of verdicts, the first seen one first.
 
     ``by`` is what the sides differ in; ``at`` the instant between two periods as it was given. ``unversioned`` verdicts
     state no version. ``difference`` is None where there are no two sides. ``capped``: older verdicts were left out.
@@ -78,7 +78,7 @@ class ComparePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparableService:
-    """A service under a rubric, and what its verdicts may be compared by: two versions, or with ``time`` two times."""
+    """A service under a rubric, and how its verdicts are comparable: by two versions, or with ``time`` by two times."""
 
     service: str
     environment: str
@@ -135,7 +135,7 @@ def is_shown(found: Difference) -> bool:
 
 
 def in_words(page: ComparePage) -> str:
-    """What the comparison shows, in a sentence or two."""
+    """The result of the comparison in a sentence or two."""
     if page.before is None or page.after is None:
         if page.by == "time":
             return "There is no verdict in these times."

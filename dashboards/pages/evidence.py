@@ -1,7 +1,7 @@
-"""Evidence: what verdicts quote, found again in the conversation.
+"""Evidence: the quotations of verdicts, found again in the conversation.
 
-Reasons quote in quotation marks, and grades name turns. A quotation is looked for as written, but for case and white
-space; what does not stand there is not marked. Cost is bounded: so many quotations, of so many characters.
+Reasons quote in quotation marks, and grades name turns. A quotation is searched as written, except for case and white
+space; an absent one is not marked. The number and length of quotations are bounded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .failing_metrics import scores_of
 MOST = 40
 """Quotations that are looked for."""
 _LEAST, _LONGEST = 3, 400
-"""Characters of a quotation that is looked for."""
+"""Most characters of a quotation."""
 _CITES = "evidence_backed_reasoning"
 _OFTEN = 5
 """Places of one quotation in one text that are marked."""
@@ -39,7 +39,7 @@ class Evidence:
 def evidence_of(verdicts: Sequence[Mapping[str, object]], output: Json = None) -> list[Evidence]:
     """Everything that the reasons and grades of these verdicts (in their JSON form) point to, in order, each once.
 
-    Where a metric asks whether the reasons of the ``output`` cite evidence, what they quote is its evidence.
+    Where a metric asks whether the reasons of the ``output`` cite evidence, their quotations are its evidence.
     """
     found: dict[tuple[str, str, str, int | None], None] = {}
     for verdict in verdicts:
@@ -97,7 +97,7 @@ class Marker:
         ]
 
     def mark(self, text: str, limit: int) -> list[Piece]:
-        """The text, cut to ``limit`` characters, in pieces: those that are quoted and those between."""
+        """The text, cut to ``limit`` characters, in quoted pieces and pieces between."""
         shown, pieces, done = text[:limit], [], 0
         for start, end, numbers in self._places(shown):
             anchor = numbers[0] if numbers[0] not in self.found else None
@@ -107,7 +107,7 @@ class Marker:
         return [*pieces, Piece(shown[done:] + ("…" if len(text) > limit else ""))]
 
     def _places(self, text: str) -> list[tuple[int, int, list[int]]]:
-        """Where quotations stand, in order and apart; of two that overlap the one that begins first."""
+        """The places of quotations, in order without overlaps; of two that overlap, the one that begins first."""
         spans: dict[tuple[int, int], list[int]] = {}
         folded = text.casefold()
         for number, word, wanted in self._wanted:

@@ -1,4 +1,4 @@
-"""Failing metrics: why a verdict failed, or is not whole; of a scenario what was expected beside what was seen."""
+"""Failing metrics: why a verdict failed or is incomplete; for a scenario, the expected and the actual calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WorkflowDiff:
 
 
 def workflow_diff(rubric: object, scores: Iterable[Mapping[str, object]]) -> WorkflowDiff:
-    """The agents and tools in the scores of a rubric that checks a scenario, those that went well included.
+    """The agents and tools in the scores of a rubric that checks a scenario, including the passing ones.
 
     Where an order was expected and broken, both orders are shown. Empty for any other rubric.
     """
@@ -57,7 +57,7 @@ _MISSING = {"unavailable": "not available", "error": "failed"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingMetrics:
-    """The scores that fail, block or have no value; ``listed`` are those that ``differences`` do not show already."""
+    """The scores that fail, block or have no value; ``listed`` are those that ``differences`` do not show."""
 
     failing: Sequence[Mapping[str, object]]
     listed: Sequence[Mapping[str, object]]

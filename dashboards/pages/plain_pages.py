@@ -1,4 +1,4 @@
-"""Plain pages: each shows one thing as it is: a rubric, the configuration, verdicts, ended traces, help, the API."""
+"""Plain pages: a rubric, the configuration, verdicts, ended traces, help, the API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def problem_page(cause: str, remedy: str) -> str:
 
 
 _RUNBOOKS = ("alert", "runbooks")
-"""Below either lie the runbooks; the second is what earlier versions advised to link to."""
+"""Paths of the runbooks; the second is the one that earlier versions recommended for links."""
 
 
 def help_page(address: str) -> str | None:
@@ -60,7 +60,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationPage:
-    """The settings in the order of the declaration, and (cause, remedy) of what they ask for and will not get."""
+    """The settings in the order of the declaration, and (cause, remedy) of requests that will not be fulfilled."""
 
     settings: Sequence[Setting]
     cautions: Sequence[tuple[str, str]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _CLIP = 300
-"""Characters of a value that a page shows unless its template asks for more."""
+"""Most characters of a value on a page, unless its template asks for more."""
 _FOLDER = Path(__file__).parent
 _TIME = re.compile(r"(<time\b[^>]*>)[^<]*")
 
@@ -67,14 +67,14 @@ def render(template: str, /, **values: object) -> str:
 
     Args:
         template: Its path below ``templates``.
-        **values: What it prints. A value that the template names and that is missing raises ``UndefinedError``.
+        **values: Its values. A missing value that the template uses raises ``UndefinedError``.
     """
     return environment().get_template(template).render(values)
 
 
 @cache
 def environment() -> Environment:
-    """The templates' environment: strict about missing values, escaping whatever is not ours."""
+    """The templates' environment: strict about missing values, escaping all foreign values."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # 2 MB, at the first page
 
     def finalize(value: object) -> object:
@@ -98,7 +98,7 @@ def environment() -> Environment:
 
 
 def undated(page: str) -> str:
-    """A page without the texts of its instants: the same as long as nothing but time has passed."""
+    """A page without the texts of its instants: unchanged as long as only time has passed."""
     return _TIME.sub(r"\1", page)
 
 

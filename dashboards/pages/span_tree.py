@@ -1,4 +1,4 @@
-"""Span tree: the spans of a trace under their parents, each with when it ran and what went wrong."""
+"""Span tree: the spans of a trace under their parents, each with its time and its faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sidejudge.scoring.trace.trace import Trace
 from .failing_metrics import scores_of
 
 MOST = 200
-"""Spans that are shown, in the order of the tree, besides those with signs."""
+"""Most spans that are shown, in the order of the tree, besides those with signs."""
 _DEEPEST = 12
 _TEXT, _LONGEST = 150_000, 1500
 """Characters of all spans together, and of one text, that are shown."""
@@ -24,10 +24,10 @@ _NONE: Mapping[str, Sequence[str]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanRow:
-    """One span. ``opens``: its list begins here; ``closes``: so many lists end before it.
+    """One span. ``opens``: its list begins here; ``closes``: the number of lists that end before it.
 
-    ``x`` and ``length`` are when it ran, in the units of the drawing. ``call`` is what went in and what came
-    out, ``facts`` are tokens, cost and why a model stopped. ``signs`` is what verdicts found wrong at it.
+    ``x`` and ``length`` are its time in the units of the drawing. ``call`` is input and output, ``facts`` are tokens,
+    cost and why a model stopped. ``signs`` are the faults that verdicts found at it.
     """
 
     span: Span
@@ -54,7 +54,7 @@ class SpanTree:
 
 
 def signs_of(verdicts: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
-    """By span, what verdicts (in their JSON form) found wrong at it: signs, and a judge's errors with evidence."""
+    """By span, the faults that verdicts (in their JSON form) found at it: signs, and a judge's errors with evidence."""
     found: dict[str, list[str]] = {}
     for verdict in verdicts:
         stated: dict[tuple[object, object], str] = {}
@@ -74,7 +74,7 @@ def _records(value: object) -> list[Mapping[str, object]]:
 
 
 def span_tree(trace: Trace, signs: Mapping[str, Sequence[str]] = _NONE) -> SpanTree | None:
-    """The tree, as deep as a page can show; None without a span. Spans with signs are shown however many there are."""
+    """The tree, as deep as a page can show; None without a span. All spans with signs are shown."""
     if not trace.spans:
         return None
     begin = min(span.start_ns for span in trace.spans)
@@ -123,7 +123,7 @@ def _name(span: Span) -> str:
 
 
 def _call(span: Span) -> list[tuple[str, str]]:
-    """What went into a span and came out of it: a tool's arguments and result, else messages, else input and output."""
+    """Input and output of a span: a tool's arguments and result, else messages, else its values."""
     if (tool := span.tool) is not None:
         given: list[tuple[str, Json]] = [("arguments", tool.arguments), ("result", tool.result), ("error", tool.error)]
         return [(name, written(value)) for name, value in given if value is not None]

@@ -1,6 +1,6 @@
-"""Status page: where every service stands, on one page that needs nothing but a browser.
+"""Status page: the status of every service, on one page that needs only a browser.
 
-Next step: what has come in and what became of it while there is no verdict yet, and what brings the first one.
+Next step: what has arrived while there is no verdict yet, and how to get the first one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BY_REASON = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextStep:
-    """What happened so far, what to do, and an example or a page that helps."""
+    """The state so far, the next action, and a helpful example or page."""
 
     happened: str
     advice: str
@@ -128,7 +128,7 @@ _ICONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusChoice:
-    """Which services are shown. ``find`` stands in their name, environment or rubric, whatever the case of its letters.
+    """The shown services. Their name, environment or rubric contains ``find``, in any letter case.
 
     ``sort`` is one of ``SORTS``, with a ``-`` before it in reverse, else the worst come first. ``whole``: all of them.
     """

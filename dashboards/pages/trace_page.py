@@ -1,4 +1,4 @@
-"""Trace page: what happened to one trace and why: its end, its verdicts, and its conversation while that is held."""
+"""Trace page: what happened to one trace and why: its end, its verdicts, and its conversation while held."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .span_tree import signs_of, span_tree
 from .transcript import transcript
 
 Absence: TypeAlias = Literal["withheld", "gone", "never", "session", "unreadable"]
-"""Why there are no spans: not for this caller; let go of since; never kept; those of its turns; damaged."""
+"""Why there are no spans: not for this caller; dropped since; never kept; held by its turns; damaged."""
 _ABSENT = {
     "withheld": "The conversation is shown to whoever opens the link that the monitor printed when it started, on its "
     "own machine or through kubectl port-forward, or with api.contents: always.",
@@ -45,7 +45,7 @@ _MOST_UNREAD = 50
 class TracePage:
     """``details`` are what the store holds, ``happened`` the same in sentences.
 
-    ``trace`` and ``case`` are what was read of the spans, None where they are absent; ``absent`` is then why.
+    ``trace`` and ``case`` are read from the spans, None where these are absent; ``absent`` is then why.
     ``redacted``: they are kept contents, in which texts may have been replaced.
     """
 
@@ -102,7 +102,7 @@ def trace_page(page: TracePage) -> str:
 
 
 def _about(details: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Where the run comes from and what it took, as far as it is known."""
+    """The origin of the run and its effort, as far as known."""
     for key in ("service", "environment"):
         if value := details.get(key):
             yield key, label(str(value), 80)

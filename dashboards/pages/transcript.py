@@ -1,4 +1,4 @@
-"""Transcript: the conversation of a trace, turn by turn, with what verdicts quote of it marked."""
+"""Transcript: the conversation of a trace, turn by turn, with verdicts' quotations marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_TURNS = 200
 MOST_CHARACTERS = 300_000
 """Characters of all turns together that are shown."""
 _TURN = 6_000
-"""Characters of a turn that are shown."""
+"""Most characters of a turn that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ShownTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """The turns (``more`` are left out), and (title, text) of what else was given; or why there are none."""
+    """The turns (``more`` are left out), and (title, text) of other inputs; or why there are none."""
 
     note: str = ""
     unavailable: str = ""

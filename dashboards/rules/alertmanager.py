@@ -1,7 +1,7 @@
-"""Alertmanager: what is one incident: whom which severity goes to, what is grouped, and what explains what.
+"""Alertmanager: routes by severity, groups, and inhibitions.
 
-An alert that is explained by another is not sent while that fires. What explains it stands with its declaration
-(``muted_by``); what mutes that mutes it too.
+An alert that another one explains is not sent while that fires. Its declaration names these (``muted_by``), and muting
+is transitive.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .promql import SITE
 
 _OURS = 'alertname=~"Sidejudge.*"'
 _INCIDENT = [*SITE, "service", "environment"]
-"""What is one incident: all rubrics of a service. An alert on monitors has no service, and is one of its job."""
+"""One incident: all rubrics of a service. An alert on monitors has no service, and belongs to its job."""
 
 
 def inhibit_rules(declared: Declaration) -> str:
-    """The ``inhibit_rules`` of Alertmanager: what the process mutes, and the same for alerts of Prometheus alone."""
+    """The ``inhibit_rules`` of Alertmanager: the process's muting, also for alerts that only Prometheus has."""
     return written({"inhibit_rules": list(_inhibitions(declared))})
 
 
 def alertmanager(declared: Declaration) -> str:
-    """A whole configuration to begin with: a pager, a channel and nobody, by severity; addresses are placeholders."""
+    """A whole configuration to begin with: a pager, a channel or no receiver, by severity, with placeholders."""
     hook = {"url": "http://127.0.0.1:9/REPLACE-ME", "send_resolved": True}
     by_severity = [
         {"matchers": [f'severity="{severity}"'], "receiver": receiver, "repeat_interval": repeated}
@@ -62,7 +62,7 @@ def _inhibitions(declared: Declaration) -> Iterator[Mapping[str, object]]:
 
 
 def explained(declared: Declaration) -> Iterator[tuple[str, list[str], list[str]]]:
-    """An alert's name, the names of those that it explains, and the labels that are then equal."""
+    """An alert's name, the names of the alerts that it explains, and their equal labels."""
     scopes = {condition.id: condition.scope for condition in conditions(declared)}
     known = {rule.id: rule for rule in alerts(declared)}
     below: dict[str, set[str]] = {}

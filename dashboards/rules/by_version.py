@@ -1,9 +1,9 @@
-"""By version: the pass ratio of each version of an application, and how far it lies from that of all other traffic.
+"""By version: the pass ratio of each version of an application, and its difference from all other traffic.
 
 The window is fixed, a day. The difference has Newcombe's hybrid interval, of Wilson's bounds of both sides at their
-effective sample sizes. It holds with 95 % at one look, not at any: a page that is looked at until it shows something,
-or an alert, needs the interval of ``sidejudge compare``, which also compares like with like. A version and the rest
-share the design effect of their process, for sessions are not counted by version.
+effective sample sizes. It holds with 95 % at one look, not at any: repeated looks, or an alert, need the interval of
+``sidejudge compare``, which also compares within strata. A version and the rest share the design effect of their
+process, because sessions are not counted by version.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REST_EFFECTIVE = f"{_VERSION}_rest_effective_samples:increase{DAY}"
 REST_PASS_RATIO = f"{_VERSION}_rest_pass:ratio_increase{DAY}"
 """The pass ratio of that."""
 DIFFERENCE = f"{_VERSION}_pass_difference:ratio_increase{DAY}"
-"""The version's pass ratio less that of the rest; absent for what names no version, and where there is no rest."""
+"""The version's pass ratio minus that of the rest; absent for traces without a version, and where there is no rest."""
 LOWER = f"{_VERSION}_pass_difference:ratio_lower975_{DAY}"
 """Lower bound of the difference, one-sided 97.5 %: with the upper one 95 %."""
 UPPER = f"{_VERSION}_pass_difference:ratio_upper975_{DAY}"

@@ -1,7 +1,7 @@
 """Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can compute it.
 
-What only a process can compute (a mean against its band) is raised from the process's own
-alerts. A condition without an expression here is an error, so none is forgotten.
+Conditions that only a process can compute (a mean against its band) are raised from the process's own alerts. A
+condition without an expression here is an error, so none is forgotten.
 """
 
 from __future__ import annotations
@@ -202,4 +202,4 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "store_trouble": _process("store_trouble", "cause"),
 }
 _FROM_COUNTERS: Final = {"connection_stalled", "exports_waiting", "requests_refused", "traffic_suspected"}
-"""Conditions that a process goes by and that Prometheus computes of its own, of all processes (``fleet_alerts``)."""
+"""Conditions of a process that Prometheus computes itself, over all processes (``fleet_alerts``)."""

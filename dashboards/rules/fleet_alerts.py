@@ -1,4 +1,4 @@
-"""Fleet alerts: what only Prometheus can compute: long windows over all processes, and a lost monitor.
+"""Fleet alerts: conditions that only Prometheus can compute: long windows over all processes, and a lost monitor.
 
 Burn rates are those of the SRE workbook (chapter 5), with the warning threshold as objective. A factor of 14.4 asks
 for 216 % failures at an objective of 85 %: thresholds are capped so that they can be reached.

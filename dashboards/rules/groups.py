@@ -21,7 +21,7 @@ LONG_NS = 2 * 60 * 10**9
 
 
 def groups(declared: Declaration) -> tuple[Group, ...]:
-    """The groups, in an order in which none reads what a later one records."""
+    """The groups, in an order in which none reads a later one's records."""
     window = window_of(declared)
     long = [record for other in BURN_WINDOWS if other != window for record in sums(other)]
     return (
@@ -41,7 +41,7 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
 
 
 def _day(window: str) -> list[RecordingRule]:
-    """The day's estimates, without what the status window has recorded already."""
+    """The day's estimates, without those that the status window has recorded already."""
     known = {record.record for record in estimates(window)}
     return [record for record in day() if record.record not in known]
 

@@ -55,7 +55,7 @@ def looks(declared: Declaration) -> list[RecordingRule]:
 def breaching(declared: Declaration, level: str) -> str:
     """An expression that answers the pass ratio of every place that is at this level or worse.
 
-    A place of which too little is known answers as it did when that was known last, for a day: silence is not recovery.
+    With too little data the last known status is kept for a day, because silence is not recovery.
     """
     worse = {"warning": 1, "critical": 2}[level]
     # The process may look further back than a window that is recorded here: its own figure is the one to show.
@@ -79,7 +79,7 @@ def interval(declared: Declaration) -> str:
 
 
 def is_reported(declared: Declaration) -> bool:
-    """Whether rules go by what processes report: PromQL can neither follow verdicts one by one nor read labels."""
+    """Whether rules use the processes' reports: PromQL can neither follow verdicts one by one nor read labels."""
     return declared.policy.mode == "adaptive" or declared.corrected != "none"
 
 
@@ -101,7 +101,7 @@ def _counted(declared: Declaration, level: str) -> RecordingRule:
 
 
 def _status(declared: Declaration) -> RecordingRule:
-    """A number for each status; with missing looks, only what the others prove."""
+    """A number for each status; with missing looks, only statuses that the others prove."""
     window = window_of(declared)
     enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
     warned, below = _without_level(LOOKS_BELOW, "warning"), _without_level(BELOW, "warning")
@@ -140,12 +140,12 @@ def _of_any(matcher: str) -> str:
 
 
 def _known() -> RecordingRule:
-    """The status where it can be known: what was last known outlives the traffic."""
+    """The status where it can be known; the last known one outlives the traffic."""
     return RecordingRule(KNOWN, f"{STATUS} >= 0")
 
 
 def _held() -> RecordingRule:
-    """What the status was last, within a day, while it cannot be known."""
+    """The last status within a day, while the present one is unknown."""
     return RecordingRule(HELD, f"last_over_time({KNOWN}[{DAY}])\nunless\n{STATUS} >= 0")
 
 

@@ -28,7 +28,7 @@ _Object: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What share of the traffic of a service should pass a rubric. ``service`` None: of all services."""
+    """The share of a service's traffic that should pass a rubric. ``service`` None: of all services."""
 
     service: str | None
     rubric: str
@@ -159,7 +159,7 @@ def _percent(share: float) -> float:
 
 
 def _slug(text: str) -> str:
-    """A DNS label. What had to be changed beyond ``_`` is kept apart from others by a digest of the whole."""
+    """A DNS label. A name that needs more changes than ``_`` gets a digest, to stay distinct."""
     plain = text.replace("_", "-")
     made = re.sub(r"[^a-z0-9-]+", "-", plain.lower()).strip("-")
     if made == plain and len(made) <= 63:

@@ -1,8 +1,8 @@
 """PromQL: the few forms that all rules are made of.
 
-Counters are summed over processes first and divided afterwards; a ratio of one process is never averaged. What
-distinguishes processes apart is removed (``without``) and not what remains listed (``by``), so that ``cluster``,
-``namespace``, ``job`` and whatever a site adds to its targets stay on the results.
+Counters are summed over processes first and divided afterwards; a ratio of one process is never averaged. Labels of
+single processes are removed (``without``) rather than the others listed (``by``), so that ``cluster``, ``namespace``,
+``job`` and a site's own target labels stay on the results.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def over_processes(expr: str, *dropped: str, operation: str = "sum") -> str:
 
 
 def listed(query: str, labels: str, shown: str) -> str:
-    """A template of Prometheus that lists what a query answers, each as ``shown``; a ``%q`` of it is one of ``labels``.
+    """A template of Prometheus that lists a query's results, each as ``shown``; a ``%q`` of it is one of ``labels``.
 
-    An alert over all processes says by it which of them it is about, and stays one alert.
+    By it an alert over all processes names the affected ones, and stays one alert.
     """
     return f"{{{{ range printf `{query}` {labels} | query | sortByLabel `instance` }}}} {shown};{{{{ end }}}}"
 
@@ -61,7 +61,7 @@ def bound(share: str, n: str, *, upper: bool, match: str = "", z: float = Z_95_O
 def shown_lower(share: str, n: str) -> str:
     """The lower bound of the interval that people are shown: ``scoring.statistics.interval.wilson_pair``.
 
-    The upper bound is 1 less that of the complement.
+    The upper bound is 1 minus the lower bound of the complement.
     """
     z, square = Z_95_TWO_SIDED, Z_95_TWO_SIDED**2
     root = f"{square - 2!r} - 1 / {n} + 4 * {share} * ({n} * (1 - {share}) + 1)"

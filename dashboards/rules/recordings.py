@@ -53,7 +53,7 @@ def clustered_weight(window: str) -> str:
 
 
 def failures(window: str) -> str:
-    """How many verdicts failed, unweighted: what guards count."""
+    """The unweighted number of failed verdicts, for guards."""
     return f"{PLACE}:sidejudge_verdicts_failed:increase{window}"
 
 

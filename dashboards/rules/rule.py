@@ -14,7 +14,7 @@ _NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class RecordingRule:
-    """A series that is computed once an interval. ``labels`` are added to what ``expr`` answers."""
+    """A series that is computed once an interval. ``labels`` are added to the results of ``expr``."""
 
     record: str
     expr: str
@@ -29,10 +29,9 @@ class RecordingRule:
 class AlertingRule:
     """An alert. ``stated`` is a template of Prometheus that puts labels and value into words.
 
-    ``id`` is that of the condition it is generated from, or its own where only Prometheus computes it; ``title``,
-    ``when`` and ``meaning`` are for people, as those of a condition. ``muted_by``: ids of alerts that explain it.
-    ``labels`` come on top of the severity. ``stated_alone`` takes the place of ``stated`` where a template cannot look
-    anything up, as in Grafana; empty where the two are the same.
+    ``id`` is its condition's id, or its own where only Prometheus computes it; ``title``, ``when`` and ``meaning`` are
+    for people, as in a condition. ``muted_by``: ids of alerts that explain it. ``labels`` are added to the severity.
+    ``stated_alone`` replaces ``stated`` where a template cannot query, as in Grafana; empty where both are equal.
     """
 
     id: str
@@ -70,7 +69,7 @@ class AlertingRule:
         }
 
     def annotations(self, stated: str, runbooks: str | None = None) -> dict[str, str]:
-        """What people read of it, with this template for what is measured."""
+        """Its text for people, with this template for the measured value."""
         return {
             "summary": f"{self.title}.",
             "description": f"{stated} {_sentence(self.meaning)}",

@@ -17,7 +17,7 @@ VERDICTS = "service_rubric:sidejudge_verdicts"
 
 
 def count(name: str, window: str) -> str:
-    """How many verdicts, unweighted: what guards count."""
+    """The unweighted number of verdicts, for guards."""
     return f"{name}:increase{window}"
 
 

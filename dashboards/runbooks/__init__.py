@@ -1,1 +1,1 @@
-"""Runbooks: a page for each alert. Heads are generated between two marks; what is below them is written by hand."""
+"""Runbooks: a page for each alert. Heads are generated between two marks; the text below them is written by hand."""

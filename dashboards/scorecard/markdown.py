@@ -13,15 +13,15 @@ from . import shown
 
 _MAX_NOTE = 300
 _MEANT = re.compile(r"[\\`*<|\[\]~@]")
-"""What would be read as Markdown, as HTML or as the end of a cell."""
+"""Characters with a meaning in Markdown or HTML, or that end a cell."""
 
 _BETWEEN = re.compile(r"(?<!\\)\|")
 
 
 def markdown(card: Scorecard, *, aligned: bool = False) -> str:
-    """The whole scorecard: the table, what the signs mean, and a note for every cell that needs one.
+    """The whole scorecard: the table, the meaning of the signs, and a note for every cell that needs one.
 
-    ``aligned`` pads the cells, for those who read it as it stands.
+    ``aligned`` pads the cells, for reading the source.
     """
     notes = shown.Footnotes()
     names = [inert(model) for model in card.models]

@@ -1,4 +1,4 @@
-"""How a cell is written: its number, its mark, and the notes that stand below the table."""
+"""The text of a cell: its number, its mark, and the notes below the table."""
 
 from __future__ import annotations
 

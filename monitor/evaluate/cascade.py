@@ -33,7 +33,7 @@ OTHER_ORDER: Final = "in another order it answers otherwise"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Metrics that are to be asked about, each with the judge to ask; none at the end."""
+    """The metrics to ask about, each with its judge; none at the end."""
 
     judges: Mapping[str, str]
     permuted: bool = False
@@ -65,7 +65,7 @@ class Climb:
     _unanswered: bool = False
 
     def settle(self, outcome: Outcome, results: Mapping[str, Result]) -> Run:
-        """Take what the latest run came to; the run that follows, empty where it is over."""
+        """Take the results of the latest run; returns the next run, empty where it is over."""
         own = {metric: results[metric] for metric in self.judges}
         if self._permuting:
             self._permuting = False
@@ -129,7 +129,7 @@ class Climb:
         return self.judges[metric][min(self._level, len(self.judges[metric]) - 1)]
 
     def _moved(self, outcome: Outcome, own: Mapping[str, Result]) -> tuple[str, ...]:
-        """The metrics by which another order brought another verdict; without answers to it nothing is known."""
+        """The metrics whose results in another order changed the verdict; unknown without answers to that order."""
         before = self._settled[-1]
         if any(isinstance(result, Failed) for result in own.values()):
             return ()
@@ -180,7 +180,7 @@ def doubts(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], poli
         outcome: of all results of the rubric.
         rubric: the rubric.
         results: those that the judge is asked about.
-        policy: how near a mark is near, and how certain is sure.
+        policy: the margin around a mark, and the certainty that counts as sure.
     """
     found = {metric: NO_ANSWER for metric, result in results.items() if isinstance(result, Failed)}
     scored = {metric: result for metric, result in results.items() if isinstance(result, Scored)}
@@ -209,7 +209,7 @@ def doubts(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], poli
 
 
 def certainty(result: Result) -> float | None:
-    """The probability of the least certain answer of a result, by its tokens; None where one of them is not known."""
+    """The probability of the least certain answer of a result, by its tokens; None where one is unknown."""
     known = [each.certainty for each in result.judgements] if isinstance(result, Scored) else []
     return None if not known or None in known else min(each for each in known if each is not None)
 

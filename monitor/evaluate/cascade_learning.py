@@ -1,7 +1,7 @@
 """Cascade learning: verdicts that a strong judge saw too in, the thresholds that reach a stated agreement cheapest out.
 
-The verdicts without doubt that were drawn stand for all of them, by the inverse of their rate. With those that were in
-doubt by a threshold they show what any other threshold would have left wrong, and what it would have cost.
+The drawn verdicts without doubt represent all of them, by the inverse of their rate. Together with the doubtful ones
+they show the remaining errors and the cost of any other threshold.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .cascade import NEAR_MARK, UNSURE
 MARGINS: Final = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
 CERTAINTIES: Final = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 MOST: Final = 1_000
-"""Verdicts of a rubric that a strong judge saw, the latest."""
+"""Most kept verdicts of a rubric that a strong judge saw, the latest ones."""
 _EVERY: Final = 25
 """Verdicts after which it is learned anew."""
 _Z: Final = 1.0
-"""What is left wrong is taken as high as it is in five of six samples like this one."""
+"""The remaining error is estimated high enough for five of six samples like this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CascadeLearning:
     _learned: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def take(self, rubric: str, passed: bool | None, seen: Escalation) -> None:  # noqa: FBT001  # a verdict's
-        """Learn of a verdict that went through the cascade."""
+        """Learn from a verdict that went through the cascade."""
         goal, of = self.section.agreement, self.rubrics.get(rubric)
         if goal is None or of is None or passed is None or seen.passed_before is None:
             return

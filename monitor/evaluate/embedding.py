@@ -1,7 +1,7 @@
 """Embedding: questions are answered by likeness in meaning, all texts of a round in one call.
 
-The model works for one call at a time. What other cases ask for meanwhile is gathered and travels in the next call, a
-text that several ask for once. A text is embedded once, not again after a restart.
+The model works for one call at a time. Requests of other cases meanwhile are gathered for the next call, shared texts
+once. A text is embedded once, not again after a restart.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Embedder:
         return {**known, **await future}
 
     async def close(self) -> None:
-        """Refuse what waits and end the model; idempotent."""
+        """Refuse waiting requests and end the model; idempotent."""
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
@@ -221,7 +221,7 @@ class EmbeddingBackend:
         await self._embedder.start()
 
     async def warm(self) -> None:
-        """Load the model now. What fails is logged, and is the reason of what it leaves unanswered."""
+        """Load the model now. A failure is logged, and is the reason for unanswered questions."""
         try:
             await self.start()
         except EmbeddingError as error:
@@ -323,7 +323,7 @@ class Retrying:
         self._jitter = jitter
 
     async def start(self) -> None:
-        """Load what it takes to ask. Raises ``EmbeddingError``."""
+        """Load what is needed to ask. Raises ``EmbeddingError``."""
         try:
             await self._model.start()
         except ProviderError as error:
@@ -342,7 +342,7 @@ class Retrying:
         raise AssertionError("a loop of at least one attempt")
 
     async def close(self) -> None:
-        """Nothing of its own."""
+        """Closes nothing: the model belongs to its creator."""
         await self._model.close()
 
     def _named(self, error: ProviderError) -> EmbeddingError:

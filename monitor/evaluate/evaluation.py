@@ -1,6 +1,7 @@
 """Evaluation: the metrics of all rubrics of one case, advanced as far as the available answers allow.
 
-It does no I/O and waits for nothing. The caller asks the backends what is ``open`` and passes the replies to ``give``.
+It does no I/O and never waits. The caller puts the ``open`` questions to the backends and passes the replies to
+``give``.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class _Work:
         self._began_s = time.perf_counter()
 
     def count(self) -> None:
-        """Count what this thread has done since the last call of this or of ``begin``."""
+        """Count this thread's work since the last call of this or of ``begin``."""
         now_s = time.perf_counter()
         took_s, self._began_s = now_s - self._began_s, now_s
         if took_s >= _SHORT_S and self.limited:
@@ -74,11 +75,11 @@ class _Work:
 
 
 class Evaluation:
-    """All metrics of all rubrics of a case, advanced together: a question is asked once, whoever shares it.
+    """All metrics of all rubrics of a case, advanced together: a shared question is asked once.
 
     ``at_once`` answers without waiting (None: no evaluator does). Metrics advance as far as its answers allow before
     the others are asked, so that the remaining questions travel in one request. ``alone``: there are no others, so that
-    what ``at_once`` does not answer has no answer, and nothing is ever open.
+    questions that ``at_once`` does not answer have no answer, and none is ever open.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class Evaluation:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The reasons of the failed replies, without those of a stronger judge that the budget does not reach for."""
+        """The reasons of the failed replies, without those of a stronger judge that the budget does not cover."""
         return tuple(
             reply.reason
             for question, reply in self._known.items()
@@ -201,7 +202,7 @@ class Evaluation:
         self._probability |= dict.fromkeys(self.undecided, probability)
 
     def escalate(self) -> bool:
-        """Where nothing is open: ask the next judge of a cascade where the one before is in doubt, or was drawn.
+        """Without open questions: ask a cascade's next judge where the previous one is in doubt or the case was drawn.
 
         Returns:
             Whether more is to be asked.

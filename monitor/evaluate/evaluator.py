@@ -47,7 +47,7 @@ class Evaluator:
     def open(self, case: Case, names: Sequence[str]) -> Evaluation:
         """Start an evaluation and answer what ``at_once`` can. A rubric that is named twice is evaluated once.
 
-        Without ``others`` nothing is left open.
+        Without ``others`` no question stays open.
         """
         rubrics = [self._rubrics[name] for name in dict.fromkeys(names)]
         choice = self.others.choice if self.others is not None else ONE_JUDGE
@@ -89,7 +89,7 @@ class Evaluator:
         return evaluation.verdicts(created_at=created_at)
 
     def _evaluate_alone(self, case: Case, names: Sequence[str], created_at: str) -> tuple[Verdict, ...]:
-        """As ``evaluate``, where nobody is waited for and no work is counted: a third of the time goes without."""
+        """As ``evaluate``, without waiting and without counting work, which takes a third less time."""
         known: dict[Question, Reply] = {}
 
         def answer(about: Case, question: Question) -> Reply:

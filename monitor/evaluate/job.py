@@ -95,7 +95,7 @@ class EvaluationJob:
 
 
 def give_up(job: EvaluationJob, reason: EndReason) -> None:
-    """End a trace of which nothing is read. A verdict that it has already stands."""
+    """End a trace without reading it. An existing verdict stays."""
     job.chunks = _ALL
     job.reason = EndReason.LATE if job.closing.revision > 1 else reason
     if reason is EndReason.CRASHED:

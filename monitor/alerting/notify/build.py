@@ -166,7 +166,7 @@ class Notifications:
         )  # fmt: skip
 
     async def start(self) -> None:
-        """Take up what the last run left."""
+        """Restore the last run's state."""
         self.notifier.restore()
         if self.daily is not None:
             await self.daily.restore(self._clock_ns())

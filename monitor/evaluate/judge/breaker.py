@@ -5,7 +5,7 @@ doubles with each failed probe. A probe contains nothing of any trace (``probe.p
 provider cannot process would keep the breaker open for all. A failure that needs an operator (a wrong key) opens it at
 once, other failures when several follow each other. All methods are pure given ``now`` in seconds.
 
-Failure policy: a kind of failure in, what is done about it out. Client, breaker and queue follow one table.
+Failure policy: the handling of each kind of failure. Client, breaker and queue follow one table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sidejudge.scoring.status.snapshots import CircuitName, JudgeModelSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What follows from one kind of failure.
+    """The handling of one kind of failure.
 
     ``retry``: the same request may succeed a little later. ``outage``: the failure does not depend on the trace, which
     may be judged again later. ``breaker`` is its meaning for the provider. ``trips``: no call can succeed until
@@ -100,7 +100,7 @@ class Breaker:
         self._openings = 0
         self._probe_at = now
         self.cause = ""
-        """The error that opened it last, in the provider's words: for whoever sees the contents of traces alone."""
+        """The error that opened it last, in the provider's words; only for readers with rights to contents."""
 
     def state(self, now: float) -> JudgeModelSnapshot:
         """The state now. Open becomes half open by the passing of time alone. During a probe no next one is known."""

@@ -1,18 +1,18 @@
 """Budget: dollars an hour and a day for judging, kept by judging a smaller share of the cases, not by stopping.
 
-What judging everything would cost is forecast for each priority (``forecast``). What may be spent is what is left of
-the hour and of the day, spread over the time left of each (UTC); the smaller counts. Where the forecast exceeds it,
-the share ``q`` of cases that is judged falls, low priorities first; each keeps a twentieth of the allowance, so that
-none falls silent. A case is judged with probability ``q``, which its verdict's inclusion probability records, so
-estimates stay unbiased (Horvitz–Thompson). When nothing is left nothing is judged (q = 0): that time is not covered.
+The cost of judging everything is forecast for each priority (``forecast``). The allowance is the rest of the hour's and
+of the day's budget, spread over the remaining time of each (UTC); the smaller counts. Where the forecast exceeds it,
+the judged share ``q`` of cases falls, low priorities first; each keeps a twentieth of the allowance, so that none falls
+silent. A case is judged with probability ``q``, which its verdict's inclusion probability records, so estimates stay
+unbiased (Horvitz–Thompson). When the budget is spent no case is judged (q = 0): that time is not covered.
 
 Pure given ``now``: seconds since the epoch.
 
-Forecast: what judging everything would cost a second, by priority, estimated from the recent past.
+Forecast: the cost by second of judging everything, by priority, estimated from the recent past.
 
 Arrivals are a point process; their rate is an exponentially weighted sum of the events. Two memories: ten minutes,
-which is exact on average however traffic comes in bursts; half a minute, of which a third is believed, so that a spike
-that stays is felt within seconds and a short burst is not taken for one.
+which is exact on average however traffic comes in bursts; half a minute, with a weight of a third, so that a lasting
+spike counts within seconds and a short burst hardly does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SpendingRate:
         self._at = max(now, self._at)
 
     def per_s(self, now: float) -> float:
-        """The rate; the last event counts half, for it is at an event that one asks (the midpoint rule)."""
+        """The rate; the last event counts half, because the rate is read at events (the midpoint rule)."""
         return max(0.0, self._sum - 0.5) * self._decay(now) / self._tau_s
 
     def _decay(self, now: float) -> float:
@@ -49,21 +49,21 @@ class SpendingRate:
 
 
 class Demand:
-    """What judging every case of one priority would cost: arrivals a second × mean dollars a judged case."""
+    """The cost of judging every case of one priority: arrivals a second × mean dollars a judged case."""
 
     def __init__(self) -> None:
         self._long = SpendingRate(LONG_S)
         self._short = SpendingRate(SHORT_S)
         self._judged = 0
         self.mean_usd: float | None = None
-        """Mean dollars of a judged case, those answered from the cache for nothing included; None: none yet."""
+        """Mean dollars of a judged case, including free answers from the cache; None: none yet."""
 
     def arrived(self, now: float) -> None:
         self._long.add(now)
         self._short.add(now)
 
     def judged(self, cost_usd: float, *, again: bool = False) -> None:
-        """A case cost so much; ``again``: so much more than was recorded for it before."""
+        """Record the cost of a case; ``again``: the cost in addition to an earlier record."""
         if again and self.mean_usd is not None:
             self.mean_usd += cost_usd / self._judged
             return
@@ -78,10 +78,10 @@ class Demand:
 HOUR_S: Final = 3600
 DAY_S: Final = 86_400
 KEPT: Final = 0.05
-"""Share of the allowance that each priority keeps, whatever the others need."""
+"""Share of the allowance that each priority keeps, regardless of the others."""
 _SHORTEST_S: Final = 1.0
 AHEAD_S: Final = 600.0
-"""For how long what a fleet grants a monitor is to last."""
+"""How long a fleet's grant to a monitor should last."""
 
 
 Priority: TypeAlias = Literal["high", "normal", "low"]
@@ -97,9 +97,9 @@ class Reservation:
 
 
 class JudgeBudget:
-    """Keeps what was spent by the hour, and returns how much of the traffic may be judged.
+    """Keeps the spending by the hour, and returns the share of the traffic that may be judged.
 
-    ``per_hour`` and ``per_day`` in US dollars, None without a limit. ``spent`` is what the store knows: dollars by the
+    ``per_hour`` and ``per_day`` in US dollars, None without a limit. ``spent`` is the store's record: dollars by the
     second since the epoch at which an hour began.
     """
 
@@ -127,7 +127,7 @@ class JudgeBudget:
         return self.q(priority, now)
 
     def judged(self, priority: Priority, cost_usd: float, *, again: bool = False) -> None:
-        """A case was judged for so much (0 when the cache answered it all); ``again``: it is one counted before."""
+        """Record the cost of a judged case (0 when the cache answered all of it); ``again``: it was counted before."""
         self._demand[priority].judged(cost_usd, again=again)
 
     def q(self, priority: Priority, now: float) -> float:
@@ -152,7 +152,7 @@ class JudgeBudget:
         return self._demand[priority].cases_per_s(now) * (self._mean_usd(priority) or 0.0)
 
     def allowance(self, now: float) -> float:
-        """Dollars a second that may be spent now: what is left by the time left, at its least; inf without a limit."""
+        """Dollars a second that may be spent now: the smallest rest by remaining time; inf without a limit."""
         left = [
             (limit - self.spent(length, now) - self._reserved, over_s) for length, limit, over_s in self._in_force(now)
         ]
@@ -174,7 +174,7 @@ class JudgeBudget:
         )
 
     def refusal(self, usd: float, now: float) -> str:
-        """Why a call is refused: what is spent of the limit that it would exceed, and what it may cost."""
+        """Why a call is refused: the spending and the limit that it would exceed, and its possible cost."""
         for length, limit, _ in self._in_force(now):
             if (spent := self.spent(length, now)) + usd > limit:
                 period = "hour" if length == HOUR_S else "day"
@@ -182,7 +182,7 @@ class JudgeBudget:
         return f"the next call may cost {usd:.4f} USD"
 
     def settle(self, reservation: Reservation, cost_usd: float, now: float) -> None:
-        """The call is over and cost so much; it counts for the hour in which it ended."""
+        """End the call with its cost, which counts for the hour in which it ended."""
         self._reserved = max(0.0, self._reserved - reservation.usd)
         hour = int(now // HOUR_S) * HOUR_S
         self._spent[hour] = self._spent.get(hour, 0.0) + cost_usd
@@ -207,7 +207,7 @@ class JudgeBudget:
         return sum(self.forecast(each, now) for each in PRIORITIES)
 
     def take_refused(self) -> float:
-        """``refused_usd``, which begins again with nothing."""
+        """Return ``refused_usd`` and reset it."""
         refused, self.refused_usd = self.refused_usd, 0.0
         return refused
 

@@ -1,4 +1,4 @@
-"""Call record: one call to a judge in, what ``explain --judge`` shows of it out, as JSON."""
+"""Call record: one call to a judge as JSON, for ``explain --judge``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST: Final = 200_000
 class Exchange:
     """One request to one model. ``text`` is its raw answer, None where there is none; ``faults`` are the parser's.
 
-    ``complaint`` is what the prompt ended with where questions were asked again. ``failure`` is why no answer came.
+    ``complaint`` is the end of the prompt where questions were asked again. ``failure`` is why no answer came.
     """
 
     model: str
@@ -45,7 +45,7 @@ def record_of(
     answers: Mapping[Question, CachedAnswer | NoAnswer],
     redaction: Redaction | None,
 ) -> dict[str, object]:
-    """The call as JSON. ``redaction`` replaces in answers what it replaced in the prompt."""
+    """The call as JSON. ``redaction`` is applied to answers as it was to the prompt."""
 
     def shown(text: str) -> str:
         text = text if redaction is None else redaction.apply(text)[0]

@@ -1,7 +1,7 @@
 """Drift watch: a fixed sample of past prompts is sent to the judge again every day, within its budget.
 
-What is kept of a prompt stands in the store under a name of its own, with the id of its trace, so that whoever forgets
-the trace erases it. Nothing of it is held in memory between two rounds.
+Each kept prompt has its own name in the store, with the id of its trace, so that forgetting the trace erases it. None
+is held in memory between two rounds.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _ENOUGH: Final = 0.5
 
 
 _REMEMBERED: Final = 0.9
-"""Each round keeps this share of what was learned before about a quiet judge: some ten rounds count."""
+"""Each round keeps this share of the earlier knowledge about a quiet judge: some ten rounds count."""
 _Pair: TypeAlias = tuple[Mapping[str, Answered], Mapping[str, Answered]]
 """Measures of one prompt, before and now."""
 
 
 class DriftWatch:
-    """Keeps the sample and compares. ``latest`` is what the last round found."""
+    """Keeps the sample and compares. ``latest`` is the result of the last round."""
 
     def __init__(self, memory: TextsByName, *, section: DriftSection, clock_ns: Callable[[], int]) -> None:
         self._memory, self._section, self._clock_ns = memory, section, clock_ns
@@ -61,7 +61,7 @@ class DriftWatch:
         self.latest: tuple[JudgeDrift, ...] = ()
 
     def restore(self) -> None:
-        """Take up what the last run left."""
+        """Restore the last run's state."""
         kept = self._memory.all()
         self._known = {name: json.loads(text)["taken_ns"] for name, text in kept.items() if name.startswith(_PROMPT)}
         latest = json.loads(kept.get(_LATEST, "{}"))
@@ -98,7 +98,7 @@ class DriftWatch:
         })  # fmt: skip
 
     async def round(self, judge: JudgeBackend) -> None:
-        """Write what was taken, and once a day send the sample to the judge again. The store's trouble ends a round."""
+        """Write new prompts, and once a day send the sample to the judge again. An error of the store ends a round."""
         now_ns = self._clock_ns()
         try:
             await self._write()
@@ -147,7 +147,7 @@ class DriftWatch:
             self._learn(found)
 
     def _learn(self, found: Sequence[JudgeDrift]) -> None:
-        """Take note of how many answers differ of a judge that did not move."""
+        """Learn how many answers of a judge differ without a drift."""
         for each in found:
             if not each.moved:
                 changed, n = self._quiet.get(each.metric, (0.0, 0.0))

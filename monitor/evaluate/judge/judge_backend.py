@@ -65,7 +65,7 @@ class JudgeStorage(AnswerCacheStorage, Protocol):
 
 
 class JudgeBackend:
-    """All judges as one backend, in one event loop. Creating it reads what was spent and sends nothing.
+    """All judges as one backend, in one event loop. Creating it reads the spending and sends nothing.
 
     A question goes to the judge that it is addressed to, any other to the default one.
     """
@@ -327,7 +327,7 @@ class JudgeBackend:
         return replies
 
     async def repeat(self, judge: str, request: JudgeRequest) -> Mapping[Question, CachedAnswer | NoAnswer] | None:
-        """Send a request once more, whatever the cache holds; budget and limits are kept.
+        """Send a request once more, past the cache; budget and limits are kept.
 
         Args:
             judge: the identity of the model or panel, as ``on_answered`` got it.
@@ -350,7 +350,7 @@ class JudgeBackend:
         bill: JudgeBill,
         answers: Mapping[Question, CachedAnswer | NoAnswer],
     ) -> None:
-        """Keep what was sent and answered, where that is configured. A store that fails costs the record alone."""
+        """Keep prompt and answer, where that is configured. A failing store only loses the record."""
         identity, most_bytes = case.trace_id or case.case_id, self._section.keep_calls_bytes
         if self._calls is None or most_bytes is None or not bill.exchanges or _TRACE_ID.fullmatch(identity) is None:
             return
@@ -396,7 +396,7 @@ class JudgeBackend:
         self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill,
         *, left_out: Collection[str],
     ) -> dict[Question, Reply]:  # fmt: skip
-        """Ask again what a filter stopped: without the parts that may be left out, then each question by itself."""
+        """Repeat questions that a filter stopped: first without spare parts, then each question by itself."""
         spare = spare_parts(case, request.questions)
         groups: list[Sequence[Question]] = [request.questions]
         if left_out or not spare:
@@ -425,7 +425,7 @@ class JudgeBackend:
         return Answer(value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=judgement)
 
     def _paid(self, judge: str, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:
-        """The cost of a call; None where nothing was sent."""
+        """The cost of a call; None where none was sent."""
         if not bill.requests:
             return None
         return Judgement(
@@ -458,13 +458,13 @@ class JudgeBackend:
 def _in_a_row(retries: int) -> int:
     """Failures in a row that are an outage: more than one request can have, and no more than one trace can.
 
-    So a trace that nobody comes after is not given up before it is known that the judge is away.
+    So a trace without successors is not given up before the judge's outage is known.
     """
     return max(min(CONSECUTIVE, ATTEMPTS * (retries + 1)), retries + 2)
 
 
 def _noted(answer: CachedAnswer | NoAnswer, notes: tuple[str, ...], outline: Outline | None) -> CachedAnswer | NoAnswer:
-    """An answer with what its reader has to know of its prompt, from the cache too: what the judge was not shown."""
+    """An answer, also from the cache, with flags for the parts that the judge was not shown."""
     if isinstance(answer, NoAnswer):
         return answer
     if outline is None:

@@ -1,11 +1,11 @@
-"""Panel: one request in, to every member at the same time; for each question what they agree upon out.
+"""Panel: one request goes to every member at the same time; the agreed answer to each question comes out.
 
 Vote: the answers of several judges to one question in, one answer out, or none.
 
 Each field of an answer is decided by itself. A yes or no and a word of a scale take the majority, fractions the median.
 Whole numbers take the majority, and under the rule ``median`` the lower one in the middle where there is no majority.
 Texts, failure codes and turns are not voted on: they are copied from the member that agrees with the most decided
-fields. A field without a majority leaves the panel split: it has no value, and the others stand beside it.
+fields. A field without a majority leaves the panel split: it has no value, and the others stay.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SplitError(SidejudgeError, ValueError):
 class Vote:
     """The panel's answer. ``side`` is the index of the member whose texts it carries.
 
-    ``dissent`` is the share in [0, 1] of the members' votes, over all fields, that differ from what was decided.
+    ``dissent`` is the share in [0, 1] of the members' votes, over all fields, that differ from the decision.
     """
 
     value: object
@@ -76,14 +76,14 @@ class Vote:
 
 
 def vote(values: Sequence[object], rule: Rule) -> Vote:
-    """Combine what each member answered.
+    """Combine the members' answers.
 
     Args:
         values: at least one answer, all to the same question.
-        rule: what decides whole numbers without a majority.
+        rule: how whole numbers without a majority are decided.
 
     Raises:
-        SplitError: a field has no majority; what the others come to is in it.
+        SplitError: a field has no majority; it holds the decisions on the others.
     """
     ballots = [votes(value) for value in values]
     names = tuple(dict.fromkeys(name for ballot in ballots for name in ballot))
@@ -178,12 +178,12 @@ class JudgePanel:
         self.context_tokens: Final = section.context_tokens
         """As configured; None: the least that is known of the models."""
         self.outline: Final = section.outline
-        """Whether a run that does not fit is asked about by its outline."""
+        """Whether questions on a run that does not fit use its outline."""
         names = [model.name for model in self.models]
         self.name: Final = names[0] if len(names) == 1 else f"{self._rule} of {', '.join(names)}"
         rule = self._rule if len(names) > 1 else ""
         self.identity: Final = json.dumps([rule, *(model.identity for model in self.models)])
-        """All that changes an answer, beside the prompt; ``name`` is what people call it."""
+        """All settings that change an answer, besides the prompt; ``name`` is for people."""
         self._quorum: Final = len(names) // 2 + 1
 
     def states(self) -> dict[str, JudgeModelSnapshot]:
@@ -197,13 +197,13 @@ class JudgePanel:
 
     @property
     def outage(self) -> str | None:
-        """Why no answer is possible now: so many breakers are open that no majority is left. None when one is."""
+        """Why no answer is possible now: too many breakers are open for a majority. None when one is possible."""
         shut = [state for state in self.states().values() if state.circuit == "open"]
         return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
 
     @property
     def cause(self) -> str:
-        """What opened the breaker of a model that cannot be asked, in the provider's words; empty without one."""
+        """The error that opened a model's breaker, in the provider's words; empty without one."""
         shut = (each.breaker.cause for each in self._members if each.state().circuit == "open")
         return next(shut, "")
 
@@ -212,7 +212,7 @@ class JudgePanel:
 
         Args:
             request: the same for all members.
-            bill: what it costs is added as it is spent.
+            bill: receives the cost as it is spent.
 
         Raises:
             UnansweredError: fewer than a majority of the members could be asked.
@@ -239,7 +239,7 @@ class JudgePanel:
         return combined
 
     def _combine(self, judged: Mapping[str, JudgedValue], apart: Sequence[str]) -> CachedAnswer | NoAnswer:
-        """The panel's answer. Fields that stand ``apart`` are values of their own: one that is split costs no other."""
+        """The panel's answer. Fields that are ``apart`` are independent: a split one affects no other."""
         answers = list(judged.values())
         if len(self._members) == 1:
             (one,) = answers

@@ -1,9 +1,9 @@
 """Panel member: one request to one model in, its answers question by question out.
 
 An attempt passes the provider's rate limits, then the circuit breaker and the budget. After an outage a health probe,
-and no case, finds out whether the provider is back: a case that it never answers delays no other. A failure that may
-pass is retried after a pause. Questions without a valid answer are asked once more, with the parser's complaint (seed
-002: with identical inputs), and then have none. There is no default answer.
+not a case, checks whether the provider is back: a case that it never answers delays no other. A temporary failure is
+retried after a pause. Questions without a valid answer are asked once more, with the parser's complaint (seed 002: with
+identical inputs), and then have none. There is no default answer.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class JudgeBill:
     input_tokens: int = 0
     output_tokens: int = 0
     exchanges: list[Exchange] = field(default_factory=list)
-    """What was sent and answered; only of the calls that this bill is made for."""
+    """The prompts and answers of this bill's calls."""
 
     def add(self, usage: ProviderUsage, usd: float | None) -> None:
         """Add one request."""
@@ -117,7 +117,7 @@ class PanelMember:
 
         Args:
             request: the questions. Those without a valid answer are asked once more, with the faults.
-            bill: what it costs is added as it is spent.
+            bill: receives the cost as it is spent.
 
         Raises:
             UnansweredError: nothing was answered at all.
@@ -343,7 +343,7 @@ class PanelMember:
 
 
 def _charged(error: ProviderError, expected: ProviderUsage, price: TokenPrice | None) -> ProviderUsage | None:
-    """What a call without an answer consumed; None where it is not known whether it is charged.
+    """The usage of a call without an answer; None where it is unknown whether it is charged.
 
     A refusal and a response that cannot be read were written by a model, so that without an account they are estimated.
     """
@@ -359,7 +359,7 @@ def _charged(error: ProviderError, expected: ProviderUsage, price: TokenPrice | 
 
 
 def _accounted(completion: Completion, expected: ProviderUsage, price: TokenPrice | None) -> Completion:
-    """The response with what it consumed: where the provider gives no account, or half of one, ours takes its place.
+    """The response with its usage; where the provider reports it partly or not at all, our estimate replaces it.
 
     Without one every call would be free, and no budget would ever end.
     """

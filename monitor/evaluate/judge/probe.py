@@ -83,4 +83,4 @@ HEALTH_PROBE: Final = JudgeRequest(
     },
     schema_name="ready", prompt_version="", questions=(), ids=(), prompt_tokens=32, answer_tokens=64,
 )  # fmt: skip
-"""It contains nothing of any trace, so its result depends on the provider alone."""
+"""It contains nothing of any trace, so that its result depends only on the provider."""
