@@ -157,7 +157,7 @@ class BudgetSection(Section):
 
 
 class LabelsSection(Section):
-    """Labels of people, of which `examples: labels` shows some to the judge: its largest errors first.
+    """Labels of people, of which `examples: labels` shows some to the judge: those first that it got most wrong.
 
     A quarter of the cases, by their ids, teach; the labels of all others measure (`sidejudge calibrate`, agreement).
     """

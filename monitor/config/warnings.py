@@ -27,7 +27,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     for at, routes in _routes(config):
         for index, route in enumerate(routes):
             for name in route.rubrics:
-                yield from _untold(f"{at}[{index}].rubrics: {name}", name, config)
+                yield from _unanswerable(f"{at}[{index}].rubrics: {name}", name, config)
     for of_kind in (
         _no_scenario, _behind_another, _credentials, _unheard, _unread, _own_telemetry, _closed_lists, _other_scale,
         _never_measured, _not_handed_over,
@@ -223,16 +223,18 @@ def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
         )
 
 
-def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
+def _unanswerable(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
     """Weighed metrics of a rubric that no configured evaluator can answer."""
     evaluators = config.evaluators
     sections = {Method.JUDGE: evaluators.judge, Method.EMBEDDING: evaluators.embedding}
     absent = [method for method, section in sections.items() if section is None]
-    untold = [c.metric for c in configured(config)[name].criteria if c.weight and set(c.metric.methods) <= set(absent)]
-    if untold:
-        could = [_NAMES[method] for method in absent if any(method in metric.methods for metric in untold)]
+    unanswerable = [
+        c.metric for c in configured(config)[name].criteria if c.weight and set(c.metric.methods) <= set(absent)
+    ]
+    if unanswerable:
+        could = [_NAMES[method] for method in absent if any(method in metric.methods for metric in unanswerable)]
         who, keys = " or ".join(who for who, _ in could), " or ".join(key for _, key in could)
-        needed = _all([metric.id for metric in untold])
+        needed = _all([metric.id for metric in unanswerable])
         yield (
             f"{where}: {needed} {who}, which no section configures, so that these verdicts are incomplete",
             f"add {keys}, or take the rubric out of the route, or expect incomplete verdicts",

@@ -79,7 +79,7 @@ _BARE: Final = {"email": _EMAIL, "phone": _NUMBER, "iban": _IBAN, "card": _CARD,
 
 
 @cache
-def sieve(kinds: tuple[str, ...]) -> re2._Regexp[bytes]:
+def coarse_pattern(kinds: tuple[str, ...]) -> re2._Regexp[bytes]:
     """A pattern that matches all bytes that hold, as UTF-8, a text with one of these kinds; it also matches others.
 
     It consists of the patterns without their conditions on surrounding characters. They match ASCII alone, so that the

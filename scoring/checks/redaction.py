@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sidejudge.scoring.errors import SidejudgeError
 
-from .privacy import KINDS, sieve
+from .privacy import KINDS, coarse_pattern
 
 if TYPE_CHECKING:
     import re2
@@ -49,7 +49,7 @@ class Redaction:
         >>> Redaction(("key",)).may_apply(b"a risk-free task"), Redaction(("key",), ("free",)).may_apply(b"a task")
         (False, True)
         """
-        return bool(self.patterns) or (bool(self.kinds) and sieve(self.kinds).search(encoded) is not None)
+        return bool(self.patterns) or (bool(self.kinds) and coarse_pattern(self.kinds).search(encoded) is not None)
 
     def apply(self, text: str) -> tuple[str, int]:
         """The text with all findings replaced, and their number.

@@ -80,7 +80,7 @@ class Form:
     ``common`` those before them. ``parts`` names the shown parts of the case (``scoring.judging.parts``); ``spare``
     ones may be left out where they keep a provider from answering. ``properties`` is the JSON schema of the keys of its
     answer, besides ``id`` and ``metric``. An ``alone`` question is a request by itself. The fields ``apart`` are
-    independent values: where a panel is split on one it is None, and the others stay. ``untold`` are fields of the
+    independent values: where a panel is split on one it is None, and the others stay. ``hidden`` are fields of the
     question that choose its form and are not shown as text. Items of its lists are ``numbered`` from 0 where the answer
     refers to them. ``tokens`` gives the length of an answer from the tokens of the question's texts.
     """
@@ -94,7 +94,7 @@ class Form:
     read: Reader
     alone: bool = False
     apart: tuple[str, ...] = ()
-    untold: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     numbered: bool = False
     tokens: Callable[[int], int] = lambda _: TOKENS
 
@@ -112,7 +112,7 @@ class Form:
         reported: dict[str, str] = {}
         for field in dataclasses.fields(question):
             value = getattr(question, field.name)
-            if field.name not in self.untold and value not in (None, "", ()):
+            if field.name not in self.hidden and value not in (None, "", ()):
                 reported[field.name] = value if isinstance(value, str) else self._listed(value)
         return reported
 

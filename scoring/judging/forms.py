@@ -66,7 +66,7 @@ def _form(metric: str, instructions: str, kind: str, choices: tuple[str | float,
         parts=parts,
         properties={"reason": STRING, "answer": _schema(kind, choices)},
         read=_read,
-        untold=("metric", "instructions", "kind", "choices", "parts"),
+        hidden=("metric", "instructions", "kind", "choices", "parts"),
         tokens=lambda _: TOKENS + most * TOKENS // 4,
     )
 
@@ -145,7 +145,7 @@ def _of_agent(definition: Definition) -> Form:
             "turns": list_of({"type": "integer"}),
         },
         read=readers.agent_grade(definition),
-        untold=("metric", "emphasis"),  # the emphasis is appended once, under the seed's heading
+        hidden=("metric", "emphasis"),  # the emphasis is appended once, under the seed's heading
     )
 
 
@@ -172,7 +172,7 @@ def _of_dimension(name: str, *parts: str) -> Form:
         parts=parts,
         properties={"reason": STRING, "level": one_of(*LEVELS)},
         read=readers.dimension_level,
-        untold=("dimension",),
+        hidden=("dimension",),
     )
 
 
@@ -183,7 +183,7 @@ def _of_run(metric: str, found: Mapping[str, Mapping[str, Json]], read: Reader, 
         prompt=("trajectory/run", f"trajectory/{metric}"),
         properties={"reason": STRING, **found},
         read=read,
-        untold=("shown", "of"),
+        hidden=("shown", "of"),
         tokens=lambda _: tokens,
     )
 

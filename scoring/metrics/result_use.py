@@ -54,15 +54,15 @@ def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], li
     stated = _read(decoded(case.model_output))
     requested = _read(case.input)
     unused: list[str] = []
-    untold: list[str] = []
+    unknown: list[str] = []
     for call in calls:
         own = _read(decoded(call.arguments))
         new = _read(decoded(call.result)).without(requested).without(own).distinctive()
         if not new:
-            untold.append(call.name)
+            unknown.append(call.name)
         elif not new.shows_in(stated.without(requested)):
             unused.append(call.name)
-    return list(dict.fromkeys(unused)), list(dict.fromkeys(untold))
+    return list(dict.fromkeys(unused)), list(dict.fromkeys(unknown))
 
 
 class LaterWords:

@@ -216,9 +216,9 @@ def hold_result_use(case: Case, scenario: Scenario) -> Result:
         return Unavailable(Reason("the result of a call is not known"))
     if case.model_output is None:
         return Unavailable(Reason("the output is not known"))
-    unused, untold = unused_results(case, concerned)
-    if untold and not unused:
-        return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=listed(untold)))
+    unused, unknown = unused_results(case, concerned)
+    if unknown and not unused:
+        return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=listed(unknown)))
     return Scored(
         value=float(not unused),
         method=Method.LEXICAL,

@@ -192,10 +192,10 @@ def _above_models(trace: Trace) -> set[str]:
 
 def _all_reported(spans: Sequence[Span], requested: Sequence[RequestedCall], matched: Mapping[int, int]) -> bool:
     """Whether the spans themselves hold the result of every call, so that no message has to be found."""
-    return len(matched) == len(requested) and not any(_untold(spans[number]) for number in matched)
+    return len(matched) == len(requested) and not any(_lacks_result(spans[number]) for number in matched)
 
 
-def _untold(span: Span) -> bool:
+def _lacks_result(span: Span) -> bool:
     return span.tool is None or (span.tool.result is None and span.tool.error is None)
 
 
@@ -206,7 +206,7 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
         return tool
     requested = ask.call
     keep = requested.arguments if _leaves_out(tool, requested) else tool.arguments
-    ran = _completed(ask) if _untold(span) else tool
+    ran = _completed(ask) if _lacks_result(span) else tool
     return ToolCall(
         name=tool.name,
         arguments=keep,
