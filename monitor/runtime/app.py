@@ -101,7 +101,7 @@ class Monitor(MonitorParts):
         self._servers: list[HttpServer] = []
         self._warming: asyncio.Task[None] | None = None
         self.handed_over: int | None = None
-        """Traces that a drain passed on; None where nothing was drained."""
+        """Traces that a drain passed on; None where nothing was drained, and once the process has stopped."""
         self._metrics_push: MetricsPush | None = None
 
     def snapshot(self, services: Iterable[ServiceStatus] | None = None) -> Snapshot:
@@ -349,9 +349,10 @@ class Monitor(MonitorParts):
             log.warning("could not remember alerts and baselines", extra={"cause": str(error)})
         left: dict[str, object] = {"open_traces": self.outcomes.open}
         lost: dict[str, int] = {}
-        if self.handed_over is not None:
+        handed_over, self.handed_over = self.handed_over, None
+        if handed_over is not None:
             lost = {"lost_traces": self.outcomes.open, "lost_deliveries": self.undelivered()}
-            left |= {"handed_over_traces": self.handed_over, **lost}
+            left |= {"handed_over_traces": handed_over, **lost}
         self.store.close()
         log.log(logging.WARNING if any(lost.values()) else logging.INFO, "stopped", extra=left)
 

@@ -21,6 +21,8 @@ HONEST_PASSING, HONEST_FAILING, HIS = 20, 40, 30
 TOP = b"\xff" * 9
 DRAWN = bytes(2) + b"\xc0" + bytes(6)
 """The tail of a trace id that a rate of a half draws, and no state of an attacker is needed for."""
+NO_SUCH_TOOL = {**ANY, "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}}}
+RAN = {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}
 FAILING = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "no_such_tool"}
 KEY = Key("shop", "unknown", "workflow")
 
@@ -37,7 +39,7 @@ def trace_of(n: int, *, fails: bool, state: str = "", tail: bytes = DRAWN, **mor
     tid = numbered(n, tail)
     return [
         S(trace_id=tid, span_id=span(2), parent_id=span(1), **given, attributes=FAILING if fails else {}),
-        S(trace_id=tid, span_id=span(1), **given, attributes=attributes),
+        S(trace_id=tid, span_id=span(1), **given, attributes={**RAN, **attributes}),
     ]
 
 
@@ -109,7 +111,7 @@ async def honest(app) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize(("rate", "fails"), [(1.0, True), (0.5, False)])
 async def test_k_traces_count_for_k_plain_verdicts(attack, rate, fails, started):
-    app = await started(**ANY, sampling={"rate": rate})
+    app = await started(**NO_SUCH_TOOL, sampling={"rate": rate})
     await honest(app)
     for n in range(HIS):
         assert (await app.post(ATTACKS[attack](1_000 + n, fails))).status_code == 200
@@ -124,7 +126,7 @@ async def test_k_traces_count_for_k_plain_verdicts(attack, rate, fails, started)
 
 
 async def test_a_single_trace_leaves_a_status_as_it_is(started):
-    app = await started(**ANY, alerts={"mode": "point"})
+    app = await started(**NO_SUCH_TOOL, alerts={"mode": "point"})
     await honest(app)
     await app.post(request(trace_of(999, fails=False, state="ot=th:fffffffffff", tail=TOP)))
     await estimate(app, HONEST_PASSING + HONEST_FAILING + 1)
@@ -133,7 +135,7 @@ async def test_a_single_trace_leaves_a_status_as_it_is(started):
 
 
 async def test_what_was_claimed_is_counted_and_shown(started):
-    app = await started(**ANY)
+    app = await started(**NO_SUCH_TOOL)
     await honest(app)
     for n in range(HIS):
         await app.post(ATTACKS["a threshold"](1_000 + n, False))
@@ -152,7 +154,7 @@ async def test_what_was_claimed_is_counted_and_shown(started):
 
 
 async def test_behind_a_declared_floor_each_trace_counts_for_that_many_at_most(started):
-    app = await started(**ANY, sampling={"rate": 1.0, "trust_upstream": {"floor": 0.1, "max_share": 0.05}})
+    app = await started(**NO_SUCH_TOOL, sampling={"rate": 1.0, "trust_upstream": {"floor": 0.1, "max_share": 0.05}})
     await honest(app)
     for n in range(HIS):
         await app.post(ATTACKS["a threshold"](1_000 + n, False))
