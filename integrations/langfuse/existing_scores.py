@@ -51,12 +51,23 @@ def same_value(row: Mapping[str, object], value: float | str, *, within: float =
     stated = row.get("stringValue") if isinstance(value, str) and "stringValue" in row else row.get("value")
     if isinstance(value, str) or isinstance(stated, str):
         return stated == value
-    return isinstance(stated, int | float) and math.isclose(
-        float(stated), float(value), rel_tol=1e-9, abs_tol=max(within, 1e-12)
-    )
+    return isinstance(stated, int | float) and near(stated, value, within=within)
+
+
+def near(one: float, other: float, *, within: float = 0.0) -> bool:
+    """Whether two numbers of JSON are the same but for rounding, or at most ``within`` apart.
+
+    >>> near(0.1 + 0.2, 0.3), near(10**400, 1.0), near(10**400, 10**400)
+    (True, False, True)
+    """
+    try:
+        return one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=max(within, 1e-12))
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 REVISION: Final = "revision"
+_MOST_REVISIONS: Final = 2**31
 _NOTHING: Final = (None, "", "null")
 
 
@@ -114,10 +125,12 @@ async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -
 
 
 def _count(value: object) -> int:
+    """The number of a revision; 1 where it is none that we can have written."""
     try:
-        return max(1, int(str(value)))
+        count = int(str(value))
     except ValueError:
         return 1
+    return count if 1 <= count <= _MOST_REVISIONS else 1
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -136,7 +149,7 @@ def _alike(one: object, other: object) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return bool(one == other) or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+        return near(one, other)
     return bool(one == other)
 
 

@@ -9,7 +9,6 @@ proof.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from sidejudge.integrations.agents.reply import Request
 from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.existing_scores import near
 from sidejudge.integrations.langfuse.probe import ARRAYS_SINCE, probe, release_of, version_of
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.offline.test.run import Agent
@@ -56,7 +56,7 @@ async def not_arrived(access: Access, sent: Sent, *, since_ns: int, within_s: fl
 
 def _same(shown: float | str | None, value: float | str) -> bool:
     if isinstance(shown, int | float) and isinstance(value, int | float):
-        return math.isclose(shown, value, rel_tol=1e-9, abs_tol=1e-12)
+        return near(shown, value)
     return shown == value
 
 

@@ -30,3 +30,16 @@ async def test_rows_beyond_the_first_page_are_read(fake, client):
     found = await existing_scores(client(), ids, v3=True)
     assert {name: each.row["value"] for name, each in found.items()} == dict.fromkeys(ids, 2.0)
     assert len(fake.requested("GET", "/v3/scores")) == 2
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e308])
+async def test_a_number_that_nobody_can_have_written_is_another_value_and_no_error(fake, client, number):
+    fake.mode = Mode.NEW
+    body = {"id": "sj-1", "traceId": "t1", "name": "qa_score", "value": 1.0, "dataType": "NUMERIC"}
+    theirs = {**body, "environment": "default", "metadata": {"coverage": number, "revision": number}}
+    with fake.guard:
+        fake.scores._store(theirs, DAYS[0])
+    found = (await existing_scores(client(), ["sj-1"], v3=True))["sj-1"]
+    assert found.revision == 1
+    assert found.states({**body, "metadata": {"coverage": 0.9}}) is False
+    assert found.states({**body, "metadata": {}}) is True
