@@ -1,4 +1,7 @@
-"""How long to wait after failures in a row, with jitter, so that many monitors do not come back at the same moment."""
+"""Why something was not taken, by what helps: waiting, or a person; and how long to wait after failures in a row.
+
+Waits have jitter, so that many monitors do not come back at the same moment.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,28 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+from sidejudge.scoring.errors import SidejudgeError
+
+
+class DestinationUnreachableError(SidejudgeError):
+    """The receiver did not accept it now and may later: no part of the delivery is known to have arrived.
+
+    ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it names no time.
+    """
+
+    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.retry_after_s = reason, retry_after_s
+
+
+class RefusedError(SidejudgeError):
+    """The receiver will never accept this; a person must correct the content or the configuration."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
 
 LONGEST_S: Final = 60.0
 SOMEBODY_S: Final = 300.0

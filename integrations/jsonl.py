@@ -12,7 +12,7 @@ import orjson
 
 from sidejudge.scoring.errors import SidejudgeError
 
-from .delivery_errors import DestinationUnreachableError
+from .backoff import DestinationUnreachableError
 
 
 def line(record: Mapping[str, object]) -> bytes:

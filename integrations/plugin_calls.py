@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.span import Json
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sidejudge.scoring.lexical.shown_text import label, struck
 
 from .addresses import is_local, trusted, why_not
-from .backoff import requested_s
-from .delivery_errors import DestinationUnreachableError, RefusedError
+from .backoff import DestinationUnreachableError, RefusedError, requested_s
 
 if TYPE_CHECKING:
     import httpx

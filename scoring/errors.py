@@ -20,7 +20,7 @@
         AgentError  NoSuchAgentError+
     integrations.cases
         CaseError*  FieldError*
-    integrations.delivery_errors
+    integrations.backoff
         DestinationUnreachableError  RefusedError
     integrations.dialects
         UnreadableError*

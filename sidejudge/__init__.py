@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+    from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
     from sidejudge.monitor.config.load import load_config
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.offline.experiment.score_cases import Verdicts, score
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "integrations.delivery_errors": ("DestinationUnreachableError", "RefusedError"),
+    "integrations.backoff": ("DestinationUnreachableError", "RefusedError"),
     "monitor.config.load": ("load_config",),
     "monitor.config.rubrics": ("configured",),
     "scoring.case.case": ("Case",),

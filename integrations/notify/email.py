@@ -13,7 +13,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 from typing import Final, Literal
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.scoring.notices.notice import Notice
 from sidejudge.scoring.notices.text import Wording, plain
 from sidejudge.scoring.notices.wording import report

@@ -7,7 +7,7 @@ Opsgenie takes alerts of its Alert API v2, which are closed by their alias: http
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -76,16 +76,16 @@ PATH: Final = "/v2/alerts"
 
 
 class Opsgenie:
-    """Sends alerts to one integration of Opsgenie. ``posting`` makes what posts to an address below its API."""
+    """Sends alerts to one integration of Opsgenie."""
 
-    def __init__(self, url: str, key: str, wording: Wording, posting: Callable[[str], Poster] = Poster) -> None:
-        self._url, self._wording, self._posting = url.rstrip("/"), wording, posting
+    def __init__(self, url: str, key: str, wording: Wording) -> None:
+        self._url, self._wording = url.rstrip("/"), wording
         self._headers = {"authorization": f"GenieKey {key}"}
 
     async def send(self, notice: Notice) -> None:
         """Return once Opsgenie has taken every alert of the notice."""
         for path, body in opsgenie_requests(notice, self._wording):
-            await self._posting(self._url + path).post(json.dumps(body).encode(), self._headers)
+            await Poster(self._url + path).post(json.dumps(body).encode(), self._headers)
 
 
 def opsgenie_requests(notice: Notice, wording: Wording) -> Iterator[tuple[str, dict[str, object]]]:

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from sidejudge.integrations.delivery_errors import RefusedError
+from sidejudge.integrations.backoff import RefusedError
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.notices.daily_report import DailyReportText

@@ -131,6 +131,7 @@ class MetricValues:
         return found
 
 
+@dataclass(slots=True, eq=False)
 class Families(Collector):
     """All families as one collector.
 
@@ -138,39 +139,35 @@ class Families(Collector):
     in whatever thread the scrape is written.
     """
 
-    def __init__(
-        self,
-        order: Sequence[Family],
-        counted: MetricValues,
-        infos: Mapping[Family, Mapping[str, str]],
-        gather: Callable[[], Callable[[], Sampled]],
-    ) -> None:
-        self._order, self._counted, self._infos, self._gather = order, counted, infos, gather
+    order: Sequence[Family]
+    counted: MetricValues
+    infos: Mapping[Family, Mapping[str, str]]
+    gather: Callable[[], Callable[[], Sampled]]
 
     def describe(self) -> Iterable[Metric]:
         """Names and types: what a registry needs to refuse a doubled name."""
-        for family in self._order:
-            yield MetricValues([family]).metric(family) if family in self._counted else self._shown(family, {})
+        for family in self.order:
+            yield MetricValues([family]).metric(family) if family in self.counted else self._shown(family, {})
 
     def collect(self) -> Iterator[Metric]:
-        return self.of(self._gather())
+        return self.of(self.gather())
 
     def at_once(self, made: Callable[[], Sampled] | None = None) -> CollectorRegistry:
         """A registry with the values of this moment, which any thread may write out; with the gauges of ``made``."""
-        made, registry = made or self._gather(), CollectorRegistry()
+        made, registry = made or self.gather(), CollectorRegistry()
         registry.register(_Moment(lambda: self.of(made)))
         return registry
 
     def of(self, made: Callable[[], Sampled]) -> Iterator[Metric]:
         """All families, with these gauges."""
         sampled = made()
-        for family in self._order:
-            yield self._counted.metric(family) if family in self._counted else self._shown(family, sampled)
+        for family in self.order:
+            yield self.counted.metric(family) if family in self.counted else self._shown(family, sampled)
 
     def _shown(self, family: Family, sampled: Sampled) -> Metric:
-        if family in self._infos:
+        if family in self.infos:
             info = InfoMetricFamily(family.name.removesuffix("_info"), family.help)
-            info.add_metric((), dict(self._infos[family]))
+            info.add_metric((), dict(self.infos[family]))
             return info
         gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)
         for values, value in sampled.get(family, ()):

@@ -28,10 +28,9 @@ from .connection import Lock, connect, identity, migrate, queries, reading
 from .contents import ContentsTable, JudgeCallTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .health import SLICE, Capacity, StoreHealth, give_back
-from .lru import JudgeCacheTable, Lru
 from .notification_outbox import NotificationOutbox
 from .outbox import Outbox, Untaken, mark
-from .part import KeyValueTable, Part, as_written, with_checksum
+from .part import JudgeCacheTable, KeyValueTable, Lru, Part, as_written, with_checksum
 from .pulled import LateReferenceTable, Pulled
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, finish, id_bytes, json_text
 from .writer import Writer

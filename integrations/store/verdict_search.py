@@ -103,7 +103,7 @@ def search_verdicts(
     }  # fmt: skip
     inside = any(given[name] is not None for name in _INSIDE)
     with bounded_read(path) as connection:
-        connection.create_function("folded", 1, _folded, deterministic=True)
+        connection.create_function("folded", 1, lambda text: str(text or "").casefold(), deterministic=True)
         looked_at = values if inside else values | {"most": limit}
         rows = connection.execute(queries()["search_verdicts"], looked_at).fetchall()
         counts, capped, failing_of = (
@@ -150,7 +150,3 @@ def _failing(verdict: str) -> Iterator[str]:
     for score in scores:
         if score.rating in FAILING:
             yield score.metric
-
-
-def _folded(text: object) -> str:
-    return str(text or "").casefold()

@@ -12,12 +12,13 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sidejudge.integrations.store.part import TextsByName
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.scoring.alerts.condition import Agreement, MonitorFacts, Observed
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
-from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed
 from sidejudge.scoring.statistics.descriptive import p95
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
 from sidejudge.scoring.statistics.ppi import LabelSums
@@ -38,42 +39,33 @@ _MOST_LAGS = 5_000
 _EVENT = "event/"
 
 
+@dataclass(kw_only=True)
 class EvaluationSchedule:
     """Looks at the watch; ``monitor`` returns the monitor's own facts at a time, in ns."""
 
-    def __init__(
-        self,
-        *,
-        watch: Watch,
-        windows: Windows,
-        watched: Mapping[str, WatchedWindow],
-        memory: TextsByName,
-        store: Store,
-        spool_bytes: Callable[[], int],
-        judge: Callable[[], JudgeSnapshot | None],
-        agreements: Callable[[], Sequence[Agreement]] = tuple,
-        drifts: Callable[[], Sequence[JudgeDrift]] = tuple,
-        labels: Callable[[], Mapping[str, LabelSums]] = dict,
-        monitor: Callable[[int], MonitorFacts | None] = lambda _now_ns: None,
-        listeners: Sequence[AlertListener] = (),
-    ) -> None:
-        self.listeners = [*listeners]
-        self._watch, self._windows, self._watched = watch, windows, watched
-        self._memory, self._store = memory, store
-        self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements
-        self._drifts, self._labels = drifts, labels
-        self._monitor = monitor
-        self._lags: deque[tuple[int, float]] = deque(maxlen=_MOST_LAGS)
-        self._kept: dict[str, str] = {}
-        self._waiting: dict[str, AlertEvent] = {}
+    watch: Watch
+    windows: Windows
+    watched: Mapping[str, WatchedWindow]
+    memory: TextsByName
+    store: Store
+    spool_bytes: Callable[[], int]
+    judge: Callable[[], JudgeSnapshot | None]
+    agreements: Callable[[], Sequence[Agreement]] = tuple
+    drifts: Callable[[], Sequence[JudgeDrift]] = tuple
+    labels: Callable[[], Mapping[str, LabelSums]] = dict
+    monitor: Callable[[int], MonitorFacts | None] = lambda _now_ns: None
+    listeners: list[AlertListener] = field(default_factory=list)
+    _lags: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=_MOST_LAGS), init=False)
+    _kept: dict[str, str] = field(default_factory=dict, init=False)
+    _waiting: dict[str, AlertEvent] = field(default_factory=dict, init=False)
 
     def restore(self) -> None:
         """Restore the state of the last run, including events that no listener took."""
-        self._kept = self._memory.all()
-        self._watch.take_labels(self._labels())
-        self._watch.restore(self._kept, self._watched)
+        self._kept = self.memory.all()
+        self.watch.take_labels(self.labels())
+        self.watch.restore(self._kept, self.watched)
         left = [event_of_json(json.loads(stated)) for name, stated in self._kept.items() if name.startswith(_EVENT)]
-        order = {condition.id: place for place, condition in enumerate(self._watch.conditions)}
+        order = {condition.id: place for place, condition in enumerate(self.watch.conditions)}
         for event in sorted(left, key=lambda event: (event.at_ns, order.get(event.condition, len(order)))):
             self._waiting[_EVENT + event.id] = event
 
@@ -90,20 +82,20 @@ class EvaluationSchedule:
         Raises:
             StoreError: what changed could not be committed; no listener was called.
         """
-        self._watch.take_labels(self._labels())
-        members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
-        effects, measure = dict(self._windows.design), self._watch.metrics.measured(now_ns)
+        self.watch.take_labels(self.labels())
+        members = {key: self.windows.members(key, now_ns) for key in self.windows.keys()}  # noqa: SIM118 - not a dict
+        effects, measure = dict(self.windows.design), self.watch.metrics.measured(now_ns)
         found, measured = await asyncio.to_thread(
             lambda: (
                 {
-                    key: details(held, self._watched.get(key.rubric, WatchedWindow()), effects.get(key, 1.0))
+                    key: details(held, self.watched.get(key.rubric, WatchedWindow()), effects.get(key, 1.0))
                     for key, held in members.items()
                 },
                 measure(),
             )
         )
-        acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
-        bare = self._watch.look(self._facts(now_ns), found, acceptable, measured)
+        acceptable = {rubric: watched.on_average for rubric, watched in self.watched.items()}
+        bare = self.watch.look(self._facts(now_ns), found, acceptable, measured)
         for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
             self._waiting[_EVENT + event.id] = event
         await self.remember()
@@ -111,13 +103,13 @@ class EvaluationSchedule:
 
     async def remember(self) -> None:
         """Commit what has changed since it was last remembered."""
-        now = self._watch.to_memory()
+        now = self.watch.to_memory()
         now |= {name: json.dumps(event.to_json()) for name, event in self._waiting.items()}
         changed: dict[str, str | None] = {
             name: stated for name, stated in now.items() if self._kept.get(name) != stated
         }
         changed |= dict.fromkeys(self._kept.keys() - now.keys())
-        await self._memory.change(changed)
+        await self.memory.change(changed)
         self._kept = now
 
     async def _notify(self) -> list[AlertEvent]:
@@ -144,13 +136,13 @@ class EvaluationSchedule:
             now_ns=now_ns,
             lag_s=p95(lag for _, lag in self._lags),
             lag_n=len(self._lags),
-            spool_bytes=self._spool_bytes(),
+            spool_bytes=self.spool_bytes(),
             judge=self.judge(),
-            agreements=self._agreements(),
-            drifts=self._drifts(),
-            monitor=self._monitor(now_ns),
+            agreements=self.agreements(),
+            drifts=self.drifts(),
+            monitor=self.monitor(now_ns),
         )
 
     def _illustrated(self, event: AlertEvent) -> AlertEvent:
-        condition = next(each for each in self._watch.conditions if each.id == event.condition)
-        return illustrated_firing(self._store, condition, event, self._windows.window_ns)
+        condition = next(each for each in self.watch.conditions if each.id == event.condition)
+        return illustrated_firing(self.store, condition, event, self.windows.window_ns)

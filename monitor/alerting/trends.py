@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -39,8 +40,8 @@ class _Reading(NamedTuple):
 class ArchivedTrends:
     """Reads the history at ``path``, one reading at a time, for stretches that end ``retention_ns`` ago or earlier."""
 
-    def __init__(self, path: str, retention_ns: int, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._path, self._retention_ns, self._clock_s = path, retention_ns, clock_s
+    def __init__(self, path: str, retention_ns: int) -> None:
+        self._path, self._retention_ns = path, retention_ns
         self._kept: dict[tuple[int, int], _Reading] = {}
         self._one = threading.Lock()
         self._out = False
@@ -61,7 +62,7 @@ class ArchivedTrends:
         return [*archived, *(each for each in stored if each.number >= old)]
 
     def _archived(self, since_ns: int, step_ns: int, old: int) -> Sequence[Stretch] | None:
-        now_s = self._clock_s()
+        now_s = time.monotonic()
         known = self._kept.get((step_ns, old))
         if known is not None and now_s - known.at_s < _KEPT_S and since_ns - known.since_ns <= step_ns // 20:
             return known.found
@@ -74,7 +75,7 @@ class ArchivedTrends:
             self._out = True
             return None if known is None else known.found
         self._out = False
-        self._kept[step_ns, old] = _Reading(self._clock_s(), since_ns, found)
+        self._kept[step_ns, old] = _Reading(time.monotonic(), since_ns, found)
         for key in list(self._kept)[: max(0, len(self._kept) - _MOST)]:
             del self._kept[key]
         return found
@@ -100,23 +101,19 @@ _TOGETHER: Final = (1, 2, 3, 4, 6, 8, 12)
 """How many stretches are looked at as one, where each alone has too few verdicts."""
 
 
+@dataclass
 class Trends:
     """The trends of all services, at most a little old. While the store cannot be read, the last ones known."""
 
-    def __init__(
-        self,
-        path: Path,
-        window_ns: int,
-        declared: Declaration,
-        *,
-        archive: ArchivedTrends | None = None,
-        clock_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._path, self._window_ns, self._declared, self._clock_s = path, window_ns, declared, clock_s
-        self._archive = archive
-        self._known: Mapping[Key, Trend] = {}
-        self._due_s = 0.0
-        self._reading = asyncio.Lock()
+    path: Path
+    window_ns: int
+    declared: Declaration
+    _: KW_ONLY
+    archive: ArchivedTrends | None = None
+    clock_s: Callable[[], float] = time.monotonic
+    _known: Mapping[Key, Trend] = field(default_factory=dict, init=False)
+    _due_s: float = field(default=0.0, init=False)
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def at(self, now_ns: int) -> Mapping[Key, Trend]:
         """The trend of each service, environment and rubric that had a verdict in the last ``STEPS`` windows.
@@ -124,11 +121,11 @@ class Trends:
         While the store holds less than half of that, the trend begins with its first verdict, a window ago at least.
         """
         async with self._reading:
-            began = self._clock_s()
+            began = self.clock_s()
             if began >= self._due_s:
                 with suppress(StoreError):
                     self._known = await asyncio.to_thread(self._read, now_ns)
-                ended = self._clock_s()
+                ended = self.clock_s()
                 self._due_s = ended + max(_LEAST_REST_S, _REST * (ended - began))
             return self._known
 
@@ -137,7 +134,7 @@ class Trends:
         spans = list(_SPANS_NS.items())
         first_ns = await asyncio.to_thread(
             lambda: first_verdict(
-                self._path, service=key.service, environment=key.environment, rubric=key.rubric,
+                self.path, service=key.service, environment=key.environment, rubric=key.rubric,
                 since_ns=now_ns - spans[-1][1],
             )
         )  # fmt: skip
@@ -155,23 +152,23 @@ class Trends:
         return _trend(stretches, now_ns, step_ns, [_ENOUGH]) if stretches else None
 
     def _read(self, now_ns: int) -> dict[Key, Trend]:
-        whole_ns = STEPS * self._window_ns
-        first_ns = now_ns - whole_ns if self._archive else read_first(self._path, now_ns - whole_ns)
-        windows = (now_ns - (now_ns if first_ns is None else first_ns)) // self._window_ns + 1
+        whole_ns = STEPS * self.window_ns
+        first_ns = now_ns - whole_ns if self.archive else read_first(self.path, now_ns - whole_ns)
+        windows = (now_ns - (now_ns if first_ns is None else first_ns)) // self.window_ns + 1
         windows = windows if windows <= STEPS // 2 else STEPS
-        step_ns = max(1, windows * self._window_ns // STEPS)
+        step_ns = max(1, windows * self.window_ns // STEPS)
         stretches = self._stretches(now_ns, step_ns)
         by_key: dict[Key, list[Stretch]] = {}
         for each in stretches:
             by_key.setdefault(_key(each), []).append(each)
-        asked = {key: [self._declared.policy_of(key.rubric).min_samples] if windows == STEPS else [] for key in by_key}
+        asked = {key: [self.declared.policy_of(key.rubric).min_samples] if windows == STEPS else [] for key in by_key}
         return {key: _trend(of, now_ns, step_ns, [*asked[key], _ENOUGH]) for key, of in by_key.items()}
 
     def _stretches(self, now_ns: int, step_ns: int, rubric: str | None = None) -> Sequence[Stretch]:
-        stored = read_trends(self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS, rubric=rubric)
-        if self._archive is None:
+        stored = read_trends(self.path, until_ns=now_ns, step_ns=step_ns, steps=STEPS, rubric=rubric)
+        if self.archive is None:
             return stored
-        return self._archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
+        return self.archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
 
 
 def _trend(stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: Sequence[float]) -> Trend:

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from sidejudge.monitor.config.units import Duration
-from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Labels
+from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Labels, Observed, WindowFacts
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage, advance
-from sidejudge.scoring.alerts.observed import Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.arrivals import LEARNED_NS

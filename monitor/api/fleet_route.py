@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -11,13 +10,12 @@ from fastapi import Depends, FastAPI
 from pydantic import BeforeValidator, Field
 
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.status.service_status import FleetReport, MonitorState, ServiceStatus
-from sidejudge.scoring.status.status import WORST_FIRST
+from sidejudge.scoring.status.service_status import FleetReport, MonitorState
 
 from .errors import ProblemError
 from .params import only_known
 from .response_body import Instant, ResponseBody, Text, instant, shown
-from .schemas import MOST_SERVICES, ServiceStatusBody
+from .schemas import MOST_SERVICES, ServiceStatusBody, worst_first
 from .verdict_schemas import ProblemBody
 from .view import MonitorView
 
@@ -60,7 +58,7 @@ class FleetStatusBody(ResponseBody):
     def of(cls, report: FleetReport, window_s: float) -> FleetStatusBody:
         return cls.read(
             report, alone=None if report.alone is None else shown(report.alone), at=instant(report.at_ns),
-            services=_worst(report.services, window_s), own=_worst(report.own, window_s),
+            services=worst_first(report.services, window_s), own=worst_first(report.own, window_s),
             monitors=list(map(FleetMonitorBody.read, report.monitors)),
         )  # fmt: skip
 
@@ -83,8 +81,3 @@ def add_fleet(app: FastAPI, view: MonitorView) -> None:
                 "this monitor is for itself", "configure fleet.database on each monitor", HTTPStatus.NOT_FOUND
             )
         return FleetStatusBody.of(*found)
-
-
-def _worst(statuses: Sequence[ServiceStatus], window_s: float) -> list[ServiceStatusBody]:
-    ordered = sorted(statuses, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
-    return [ServiceStatusBody.of(each, window_s) for each in ordered]

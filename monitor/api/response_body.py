@@ -58,10 +58,6 @@ def _from_s(value: object) -> object:
     return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else value
 
 
-def _from_ns(value: object) -> object:
-    return moment(value) if isinstance(value, int) else value
-
-
 def _counts(pairs: Mapping[object, int] | Iterable[tuple[object, int]]) -> dict[str, int]:
     return {str(name): count for name, count in dict(pairs).items()}
 
@@ -74,7 +70,7 @@ Text = Annotated[str, BeforeValidator(shown)]
 """Text that may come from elsewhere: cut, and without half surrogate pairs."""
 Instant = Annotated[datetime, BeforeValidator(_from_s)]
 """Read from s since the epoch."""
-InstantNs = Annotated[datetime, BeforeValidator(_from_ns)]
+InstantNs = Annotated[datetime, BeforeValidator(lambda value: moment(value) if isinstance(value, int) else value)]
 """Read from ns since the epoch."""
 SecondsNs = Annotated[float, Field(ge=0), BeforeValidator(lambda ns: ns / 1e9)]
 """Seconds, read from ns."""

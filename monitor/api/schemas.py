@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -177,6 +178,12 @@ class ServiceStatusBody(ResponseBody):
             window_s=window_s if status.reach_ns is None else status.reach_ns / 1e9,
             slices=list(map(SliceBody.of, status.slices)),
         )  # fmt: skip
+
+
+def worst_first(statuses: Iterable[ServiceStatus], window_s: float) -> list[ServiceStatusBody]:
+    """The bodies of those that matter most."""
+    ordered = sorted(statuses, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
+    return [ServiceStatusBody.of(each, window_s) for each in ordered]
 
 
 class OutcomesBody(ResponseBody):
@@ -415,8 +422,7 @@ class StatusBody(ResponseBody):
     @classmethod
     def of(cls, report: MonitorReport) -> StatusBody:
         window_s = report.window_ns / 1e9
-        worst = sorted(report.services, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
-        services = [ServiceStatusBody.of(each, window_s) for each in worst]
+        services = worst_first(report.services, window_s)
         outcomes = OutcomesBody.read(report)
         return cls.read(
             report,

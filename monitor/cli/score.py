@@ -81,8 +81,8 @@ def score(
     long file is judged by one process for each processor, unless a judge or embeddings are asked. On Ray one actor asks
     the judge for all, and holds its budget, rate limits and cache; with --workers no judge is asked.
     """
-    from sidejudge.monitor.offline.score.chunk_judge import actors, batch_of, expense_of, judged_by
     from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint, memory_of
+    from sidejudge.monitor.offline.score.run import actors, batch_of, expense_of, judged_by
     from sidejudge.monitor.offline.score.tally import Expense, ReportedRemarks
     from sidejudge.monitor.offline.score.verdict_file import verdict_output
 

@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from .forward import BaseUrl, HeaderValue, _are_names
 from .section import GIVEN_AS_LIST, Section
-from .sources import sent_headers
+from .sources import BaseUrl, HeaderValue, _are_names, sent_headers
 from .units import Duration, PositiveDuration, parse_duration
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"

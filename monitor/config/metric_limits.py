@@ -56,12 +56,8 @@ def parse_metric(name: str) -> tuple[str, float | None] | None:
     return found["measure"], None if found["mean"] else float(found["percent"]) / 100
 
 
-def _as_written(amount: Amount) -> object:
-    return str(amount) if amount.unit else amount.value
-
-
 LimitField: TypeAlias = Annotated[
-    Amount, BeforeValidator(_amount), PlainSerializer(_as_written),
+    Amount, BeforeValidator(_amount), PlainSerializer(lambda amount: str(amount) if amount.unit else amount.value),
     WithJsonSchema({"type": ["number", "string"], "examples": ["5s", 0.7]}),
 ]  # fmt: skip
 

@@ -20,7 +20,6 @@ from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks he
 from .alerts import AlertsSection
 from .evaluators import EvaluatorsSection, Priority
 from .fleet import DrainSection, FleetSection, PeersSection
-from .forward import ForwardSection
 from .langfuse import LangfuseProject
 from .match import MatchSection
 from .metric_limits import metric_limits
@@ -41,7 +40,7 @@ from .section import (
     Share,
 )
 from .sinks import SinksSection
-from .sources import AuthSection, ReferenceSection, SourcesSection, TlsSection
+from .sources import AuthSection, ForwardSection, ReferenceSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
 if TYPE_CHECKING:

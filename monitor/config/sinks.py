@@ -10,10 +10,9 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
-from .forward import BaseUrl
 from .langfuse import LangfuseSink
 from .section import GIVEN_AS_LIST, DestinationName, FilePath, JsonMap, Secret, Section
-from .sources import sent_headers
+from .sources import BaseUrl, sent_headers
 from .units import PositiveDuration, parse_duration
 
 FileMode: TypeAlias = Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")]

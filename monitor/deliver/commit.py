@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
@@ -14,22 +15,17 @@ from sidejudge.monitor.sessions.windows import SessionWindows, StoredTurnHead
 from .sinks import Sinks
 
 
+@dataclass(slots=True, kw_only=True)
 class Commit:
     """Commits results and passes them on to ``listeners``. All of it runs in the event loop."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        sessions: SessionWindows | None,
-        assembler: Assembler,
-        outcomes: TraceOutcomes,
-        sinks: Sinks,
-        listeners: Sequence[Callable[[TraceResult], None]],
-        keeps_contents: Callable[[TraceResult], bool],
-    ) -> None:
-        self._store, self._sessions, self._assembler, self._outcomes = store, sessions, assembler, outcomes
-        self._sinks, self._listeners, self._keeps_contents = sinks, listeners, keeps_contents
+    store: Store
+    sessions: SessionWindows | None
+    assembler: Assembler
+    outcomes: TraceOutcomes
+    sinks: Sinks
+    listeners: Sequence[Callable[[TraceResult], None]]
+    keeps_contents: Callable[[TraceResult], bool]
 
     async def commit(self, results: Sequence[TraceResult]) -> dict[bytes, StoreError]:
         """Write results, each in its own transaction: its verdicts, and its deliveries.
@@ -38,12 +34,12 @@ class Commit:
             Once they are on disk, why the store refused a result, by trace id; the others are committed.
         """
         whole = [result for result in results if result.reason is not EndReason.LATE]
-        answers = await self._store.finish_each([self._finished(result) for result in whole])
+        answers = await self.store.finish_each([self._finished(result) for result in whole])
         refused = {result.trace_id: error for result, error in zip(whole, answers, strict=True) if error is not None}
         for result in results:
             if result.reason is EndReason.LATE:
                 try:
-                    await self._store.dismiss(result.trace_id, result.chunks)
+                    await self.store.dismiss(result.trace_id, result.chunks)
                 except StoreError as error:
                     refused[result.trace_id] = error
         return refused
@@ -51,17 +47,17 @@ class Commit:
     def committed(self, result: TraceResult) -> None:
         """Record a result that is on disk: outcomes first, then listeners, then sinks."""
         if not result.session:  # outcomes are of traces
-            self._outcomes.ended(result.service, result.reason, revision=result.revision)
+            self.outcomes.ended(result.service, result.reason, revision=result.revision)
         if result.reason is EndReason.LATE:
-            self._assembler.refuse(result.trace_id)
-        for listener in self._listeners:
+            self.assembler.refuse(result.trace_id)
+        for listener in self.listeners:
             listener(result)
-        self._sinks.committed(result)
+        self.sinks.committed(result)
 
     def restore(self) -> None:
         """Take up the sessions that the last run left open."""
-        if self._sessions is not None:
-            self._sessions.restore(map(_turn_head, self._store.recover_turns()))
+        if self.sessions is not None:
+            self.sessions.restore(map(_turn_head, self.store.recover_turns()))
 
     def _finished(self, result: TraceResult) -> FinishedTrace:
         turn = self._join(result)
@@ -77,19 +73,19 @@ class Commit:
             closed_ns=result.ended_ns if result.place_ns is None else result.place_ns,
             written_ns=result.ended_ns,
             chunks=result.chunks,
-            scores=self._sinks.scores(result),
-            entries=self._sinks.entries(result),
+            scores=self.sinks.scores(result),
+            entries=self.sinks.entries(result),
             turn=turn,
             referred=result.lookups,
-            keep_contents=self._keeps_contents(result),
+            keep_contents=self.keeps_contents(result),
         )
 
     def _join(self, result: TraceResult) -> StoredTurn | None:
         """The session that the trace joins; a trace that is not committed after that joins again."""
-        if self._sessions is None or result.turn is None:
+        if self.sessions is None or result.turn is None:
             return None
         identity, text = result.turn.identity, result.turn.text
-        key = self._sessions.join(identity, result.trace_id, len(text), result.ended_ns, former=result.turn.former)
+        key = self.sessions.join(identity, result.trace_id, len(text), result.ended_ns, former=result.turn.former)
         return StoredTurn(key=key, turn=text, **identity._asdict()) if key is not None else None
 
 

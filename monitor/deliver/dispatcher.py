@@ -18,8 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from sidejudge.integrations.backoff import Backoff
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import Backoff, DestinationUnreachableError, RefusedError
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState, QueueStatus

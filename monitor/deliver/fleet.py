@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.backoff import DestinationUnreachableError
 from sidejudge.integrations.postgres.archive import ArchivedResult, erase_results, put_results
 from sidejudge.integrations.postgres.database import DatabaseError, DatabaseRefuses
 from sidejudge.integrations.store.notification_outbox import PendingNotice

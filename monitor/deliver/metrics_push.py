@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.config.sinks import OtelMetricsSink
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.jsonl import SinkError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.monitor.config.sinks import ParquetSink

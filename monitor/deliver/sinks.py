@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.backoff import DestinationUnreachableError
 from sidejudge.integrations.jsonl import JsonLines
 from sidejudge.integrations.plugin_calls import PluginObject
 from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice

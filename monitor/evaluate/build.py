@@ -199,11 +199,7 @@ def _model(name: str, section: JudgeSection) -> JudgeModel:
         max_tokens=section.max_tokens,
         seed=section.seed,
         structured=section.structured,
-        price=TokenPrice(
-            input_usd_per_million=price.input_usd_per_million, output_usd_per_million=price.output_usd_per_million
-        )
-        if price is not None and name == section.model
-        else None,
+        price=TokenPrice(**price.model_dump()) if price is not None and name == section.model else None,
     )
 
 

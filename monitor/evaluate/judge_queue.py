@@ -21,9 +21,8 @@ from sidejudge.scoring.questions.question import NoAnswer
 from sidejudge.scoring.result.reason import Reason, own
 
 from .backends import ATTEMPTS, OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
-from .evaluation import JudgementsByMetric
-from .job import EvaluationJob, fail
-from .result import TraceResult
+from .evaluator import JudgementsByMetric
+from .result import EvaluationJob, TraceResult, fail
 from .stages import EvaluationStages
 
 log = logging.getLogger("sidejudge.pipeline")

@@ -18,9 +18,8 @@ from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .job import EvaluationJob
 from .judge_queue import DECODED_BYTES, JudgeQueue
-from .result import TraceResult
+from .result import EvaluationJob, TraceResult
 from .stages import EvaluationStages
 
 Commit: TypeAlias = Callable[[Sequence[TraceResult]], Awaitable[Mapping[bytes, BaseException]]]

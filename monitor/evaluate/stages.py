@@ -38,10 +38,8 @@ from sidejudge.scoring.verdict.redacted import Redact, redacted_verdict
 from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
-from .evaluation import Evaluation
-from .evaluator import Evaluator
-from .job import EvaluationJob, fail, give_up
-from .result import REPORTED, SessionTurn, TraceResult, reason_of, revise
+from .evaluator import Evaluation, Evaluator
+from .result import REPORTED, EvaluationJob, SessionTurn, TraceResult, fail, give_up, reason_of, revise
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""

@@ -13,7 +13,7 @@ from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.fleet.fleet import Fleet, Quota
-from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.alerts.condition import Agreement
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot

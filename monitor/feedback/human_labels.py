@@ -24,7 +24,7 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import AnnotationsSection
 from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
-from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.alerts.condition import Agreement
 from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric

@@ -78,17 +78,9 @@ def database_of(section: FleetSection) -> Database:
 class Fleet:
     """One monitor's part in the fleet."""
 
-    def __init__(
-        self,
-        section: FleetSection,
-        room: KeyValueRoom,
-        *,
-        clock_s: Callable[[], float] = time.monotonic,
-        jitter: Callable[[], float] = random.random,
-        time_s: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, section: FleetSection, room: KeyValueRoom) -> None:
         self.section, self.every_s = section, section.every.seconds
-        self._room, self._clock_s, self._jitter, self._time_s = room, clock_s, jitter, time_s
+        self._room, self._clock_s, self._jitter, self._time_s = room, time.monotonic, random.random, time.time
         self._skew_s: float | None = None
         self.database = database_of(section)
         self.name = section.name or self._kept_name()
@@ -100,10 +92,10 @@ class Fleet:
         self._wanted: set[str] = set()
         self._timed: set[str] = set()
         self._left_s = float("-inf")
-        self._backoff = Backoff(jitter, first_s=1.0, longest_s=max(60.0, self.every_s))
+        self._backoff = Backoff(random.random, first_s=1.0, longest_s=max(60.0, self.every_s))
         self._state: FleetState = "starting"
         self._away: str | None = "the database was not reached yet"
-        self._away_since_s = clock_s()
+        self._away_since_s = time.monotonic()
         self._read_s: float | None = None
         self._rounds: Counter[str] = Counter()
         self._failing: dict[str, str | None] = {}

@@ -6,12 +6,12 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
   that was named has arrived, and nothing came for ``grace``;
 * ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the flags of
   the spans below them show: this side's spans are all here, and the caller's will not come;
-* ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``adaptive_idle.py``);
+* ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``service_habits.py``);
 * ``deadline`` — ``deadline`` has passed since its first span;
 * ``pressure`` — more traces, spans or bytes are open than may be, or the trace is larger than one may be;
 * ``shutdown`` — the monitor ends, and something of the trace is missing.
 
-A trace without a root, of a service whose traces have roots (``expected_roots.py``), is still running: it stays open
+A trace without a root, of a service whose traces have roots (``service_habits.py``), is still running: it stays open
 for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure the longest idle go first.
 
 A closed trace is remembered for the late window, or for ``root_wait`` when it was closed without the root that its
@@ -34,11 +34,10 @@ from typing import Final
 from sidejudge.integrations.otlp.wire.request import Chunk
 from sidejudge.scoring.trace.span import Completion
 
-from .adaptive_idle import AdaptiveIdle
 from .assembled_trace import AssembledTrace, Closing
-from .expected_roots import ExpectedRoots
 from .load_shedding import LoadShedding
 from .outcomes import RecentIds
+from .service_habits import AdaptiveIdle, ExpectedRoots
 from .trace_limits import TraceSize
 
 _SECOND: Final = 1_000_000_000
@@ -252,7 +251,7 @@ class Assembler:
         if entry.cut:
             return entry.last_ns, "pressure"
         if not entry.rooted and self._waits_for_root(entry):
-            overdue_ns = entry.opened_ns + self._overdue_ns(entry)
+            overdue_ns = entry.opened_ns + max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
             end_ns = entry.first_ns + self._limits.root_wait_ns
             return (end_ns if entry.rootless else min(overdue_ns, end_ns)), "deadline"
         if entry.whole:
@@ -266,9 +265,6 @@ class Assembler:
 
     def _waits_for_root(self, entry: AssembledTrace) -> bool:
         return self._limits.root_wait_ns > 0 and self._roots.expected(entry.origin.service)
-
-    def _overdue_ns(self, entry: AssembledTrace) -> int:
-        return max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
 
     def _learn_root(self, entry: AssembledTrace) -> None:
         """Record the trace's evidence on its service once; a root that comes later amends it."""

@@ -23,7 +23,7 @@ from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passa
 from sidejudge.integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from sidejudge.integrations.otlp.wire.request_json import split_json
 from sidejudge.integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
-from sidejudge.integrations.store.sqlite import Store, StoredChunk, StoreError
+from sidejudge.integrations.store.sqlite import Store, StoreError
 
 from .assembler import PASSED_OVER, Arrival, Assembler
 from .load_shedding import AdaptiveRate, LoadShedding
@@ -428,7 +428,12 @@ class Intake:
                 self._assembler.restore(*closed)
                 closed = None
             try:
-                chunk = _restored(stored, states=self._states, hash_key=self._hash_key)
+                chunk = Chunk(
+                    trace_id=stored.trace_id,
+                    payload=stored.payload,
+                    headers=read_headers(stored.payload, stored.trace_id, states=self._states),
+                    origin=ChunkOrigin(stored.service, stored.environment, stored.threshold, self._hash_key),
+                )
             except Undecodable as error:
                 _log.error("%s", error)
                 continue
@@ -459,12 +464,3 @@ class _Turns:
             return False
         self._done = 0
         return True
-
-
-def _restored(stored: StoredChunk, *, states: bool, hash_key: bytes) -> Chunk:
-    return Chunk(
-        trace_id=stored.trace_id,
-        payload=stored.payload,
-        headers=read_headers(stored.payload, stored.trace_id, states=states),
-        origin=ChunkOrigin(stored.service, stored.environment, stored.threshold, hash_key),
-    )

@@ -24,8 +24,7 @@ from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Passage, Receipt
 from sidejudge.integrations.store.kept_requests import KeptRequest, beside
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.config.forward import ForwardSection
-from sidejudge.monitor.config.sources import OtlpSection, TlsSection
+from sidejudge.monitor.config.sources import ForwardSection, OtlpSection, TlsSection
 from sidejudge.scoring.errors import SidejudgeError
 
 from .forward_buffer import ForwardBuffer

@@ -168,7 +168,7 @@ class UpstreamTrust:
     def anomalies(self) -> Iterator[Anomaly]:
         """What is claimed now and not believed, or does not fit what arrives, by service."""
         for service, seen in list(self._services.items()):
-            left_out = _left_out(seen)
+            left_out = max(0.0, 1 - seen.believed / seen.claimed) if seen.claimed > 0 else 0.0
             if seen.disbelieved >= max(_TELLING, _TELLING_SHARE * seen.traces):
                 yield Anomaly(
                     kind=AnomalyKind.DISBELIEVED_CLAIMS, service=service,
@@ -197,10 +197,6 @@ class UpstreamTrust:
     def _does_not_fit(seen: _Service) -> bool:
         alarm = math.log(max(1, len(seen.fits)) / FALSE_ALARM)
         return any(against_uniform(bins) >= alarm for bins in seen.fits.values())
-
-
-def _left_out(seen: _Service) -> float:
-    return max(0.0, 1 - seen.believed / seen.claimed) if seen.claimed > 0 else 0.0
 
 
 _WORDS: Final[dict[Disbelief, str]] = {

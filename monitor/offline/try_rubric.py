@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.evaluate.backends import JudgeAccount
 from sidejudge.monitor.evaluate.build import EvaluationBackends
-from sidejudge.monitor.evaluate.evaluation import Evaluation
+from sidejudge.monitor.evaluate.evaluator import Evaluation
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.question import Question, Reply

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sidejudge.integrations.store.lru import JudgeCacheTable
+from sidejudge.integrations.store.part import JudgeCacheTable
 from sidejudge.integrations.store.salvage import is_damaged, salvage
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config

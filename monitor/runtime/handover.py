@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.handover import HEADER, HandoverKeys, logs_of, spans_of
 from sidejudge.integrations.post import Poster

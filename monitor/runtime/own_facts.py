@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from sidejudge.integrations.prometheus.collect import Snapshot
-from sidejudge.scoring.alerts.observed import REFUSED_NS, MonitorFacts
+from sidejudge.scoring.alerts.condition import REFUSED_NS, MonitorFacts
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
 _UNUSABLE = ("retrying", "stopped")

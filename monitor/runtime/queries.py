@@ -11,7 +11,6 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
 from sidejudge.dashboards.pages.service_page import ServicePage
 from sidejudge.dashboards.pages.status_page import MonitorReport
-from sidejudge.dashboards.pages.trace_page import TracePage
 from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
 from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
 from sidejudge.integrations.store.bounded_read import ComparedFilter
@@ -100,13 +99,12 @@ class MonitorQueries:
             pipeline=parts.pipeline, trace_url=self._trace_url, clock_ns=parts.clock_ns,
             owed=parts.store.late_references.of,
         )  # fmt: skip
+        self.trace, self.spans, self.trace_page = self._details.found, self._details.spans, self._details.page
+        self.live = parts.works
         history, path, kept_ns = parts.config.sinks.parquet, parts.store.path, parts.config.kept_for.ns
         archive = None if history is None else ArchivedTrends(history.path, kept_ns)
         self._trends = Trends(path, parts.windows.window_ns, self._watch.declared, archive=archive)
         self._compared = ComparedSource(path, None if history is None else history.path, kept_ns)
-
-    def live(self) -> bool:
-        return self._parts.works()
 
     def ready(self) -> bool:
         # What goes on does so whatever becomes of the store: an application must not lose its sidecar to our disk.
@@ -263,21 +261,12 @@ class MonitorQueries:
             traces=page, next=TracePosition(closed_ns=page[-1]["closed_ns"], trace_id=page[-1]["trace_id"])
         )
 
-    async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
-        return await self._details.found(trace_id, contents=contents)
-
-    async def spans(self, trace_id: str) -> bytes | None:
-        return await self._details.spans(trace_id)
-
     async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
         judge = self._parts.config.evaluators.judge
         if judge is None or judge.keep_calls_bytes is None:
             return {"off": JUDGE_CALLS_OFF, "calls": []}
         calls = await asyncio.to_thread(self._parts.store.judge_calls.of, bytes.fromhex(trace_id))
         return {"off": None, "calls": calls}
-
-    async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
-        return await self._details.page(trace_id, contents=contents)
 
     def rubric(self, name: str) -> Rubric | None:
         return configured(self._parts.config).get(name)

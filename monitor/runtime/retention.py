@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, TypeAlias
 
 from sidejudge.integrations.store.contents import ContentsTable
-from sidejudge.integrations.store.lru import JudgeCacheTable, Lru
+from sidejudge.integrations.store.part import JudgeCacheTable, Lru
 from sidejudge.integrations.store.sqlite import Store, StoreError
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.kept_contents import KeptContents
@@ -87,52 +87,48 @@ async def free_space(
 log = logging.getLogger("sidejudge")
 
 
+@dataclass(slots=True)
 class Retention:
     """Scheduled work on the store. An error is logged; the next run tries again."""
 
-    def __init__(
-        self,
-        config: Config,
-        store: Store,
-        assembler: Assembler,
-        sessions: SessionWindows | None,
-        clock_ns: Callable[[], int],
-        *,
-        contents: KeptContents | None = None,
-    ) -> None:
-        self.config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
-        self._sessions, self._contents = sessions, contents
+    config: Config
+    store: Store
+    assembler: Assembler
+    sessions: SessionWindows | None
+    clock_ns: Callable[[], int]
+    _: KW_ONLY
+    contents: KeptContents | None = None
 
     async def purge(self) -> None:
         """Delete what is past its retention."""
-        now_ns = self._clock_ns()
-        if self._contents is not None:
-            await self._contents.write()  # they come from the chunks
+        now_ns = self.clock_ns()
+        if self.contents is not None:
+            await self.contents.write()  # they come from the chunks
         try:
-            terms = _terms(self.config, self._store)
-            await self._store.purge(
+            terms = _terms(self.config, self.store)
+            await self.store.purge(
                 now_ns - terms.retention_ns,
                 chunks_before_ns=now_ns - terms.late_ns,
                 referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
-                spared=self._assembler.awaited(now_ns - terms.late_ns),
+                spared=self.assembler.awaited(now_ns - terms.late_ns),
             )
             keep, most_bytes = self.config.contents_kept_for, self.config.contents_max_bytes
-            await self._store.contents.purge(now_ns - keep.ns if keep is not None else now_ns, most_bytes)
+            await self.store.contents.purge(now_ns - keep.ns if keep is not None else now_ns, most_bytes)
             judge = self.config.evaluators.judge
             kept = judge.keep_calls_bytes if judge is not None and judge.keep_calls_bytes is not None else 0
-            await self._store.judge_calls.purge(now_ns - judge.keep_calls.ns if judge is not None else now_ns, kept)
+            await self.store.judge_calls.purge(now_ns - judge.keep_calls.ns if judge is not None else now_ns, kept)
             sessions = self.config.sessions
             grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
-            await self._store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
+            await self.store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
     async def relieve(self) -> None:
         """Delete old data early while the store is too full. Tries a store again that failed."""
         try:
-            await self._store.try_again()
+            await self.store.try_again()
             await free_space(
-                self._store, self._assembler, self._sessions, _terms(self.config, self._store), now_ns=self._clock_ns()
+                self.store, self.assembler, self.sessions, _terms(self.config, self.store), now_ns=self.clock_ns()
             )
         except StoreError as error:
             log.warning("could not free space in the store", extra={"cause": str(error)})

@@ -12,7 +12,7 @@ from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.statistics.ppi import label_sums
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .observed import Agreement
+from .condition import Agreement
 
 MAX_PAIRS = 2000
 """Most pairs kept for one metric of a rubric: the latest, so that a judge that changed is not excused by its past."""

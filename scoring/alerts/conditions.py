@@ -11,9 +11,8 @@ from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.status import Policy
 
-from .condition import PLACE, AlertFinding, Condition, Severity
+from .condition import PLACE, AlertFinding, Condition, Observed, Severity
 from .declaration import Declaration
-from .observed import Observed
 from .quality import metric_conditions, place, quality, share_found
 
 _LEAST_LAGS = 5

@@ -15,9 +15,8 @@ from sidejudge.scoring.status.metric_status import Level, MetricStatus
 from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, StatusChange
 from sidejudge.scoring.status.status import UNKNOWN, Policy, Status
 
-from .condition import PLACE, AlertFinding, Condition, Labels, Severity
+from .condition import PLACE, AlertFinding, Condition, Labels, Observed, Severity
 from .declaration import Declaration
-from .observed import Observed
 
 PASS_RATES: Final = ("pass_rate_critical", "pass_rate_warning", "pass_rate_change")
 """Conditions on a pass ratio."""

@@ -129,7 +129,7 @@ def _claims(reason: str) -> tuple[Claim, ...]:
 
 def _read(masked: str, quoted: list[Quote]) -> Iterator[Claim]:
     """The claims of a text, each quotation in it replaced by one mark."""
-    german = _is_german(masked)
+    german = len(_GERMAN.intersection(tokens(masked))) >= 2
     open_quotes = iter(quoted)
     for clause in _clauses(masked):
         mine = tuple(next(open_quotes).text for _ in range(clause.count(_QUOTED)))
@@ -159,10 +159,6 @@ def _clauses(text: str) -> Iterator[str]:
             words.append(word)
         if words:
             yield " ".join(words)
-
-
-def _is_german(text: str) -> bool:
-    return len(_GERMAN.intersection(tokens(text))) >= 2
 
 
 def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:

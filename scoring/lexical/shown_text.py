@@ -134,16 +134,12 @@ def struck(text: str) -> str:
     text = _AFTER_SCHEME.sub(rf"\1\2{_STRUCK}", text)
     text = _NAMED.sub(rf"\1\2{_STRUCK}", text)
     text = _PREFIXED.sub(_unless_a_stop, text)
-    return _RUN.sub(_unless_words, text)
+    return _RUN.sub(lambda found: _STRUCK if any(map(_random, _WORD.findall(found[0]))) else found[0], text)
 
 
 def _unless_a_stop(found: re.Match[str]) -> str:
     """The ellipsis for a secret, with the full stop that ends the sentence kept."""
     return _STRUCK + "." * (len(found[0]) - len(found[0].rstrip(".")))
-
-
-def _unless_words(found: re.Match[str]) -> str:
-    return _STRUCK if any(map(_random, _WORD.findall(found[0]))) else found[0]
 
 
 def _random(word: str) -> bool:

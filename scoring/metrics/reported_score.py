@@ -38,7 +38,7 @@ class ReportedMeasure:
     def __call__(self, case: Case) -> Result:
         latest: dict[tuple[str, str | None], ReportedScore] = {}
         for score in sorted(case.reported, key=lambda each: each.at_ns):
-            if score.name == self.name and self._counts(score):
+            if score.name == self.name and (not self.by or any(fnmatchcase(whose(score), glob) for glob in self.by)):
                 latest[whose(score), score.span_id] = score
         if not latest:
             return Unavailable(Reason("nobody reported {name}", name=part(self.name)))
@@ -53,9 +53,6 @@ class ReportedMeasure:
             reason=_stated([score for score, _ in values]),
             details={"by": list(dict.fromkeys(whose(score) for score, _ in values))[:_SHOWN], "reported": len(values)},
         )
-
-    def _counts(self, score: ReportedScore) -> bool:
-        return not self.by or any(fnmatchcase(whose(score), glob) for glob in self.by)
 
     def _read(self, score: ReportedScore) -> float | Reason:
         """The value of a score, or why it has none."""

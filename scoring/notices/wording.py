@@ -108,16 +108,12 @@ def _facts(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     if (how_bad := measured(event)) is not None:
         yield TextLine(text=how_bad)
     # A sentence beside an interval would state a second figure; of a part of the traffic it states the others'.
-    if event.stated and (event.upper is None or _is_of_slice(event)):
+    if event.stated and (event.upper is None or "slice" in dict(event.labels)):
         stated = plain(event.stated)
         yield TextLine(text=f"{stated[:1].upper()}{stated[1:]}.")
     yield TextLine(text=since(event))
     if event.transition is AlertTransition.FIRING:
         yield TextLine(text=f"What it means: {event.meaning}.")
-
-
-def _is_of_slice(event: AlertEvent) -> bool:
-    return "slice" in dict(event.labels)
 
 
 def what_broke(event: AlertEvent, wording: Wording) -> str | None:

@@ -78,7 +78,7 @@ def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
         n=n,
         blocked=metric.blocked,
         raw=metric.raw.value if row.kind is RowKind.BENCHMARK else None,
-        notes=(*_blocked(metric.blocked, n), *notes),
+        notes=(*([f"blocks {metric.blocked} of {_cases(n)}"] if metric.blocked and n else []), *notes),
     )
 
 
@@ -113,10 +113,6 @@ def _gaps(metric: MetricTally) -> list[str]:
         for status, words in _STATUSES
         if metric.missing[status]
     ]
-
-
-def _blocked(blocked: int, n: int) -> list[str]:
-    return [f"blocks {blocked} of {_cases(n)}"] if blocked and n else []
 
 
 def _score(rubric: Rubric | None, tally: RubricTally) -> Cell:

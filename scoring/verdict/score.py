@@ -109,7 +109,7 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
     reported: dict[str, object] = {
         "model": judgements[0].model,
         "prompt_version": judgements[0].prompt_version,
-        "cost_usd": _cost_usd(judgements),
+        "cost_usd": math.fsum([call.cost_usd * call.share for call in _calls(judgements)]),
         "cached": not _calls(judgements),
         "flags": list(dict.fromkeys(flag for judgement in judgements for flag in judgement.flags)),
         "call_ids": [call.call for call in _calls(judgements)],
@@ -118,10 +118,6 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
         reported["votes"] = [dict(judgement.votes) for judgement in panels]
         reported["dissent"] = math.fsum(judgement.dissent for judgement in panels) / len(panels)
     return reported
-
-
-def _cost_usd(judgements: Iterable[Judgement]) -> float:
-    return math.fsum([call.cost_usd * call.share for call in _calls(judgements)])
 
 
 def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:

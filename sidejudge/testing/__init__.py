@@ -20,7 +20,7 @@ from pathlib import Path
 from types import GeneratorType
 from typing import Final
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.dialects.reading import Dialect
 from sidejudge.integrations.notify.webhook import notice_record
 from sidejudge.integrations.python_metrics.process import result_of

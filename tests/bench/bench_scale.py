@@ -18,9 +18,9 @@ from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import First, Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from sidejudge.scoring.alerts.observed import Observed
 
 BEGIN = 29_800_000
 RUBRIC = "qa"

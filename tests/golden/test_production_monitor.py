@@ -9,8 +9,8 @@ import pytest
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.observed import Observed
 from tests.seed_policy import SEED
 
 KEY = Key("shop", "production", "dimensions")

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.backoff import DestinationUnreachableError
 from sidejudge.integrations.jsonl import JsonLines, line
 
 LINES = [line({"n": number, "text": "x" * (7 * number % 40)}) for number in range(6)]

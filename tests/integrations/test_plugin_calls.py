@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.plugin_calls import PluginObject
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.post import Poster
 from tests.fakes.receiver import Act, receiving
 

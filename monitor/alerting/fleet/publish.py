@@ -13,7 +13,7 @@ from sidejudge.monitor.alerting.windows import WindowContents, Windows
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 
 from .slices import KeySlice, bounded, bounded_slices, encoded, end_ns, first_of, key_slice, slice_of
-from .values import values_body
+from .windows import values_body
 
 MOST: Final = 60
 """Slices that are published at once; the rest in the next round."""

@@ -30,12 +30,11 @@ from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
 from sidejudge.monitor.alerting.schedule import AlertListener
 from sidejudge.monitor.alerting.watch import Watch
-from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.condition import Condition, Observed
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
 from sidejudge.scoring.alerts.lifecycle import Posted
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.alerts.quality import metric_conditions, quality
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.service_status import ServiceStatus
@@ -43,8 +42,7 @@ from sidejudge.scoring.status.service_status import ServiceStatus
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
 from .slices import MOST_BYTES, SLICE_NS, end_ns, slice_of
-from .values import FleetValues, divided
-from .windows import MAX_KEYS, FleetWindows, InForce
+from .windows import MAX_KEYS, FleetValues, FleetWindows, InForce, divided
 
 log = logging.getLogger("sidejudge.fleet")
 

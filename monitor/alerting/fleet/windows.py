@@ -1,30 +1,44 @@
-"""The windows of the fleet: slices of all monitors, added up by service, environment and rubric.
+"""The windows of the fleet: slices of all monitors, added up by service, environment and rubric, and values of metrics.
 
 Sums are exact, so that a window holds what one monitor with all the traffic would hold, however it was divided and in
 whatever order the slices came. Edges lie between slices: a window that reaches back until it holds enough may hold up
 to one minute's verdicts too many. A monitor that has left stays in the windows until its slices are too old.
+
+Percentiles cannot be added, so each monitor publishes the values themselves beside its slices, each with weight,
+session and time. The leader's windows then hold what one monitor with all the traffic would hold, to the nanosecond,
+and the same code finds the same estimate. A body is the slices and behind them the values, each compressed for itself:
+a monitor of a version that knows no values reads the first part and passes over the rest.
 """
 
 from __future__ import annotations
 
 import bisect
+import json
+import math
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
+from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.alerting.details import Details, WatchedWindow
-from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
+from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
+from sidejudge.monitor.alerting.windows import WindowContents, Windows
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, MeanSums, from_sums, mean_from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSums
 from sidejudge.scoring.statistics.interval import missing_band
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
+from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
 from sidejudge.scoring.status.status import Drops, Policy, appraise
 
-from .slices import KeySlice, decoded, end_ns
+from .slices import MOST_BYTES, SLICE_NS, KeySlice, decoded, digest, end_ns
 
 MAX_KEYS: Final = 20_000
 """Services under rubrics that are kept apart; the rest share the service ``__other__``."""
@@ -287,3 +301,114 @@ def _mean_estimate(sums: ExactSums, name: str) -> MeanEstimate | None:
             squared_square=sums.exact(f"{name}/squared_square"),
         )
     )  # fmt: skip
+
+
+MOST_VALUES: Final = 100_000
+"""Traces whose figures the leader holds, and verdicts as many; beyond that the fullest window lets go of its oldest."""
+Measured: TypeAlias = tuple[Key, Observation]
+
+
+def values_body(
+    number: int, members: Mapping[Key, Sequence[WindowContents]], limits: Sequence[MetricLimit],
+    versions: Mapping[str, str],
+) -> bytes:  # fmt: skip
+    """The values of limited metrics in a slice's observations; empty without any."""
+    stated = []
+    for key, held in sorted(members.items()):
+        limited = {limit.measure for limit in limits if limit.rubric == key.rubric and limit.concerns(key.service)}
+        names = sorted(limited & {name for each in held for name in each.metrics})
+        if names:
+            found = (_row(number, each, names) for each in held)
+            rows = sorted((row for row in found if any(value is not None for value in row[3:])), key=str)
+            stated.append([*key, versions.get(key.rubric), names, rows])
+    return zlib.compress(json.dumps(stated, separators=(",", ":")).encode(), 6) if stated else b""
+
+
+def _row(number: int, seen: WindowContents, names: Sequence[str]) -> list[float | str | None]:
+    values = dict(zip(seen.metrics, seen.values, strict=True))
+    cluster = None if seen.cluster is None else digest(seen.cluster)
+    return [seen.at_ns - number * SLICE_NS, seen.weight, cluster, *map(values.get, names)]
+
+
+def divided(body: bytes) -> tuple[bytes, bytes]:
+    """The slices of a body, and its values. Raises ``ValueError`` for what is no body."""
+    opened = zlib.decompressobj()
+    try:
+        opened.decompress(body, MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"not a slice of verdicts: {error}") from error
+    values = opened.unused_data
+    return body[: len(body) - len(values)], values
+
+
+def values_of(body: bytes, number: int) -> Iterator[tuple[str | None, Measured]]:
+    """Rubric version, key and values of what ``values_body`` wrote; ``ValueError`` for what it did not."""
+    if not body:
+        return
+    opened = zlib.decompressobj()
+    try:
+        stated = json.loads(opened.decompress(body, MOST_BYTES))
+        for service, environment, rubric, version, names, rows in stated:
+            key = Key(str(service), str(environment), str(rubric))
+            for at, weight, cluster, *values in rows:
+                metrics = {
+                    str(name): float(value) for name, value in zip(names, values, strict=True) if value is not None
+                }
+                yield version, (key, _observation(number, at, float(weight), cluster, metrics))
+    except (zlib.error, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"not values of metrics: {error}") from error
+
+
+def _observation(number: int, at: int, weight: float, cluster: str | None, metrics: Mapping[str, float]) -> Observation:
+    if not 0 < at <= SLICE_NS or weight <= 0 or not all(map(math.isfinite, (weight, *metrics.values()))):
+        raise ValueError(f"a value at {at} with weight {weight}")
+    return Observation(
+        identity="", at_ns=number * SLICE_NS + int(at), passed=True, weight=weight, cluster=cluster, metrics=metrics
+    )
+
+
+class FleetValues:
+    """The values of all monitors in windows, and the watch of their limits."""
+
+    def __init__(self, declared: Declaration, in_force: InForce) -> None:
+        self._verdicts = windows_of(declared, MOST_VALUES)
+        self._figures = windows_of(declared, MOST_VALUES, figures=True)
+        self.metrics = MetricWatch(declared, windows=self._verdicts, figures=self._figures)
+        self._in_force = in_force
+        self._held: dict[tuple[str, int], list[str]] = {}
+        self._unlearned: dict[tuple[str, int], list[Measured]] = {}
+        self._enough = max((limit.needed(declared.policy.min_samples) for limit in declared.metrics), default=0.0)
+
+    def put(self, monitor: str, number: int, body: bytes, *, first: bool) -> None:
+        """Take in a monitor's values of a slice, in place of an earlier state. Raises ``ValueError``, and takes none.
+
+        ``first``: nobody has followed them yet, so they are followed once the slice is complete.
+        """
+        found = [each for version, each in values_of(body, number) if self._in_force(each[0].rubric, version)]
+        for place, rubric in enumerate(self._held.pop((monitor, number), ())):
+            self._of_kind(rubric).withdraw(f"{monitor}/{number}/{place}", rubric)
+        for place, (key, seen) in enumerate(found):
+            self._of_kind(key.rubric).add(key, replace(seen, identity=f"{monitor}/{number}/{place}"))
+        if found:
+            self._held[monitor, number] = [key.rubric for key, _ in found]
+        if first or (monitor, number) in self._unlearned:
+            self._unlearned[monitor, number] = found
+
+    def advance(self, complete: int, oldest: int) -> None:
+        """Follow the values of slices up to ``complete``, in their order; let go of what is older than ``oldest``."""
+        ready = [place for place in self._unlearned if place[1] <= complete]
+        values = [each for place in ready for each in self._unlearned.pop(place)]
+        for key, seen in sorted(values, key=lambda each: each[1].at_ns):
+            self.metrics.learn(key, seen)
+        for place in [place for place in self._held if place[1] < oldest]:
+            del self._held[place]
+
+    def wants_more(self) -> bool:
+        """Whether older values may still be needed to reach enough."""
+        if not self.metrics.limits:
+            return False
+        held = [windows.decided(key) for windows in (self._verdicts, self._figures) for key in windows.keys()]  # noqa: SIM118  # not a dict
+        return not held or min(held) < self._enough
+
+    def _of_kind(self, rubric: str) -> Windows:
+        return self._figures if rubric == APPLICATION else self._verdicts

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import Alertmanager
 from sidejudge.integrations.notify.chats import Chat, google_chat_body, slack_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
@@ -38,9 +38,8 @@ from sidejudge.monitor.config.notify import (
 )
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, DeliveryCounters, Dispatcher, StoredQueue
-from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.condition import Agreement, Severity
 from sidejudge.scoring.alerts.event import AlertEvent
-from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.status.snapshots import ExportSnapshot

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
 from typing import TypeAlias
@@ -14,13 +15,12 @@ from typing import TypeAlias
 from apscheduler.triggers.cron import CronTrigger
 
 from sidejudge.integrations.store.bounded_read import MetricMean, read_courses
-from sidejudge.integrations.store.lru import JudgeCacheTable
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
+from sidejudge.integrations.store.part import JudgeCacheTable
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.observation import Key
-from sidejudge.scoring.alerts.condition import Condition, Labels
+from sidejudge.scoring.alerts.condition import Agreement, Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
-from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
 from sidejudge.scoring.notices.notice import nameless
@@ -61,56 +61,50 @@ FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
 """Returns the groups of failures of so many ns until now, the largest first."""
 
 
+@dataclass(slots=True, kw_only=True)
 class DailyReport:
     """Sends a report when it is due. ``judged`` is ``None`` without a judge."""
 
-    def __init__(
-        self,
-        *,
-        daily: Daily,
-        notifier: Notifier,
-        store: Path,
-        outbox: NotificationOutbox,
-        watched: Mapping[str, WatchedWindow],
-        statuses: Callable[[int], Sequence[ServiceStatus]],
-        posted: Callable[[], Iterable[Posted]],
-        judged: JudgeCacheTable | None = None,
-        agreements: Callable[[], Sequence[Agreement]] = tuple,
-        failures: FailuresOver | None = None,
-    ) -> None:
-        self._daily, self._notifier, self._store, self._watched = daily, notifier, store, watched
-        self._outbox, self._statuses, self._posted = outbox, statuses, posted
-        self._judged, self._agreements, self._failures = judged, agreements, failures
-        self._last_ns: int | None = None
+    daily: Daily
+    notifier: Notifier
+    store: Path
+    outbox: NotificationOutbox
+    watched: Mapping[str, WatchedWindow]
+    statuses: Callable[[int], Sequence[ServiceStatus]]
+    posted: Callable[[], Iterable[Posted]]
+    judged: JudgeCacheTable | None = None
+    agreements: Callable[[], Sequence[Agreement]] = tuple
+    failures: FailuresOver | None = None
+    _last_ns: int | None = field(default=None, init=False)
 
     async def restore(self, now_ns: int) -> None:
         """Read when the last report was sent; a monitor that never sent one starts counting now, and notes that."""
-        known = self._outbox.notes().get(_NOTE)
+        known = self.outbox.notes().get(_NOTE)
         if known is None:
-            await self._outbox.put((), now_ns, {_NOTE: str(now_ns)})
+            await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
         self._last_ns = now_ns if known is None else int(known)
 
     async def tick(self, now_ns: int) -> None:
         """Send a report if one is due."""
-        if self._last_ns is None or not self._daily.is_due(self._last_ns, now_ns):
+        if self._last_ns is None or not self.daily.is_due(self._last_ns, now_ns):
             return
-        await self._notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
+        await self.notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
         self._last_ns = now_ns
 
     async def report(self, now_ns: int) -> DailyReportText:
         """The report of the day that ends now."""
         begin_ns = now_ns - DAY_NS
-        sums, means = await asyncio.to_thread(read_courses, self._store, begin_ns, now_ns)
-        statuses = {Key(s.service, s.environment, s.rubric): s.appraisal.status for s in self._statuses(now_ns)}
+        sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, now_ns)
+        statuses = {Key(s.service, s.environment, s.rubric): s.appraisal.status for s in self.statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
-        firing = [each for each in self._posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
-        groups = await self._failures(DAY_NS) if self._failures is not None else ()
+        firing = [each for each in self.posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
+        groups = await self.failures(DAY_NS) if self.failures is not None else ()
         return DailyReportText(
             begin_ns=begin_ns, end_ns=now_ns, courses=tuple(courses[:MOST_COURSES]),
             more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
-            agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self._agreements()),
-            cost_usd=None if self._judged is None
-            else sum(self._judged.spent_since(begin_ns // 10**9).values()),
+            agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self.agreements()),
+            cost_usd=None if self.judged is None
+            else sum(self.judged.spent_since(begin_ns // 10**9).values()),
             failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),
@@ -120,7 +114,7 @@ class DailyReport:
         """The metrics furthest outside their acceptable band, as a share of its bound, the worst first."""
         found = []
         for estimate in means:
-            bounds = self._watched.get(estimate.rubric, WatchedWindow()).acceptable.get(estimate.metric)
+            bounds = self.watched.get(estimate.rubric, WatchedWindow()).acceptable.get(estimate.metric)
             if bounds is None or estimate.n < _LEAST_N:
                 continue
             bound, higher_is_better = bounds

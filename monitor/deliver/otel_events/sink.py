@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.config.sinks import OtelEventsSink
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sidejudge.integrations.backoff import Backoff
@@ -106,41 +107,36 @@ AT_ONCE: Final = 4
 """Traces that are read at the same time."""
 
 
+@dataclass(kw_only=True)
 class TraceFetcher:
     """Reads traces out of ``pending``. ``rows``, ``traces`` and ``errors`` count since the start."""
 
-    def __init__(
-        self,
-        *,
-        langfuse: Langfuse,
-        pending: Pending,
-        intake: Intake,
-        busy: Callable[[], bool],
-        clock_ns: Callable[[], int],
-        patience: Backoff,
-        settle_ns: int,
-        look_back_ns: int,
-        share: Share | None = None,
-    ) -> None:
-        self._share = share
-        self._langfuse, self._pending, self._intake = langfuse, pending, intake
-        self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
-        self._settle_ns, self._look_back_ns = settle_ns, look_back_ns
-        self.rows = self.traces = self._read = 0
-        self.errors: Counter[str] = Counter()
+    langfuse: Langfuse
+    pending: Pending
+    intake: Intake
+    busy: Callable[[], bool]
+    clock_ns: Callable[[], int]
+    patience: Backoff
+    settle_ns: int
+    look_back_ns: int
+    share: Share | None = None
+    errors: Counter[str] = field(default_factory=Counter, init=False)
+    rows: int = field(default=0, init=False)
+    traces: int = field(default=0, init=False)
+    _read: int = field(default=0, init=False)
 
     async def take(self, server: LangfuseServer, settled: Sequence[ListedTrace]) -> None:
         """Read these, several at a time, until too much waits here. Raises ``LangfuseError`` and ``Overloaded``."""
-        wanted = await self._pending.drawn(settled)
+        wanted = await self.pending.drawn(settled)
         for at in range(0, len(wanted), AT_ONCE):
-            if self._busy():
+            if self.busy():
                 return
             batch = await self._own(wanted[at : at + AT_ONCE])
             if not batch:
                 continue
             outcomes = await asyncio.gather(*(self._take(server, each) for each in batch), return_exceptions=True)
-            if self._share is not None:
-                await self._share.done([each.trace_id for each in batch if not self._pending.holds(each.trace_id)])
+            if self.share is not None:
+                await self.share.done([each.trace_id for each in batch if not self.pending.holds(each.trace_id)])
             errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             for error in errors:
                 # One that fails while others are read waits by itself.
@@ -151,49 +147,49 @@ class TraceFetcher:
 
     async def _own(self, batch: list[ListedTrace]) -> list[ListedTrace]:
         """The traces that no other monitor reads; open ones are checked later."""
-        share = self._share
+        share = self.share
         if share is None:
             return batch
         fresh = [each for each in batch if not each.taken]
         mine, elsewhere = await share.claim([each.trace_id for each in fresh]) if fresh else (set(), set())
-        await self._pending.leave([each for each in fresh if each.trace_id in elsewhere])
+        await self.pending.leave([each for each in fresh if each.trace_id in elsewhere])
         for each in fresh:
             if each.trace_id not in mine:
-                each.retry_ns = self._clock_ns() + self._settle_ns
+                each.retry_ns = self.clock_ns() + self.settle_ns
         return [each for each in batch if each.taken or each.trace_id in mine]
 
     async def _take(self, server: LangfuseServer, sighting: ListedTrace) -> None:
         window = Window(
-            from_ns=max(0, sighting.start_ns - self._look_back_ns),
-            to_ns=max(sighting.end_ns, sighting.last_ns) + self._look_back_ns,
+            from_ns=max(0, sighting.start_ns - self.look_back_ns),
+            to_ns=max(sighting.end_ns, sighting.last_ns) + self.look_back_ns,
         )
         try:
-            rows = await rows_of(self._langfuse, server, sighting.trace_id, window=window)
+            rows = await rows_of(self.langfuse, server, sighting.trace_id, window=window)
         except TraceTooLarge:
-            await self._pending.end([(sighting, EndReason.SHED)])
+            await self.pending.end([(sighting, EndReason.SHED)])
             return
         except LangfuseError as error:
             if not self._blamed(sighting, error):
                 raise
-            await self._pending.end([(sighting, EndReason.SHED)])
+            await self.pending.end([(sighting, EndReason.SHED)])
             return
         self._read += 1
         self.rows += len(rows)
         found = frozenset(map(_span, rows))
         if found != sighting.spans | sighting.taken and sighting.disagreed < MOST_READINGS:
             # It is being written, or a listing saw only a part of it: the next reading is compared with this one.
-            now_ns = self._clock_ns()
+            now_ns = self.clock_ns()
             sighting.add(rows, now_ns)
             sighting.disagreed += 1
-            sighting.retry_ns = now_ns + self._settle_ns
+            sighting.retry_ns = now_ns + self.settle_ns
             return
-        if self._share is not None and not sighting.taken and not self._share.mine(sighting.trace_id):
+        if self.share is not None and not sighting.taken and not self.share.mine(sighting.trace_id):
             return  # this monitor was slow, or stopped for a while: another may have read it by now
         reason = await self._handed_in(sighting, [row for row in rows if _span(row) not in sighting.taken])
         if reason is not None:
-            await self._pending.end([(sighting, reason)])
+            await self.pending.end([(sighting, reason)])
         else:
-            await self._pending.done(sighting, found)
+            await self.pending.done(sighting, found)
             self.traces += 1
 
     def _blamed(self, sighting: ListedTrace, error: LangfuseError) -> bool:
@@ -203,7 +199,7 @@ class TraceFetcher:
         # While no other can be read either, it is no evidence about this one.
         sighting.failures += self._read > sighting.others_read
         sighting.others_read = self._read
-        sighting.retry_ns = self._clock_ns() + self._patience.postponed_ns(sighting.failures)
+        sighting.retry_ns = self.clock_ns() + self.patience.postponed_ns(sighting.failures)
         return sighting.failures >= MOST_READINGS
 
     async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
@@ -216,11 +212,11 @@ class TraceFetcher:
             return EndReason.ERROR
         if not spans:
             return EndReason.UNDECODABLE
-        self._pending.services.learn(sighting, spans)
+        self.pending.services.learn(sighting, spans)
         if all_own(spans):
             return EndReason.EXCLUDED
         try:
-            await self._intake.consume(body)
+            await self.intake.consume(body)
         except Undecodable:
             return EndReason.UNDECODABLE
         return None

@@ -14,7 +14,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.judge_choice import ONE_JUDGE
 from sidejudge.monitor.evaluate.backends import Addressed, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, judge_settings
-from sidejudge.monitor.evaluate.evaluation import Evaluation
+from sidejudge.monitor.evaluate.evaluator import Evaluation
 from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
 from sidejudge.monitor.evaluate.judge.panel_member import Client
 from sidejudge.monitor.route.router import Route, Router

@@ -241,7 +241,7 @@ def score(
         cases = list(cases)  # a row that is no case ends the call before a judge was paid for another
     found = _in_order(judged(each) for each in cases for judged in judges)
     shown = _shown(found, None if total is None else total * len(judges), wanted=progress)
-    verdicts = Verdicts(_dated(each, created_at) for each in shown)
+    verdicts = Verdicts(each if created_at is None else replace(each, created_at=created_at) for each in shown)
     return verdicts[0] if single and isinstance(rubric, Rubric | str) else verdicts
 
 
@@ -259,10 +259,6 @@ def _plain(rubric: Rubric, answer: PlainEvaluator, memo: OutcomeMemo) -> Callabl
         return done
 
     return judged
-
-
-def _dated(verdict: Verdict, created_at: str | None) -> Verdict:
-    return verdict if created_at is None else replace(verdict, created_at=created_at)
 
 
 def _in_order(judged: Iterator[Future[Verdict]]) -> Iterator[Verdict]:

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
-from sidejudge.monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
-from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.evaluator import Evaluation, Evaluator, JudgementsByMetric
 from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError

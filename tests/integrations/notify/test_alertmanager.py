@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sidejudge.integrations.delivery_errors import RefusedError
+from sidejudge.integrations.backoff import RefusedError
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.lifecycle import AlertTransition

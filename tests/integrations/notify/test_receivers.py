@@ -8,7 +8,7 @@ from email import policy
 
 import pytest
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.chats import Chat, google_chat_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer

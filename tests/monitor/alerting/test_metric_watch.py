@@ -11,8 +11,8 @@ from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
 from sidejudge.scoring.status.status import Policy, Status

@@ -25,9 +25,9 @@ from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.sliced import MOST_SLICES, MOST_VALUES, SHOWN, SlicedTraffic, SlicePace
 from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.status.service_status import OTHERS
 
 KEY, MINUTE_NS, BEGIN_NS = Key("shop", "prod", "qa"), 60 * 10**9, 10**18

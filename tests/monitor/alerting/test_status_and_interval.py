@@ -11,8 +11,8 @@ import pytest
 from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.status.status import Mode, Policy, Status
 
 KEY, MINUTE_NS = Key("shop", "prod", "qa"), 60 * 10**9

@@ -12,9 +12,9 @@ from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Stage
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.hysteresis import Hysteresis

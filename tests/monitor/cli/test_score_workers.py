@@ -12,8 +12,8 @@ import pytest
 
 from sidejudge.monitor.config import resolve
 from sidejudge.monitor.offline.score.case_lines import NumberedLine
-from sidejudge.monitor.offline.score.chunk_judge import ChunkJudge
 from sidejudge.monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
+from sidejudge.monitor.offline.score.run import ChunkJudge
 from tests.forked import Forked
 from tests.monitor.cli.test_score import qa_case, score, verdicts
 from tests.needs import SENTENCE_TRANSFORMERS

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher, StoredQueue

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sidejudge.monitor.evaluate.evaluation import TOO_MUCH, Evaluation
+from sidejudge.monitor.evaluate.evaluator import TOO_MUCH, Evaluation
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle

@@ -38,7 +38,7 @@ async def readers(postgres: PostgresServer, tmp_path: Path):
             times = {key: parse_duration(text) for key, text in TIMES.items()}
             section = FleetSection.model_validate({"database": url, "name": name, **times})
             fleet = Fleet(section, bench.store.kept.room("fleet"))
-            bench.pull._share = bench.pull._taking._share = FleetShare(fleet, "project")
+            bench.pull._share = bench.pull._taking.share = FleetShare(fleet, "project")
             made.append((bench, fleet))
             return made[-1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.ingest.adaptive_idle import AdaptiveIdle
+from sidejudge.monitor.ingest.service_habits import AdaptiveIdle
 
 
 def learnt(pauses, floor=30, ceiling=120) -> AdaptiveIdle:

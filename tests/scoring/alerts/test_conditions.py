@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.condition import Agreement, MonitorFacts, Observed, Severity, WindowFacts
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import ChangeRule, Declaration
-from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import place_of
 from sidejudge.scoring.statistics.estimate import estimate, mean_estimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift

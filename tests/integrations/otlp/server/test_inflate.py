@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.otlp.server.inflate import Damaged, Inflater, TooLarge
+from sidejudge.integrations.otlp.server.body import Damaged, Inflater, TooLarge
 
 
 def inflate(encoding: str, data: bytes, limit: int = 1 << 16, step: int = 7) -> bytes:

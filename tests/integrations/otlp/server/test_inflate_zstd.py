@@ -9,7 +9,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.otlp.server.inflate import Damaged, TooLarge, ZstdInflater
+from sidejudge.integrations.otlp.server.body import Damaged, TooLarge, ZstdInflater
 from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
 from tests.integrations.otlp.server.test_receiver import Taken, ask
 

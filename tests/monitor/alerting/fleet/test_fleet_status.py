@@ -18,13 +18,12 @@ from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_docume
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
 from sidejudge.monitor.alerting.fleet.status import FleetStatus
-from sidejudge.monitor.alerting.fleet.values import values_of
-from sidejudge.monitor.alerting.fleet.windows import FleetWindows
+from sidejudge.monitor.alerting.fleet.windows import FleetWindows, values_of
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import DAY_NS, Declaration
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.status.status import Status
 
 KEY = Key("shop", "prod", "qa")

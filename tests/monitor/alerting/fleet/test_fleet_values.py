@@ -14,7 +14,7 @@ from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_docume
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
 from sidejudge.monitor.alerting.fleet.status import FleetStatus
-from sidejudge.monitor.alerting.fleet.values import FleetValues, divided, values_of
+from sidejudge.monitor.alerting.fleet.windows import FleetValues, divided, values_of
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows

@@ -14,9 +14,9 @@ from sidejudge.monitor.alerting.observation import observe_stored
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.offline.simulate import Costs, FiledPast, Replay, StoredPast
+from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incidents
-from sidejudge.scoring.alerts.observed import Observed
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.status import Policy, Status, Thresholds
 from sidejudge.scoring.trace.instant import written

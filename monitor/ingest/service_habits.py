@@ -1,9 +1,14 @@
-"""Which services send the roots of their traces, so that a trace without one may be waited for.
+"""Service habits: how long the traces of a service pause, and whether it sends their roots.
 
-A run of an agent may take hours, and its root is exported last. The service's latest traces show whether waiting is
-worth it. A trace that was closed without a root is no evidence yet: some of them are remembered for as long as a root
-may take, and count when it has come, or has not. An open trace that is without a root for much longer than the
-service's roots take counts as one without, so a service that stops sending roots is not waited for all day.
+Adaptive idle: an agent that waits a minute for a tool would have each of its traces cut at an idle of 30 s, judged as a
+fragment, and revised. Learned is the longest pause of each trace while something of it was missing, including pauses
+that a closing cut short (the span that reopened the trace shows them). Idle is then twice the 95th percentile of the
+service's last traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
+
+Expected roots: a run of an agent may take hours, and its root is exported last. The service's latest traces show
+whether waiting is worth it. A trace that was closed without a root is no evidence yet: some of them are remembered for
+as long as a root may take, and count when it has come, or has not. An open trace that is without a root for much longer
+than the service's roots take counts as one without, so a service that stops sending roots is not waited for all day.
 
 Where parts of traces go to other monitors, a root comes but parents do not, and the root of another part never comes.
 So the roots of a service are not expected while many of its traces with a root lack parents. The price: where an
@@ -16,9 +21,45 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-_REMEMBERED: Final = 128
+REMEMBERED: Final = 128
 """Most traces of a service that are remembered."""
-_ENOUGH: Final = 5
+_ENOUGH: Final = 16
+"""Traces of a service before its idle timeout is adapted."""
+_FACTOR: Final = 2
+_SERVICES: Final = 1_000
+_NAME_LENGTH: Final = 200
+
+
+class AdaptiveIdle:
+    """Learned pauses by service, in ns. Services beyond the bound, and endless names, keep the configured idle."""
+
+    def __init__(self, floor_ns: int, ceiling_ns: int) -> None:
+        self._floor_ns, self._ceiling_ns = floor_ns, max(floor_ns, ceiling_ns)
+        self._pauses: dict[str | None, deque[int]] = {}
+        self._idle_ns: dict[str | None, int] = {}
+
+    def idle_ns(self, service: str | None) -> int:
+        """The silence after which a trace of this service counts as idle."""
+        return self._idle_ns.get(service, self._floor_ns)
+
+    def learn(self, service: str | None, pause_ns: int) -> None:
+        """The longest pause of a trace that was closed; 0 when nothing of it was waited for."""
+        if self._ceiling_ns == self._floor_ns:
+            return
+        pauses = self._pauses.get(service)
+        if pauses is None:
+            if len(self._pauses) >= _SERVICES or len(service or "") > _NAME_LENGTH:
+                return
+            pauses = self._pauses[service] = deque(maxlen=REMEMBERED)
+        alike = len(pauses) == REMEMBERED and pauses[0] == pause_ns  # it takes the place of an equal one
+        pauses.append(pause_ns)
+        if len(pauses) >= _ENOUGH and not alike:
+            ranked = sorted(pauses)
+            usual = ranked[(19 * len(ranked) - 1) // 20]
+            self._idle_ns[service] = min(self._ceiling_ns, max(self._floor_ns, _FACTOR * usual))
+
+
+_KNOWN: Final = 5
 """Traces before anything is known of a service."""
 _EXPECTED: Final = 0.8
 """Share of traces with a root from which on a service is expected to send them."""
@@ -34,15 +75,13 @@ _FADING: Final = 0.99
 """The factor by which the longest time decays with each faster trace."""
 _PROBED: Final = 64
 """Closed traces of a service without a known root that are remembered, to see whether the root comes after all."""
-_SERVICES: Final = 1_000
-_NAME_LENGTH: Final = 200
 
 
 @dataclass(slots=True)
 class _History:
-    rooted: deque[bool] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    rooted: deque[bool] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     count: int = 0  # of those with a root
-    torn: deque[bool] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of traces with a root
+    torn: deque[bool] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of traces with a root
     longest_ns: float = 0.0
     expected: bool = False
     probed: int = 0
@@ -97,7 +136,7 @@ class ExpectedRoots:
         rooted = history.rooted
         if amends and False in rooted:
             rooted.remove(False)
-        elif len(rooted) == _REMEMBERED:
+        elif len(rooted) == REMEMBERED:
             history.count -= rooted[0]
         rooted.append(took_ns is not None)
         history.count += took_ns is not None
@@ -105,7 +144,7 @@ class ExpectedRoots:
             history.longest_ns = max(took_ns, history.longest_ns * _FADING)
             history.torn.append(torn)
         before = history.expected
-        if len(rooted) >= _ENOUGH:
+        if len(rooted) >= _KNOWN:
             share = history.count / len(rooted)
             torn_share = sum(history.torn) / max(1, len(history.torn))
             history.expected = share >= (_DOUBTED if before else _EXPECTED) and torn_share <= (
