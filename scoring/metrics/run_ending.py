@@ -78,7 +78,7 @@ def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Resul
 def _completed(case: Case) -> Result:
     trace = case.trace
     if trace is None:
-        return Scored(value=0.0, reason=Reason("the run timed out")) if case.timed_out else _OK
+        return _completed_by_its_case(case)
     if headless(case):
         return incomplete(case)
     found: list[tuple[str | None, Reason]] = [
@@ -89,6 +89,17 @@ def _completed(case: Case) -> Result:
     if found:
         return Scored(value=0.0, reason=found[0][1], details=signs(found))
     return _OK
+
+
+def _completed_by_its_case(case: Case) -> Result:
+    """Of a run without its trace: an error stated beside an answer may be the run's, or one that it got over."""
+    if case.timed_out:
+        return Scored(value=0.0, reason=Reason("the run timed out"))
+    if case.error is None or any(call.error == case.error for call in case.tools_used or ()):
+        return _OK
+    if shows(case.model_output):
+        return Unavailable(Reason("a step failed, and without the trace it is not known whether the run did"))
+    return Scored(value=0.0, reason=Reason("the run failed: {why}", why=stated_cause(case.error)))
 
 
 def _ends(trace: Trace) -> Sequence[Span]:
@@ -220,7 +231,8 @@ completed = pass_or_fail(
     formula="0 if the root or the topmost agent ended in an error or timed out, else 1",
     source=SOURCE,
     measure=_completed,
-    undefined="not applicable where no model, agent or tool took part",
+    undefined="a case without a trace states both an answer and an error that is no tool's (without an answer "
+    "the error is the run's: 0); not applicable where no model, agent or tool took part",
 )
 answered = pass_or_fail(
     id="answered",

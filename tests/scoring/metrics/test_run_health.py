@@ -7,6 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
@@ -145,6 +146,25 @@ def test_a_sound_run_passes_with_every_metric_at_one():
     assert set(found.values()) == {1.0, "not_applicable"}
     assert values(verdict)["no_repetition"] == "not_applicable", "one call cannot repeat"
     assert "signs" not in verdict.to_json()
+
+
+@pytest.mark.parametrize(
+    ("stated", "value"),
+    [
+        ({"error": "E: down"}, "unavailable"),
+        ({"error": "E: down", "model_output": None}, 0.0),
+        ({"error": "E: down", "model_output": " "}, 0.0),
+        ({"error": "E: down", "tools_used": (ToolCall(name="find_ship", error="E: down"),)}, 1.0),
+        ({"error": "E: down", "tools_used": (ToolCall(name="find_ship", error="E: slow"),)}, "unavailable"),
+        ({"error": "E: down", "timed_out": True}, 0.0),
+        ({}, 1.0),
+    ],
+)
+def test_an_error_of_a_case_without_a_trace_is_the_run_s_where_there_is_no_answer_and_may_be_where_there_is(
+    stated, value
+):
+    case = Case(**{"case_id": "c1", "model_output": "Aurora sails at 9.", "tools_used": (), **stated})
+    assert values(judged(case))["completed"] == value
 
 
 FAULTS = {
