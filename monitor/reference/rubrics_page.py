@@ -163,7 +163,8 @@ def _lines() -> Iterator[str]:
     rows = ((f"`{key}`", str(each.get("description", ""))) for key, each in METRIC_SCHEMA["properties"].items())
     yield from table(("key", "meaning"), rows)
     yield "\n## Checks\n\nEach has its opposite, `not-NAME`. Several values of a target are looked at one by one:"
-    yield "a check holds where one of them meets it, its opposite where none does.\n"
+    yield "a check holds where one of them meets it, its opposite where none does. Checks of words compare characters"
+    yield "as they are written: an accent that is a character of its own makes another text.\n"
     checks = (
         (f"`{each.name}`", each.argument, each.holds, each.undefined, each.source + (
             f"; extra `{each.extra}`" if each.extra else "")) for each in CHECKS.values()
