@@ -138,7 +138,15 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 
 
 def _contents_unknown(trace: Trace) -> bool:
-    """Whether a call of a tool would not show: models, or agents without a span of any, and no contents of theirs."""
+    """Whether a call of a tool would not show: models, or agents without a span of any, and no contents of theirs.
+
+    One answer that was not captured is enough where its model was offered tools, or where the history of another model
+    call holds calls that its own does not.
+    """
+    silent = [each for each in trace.models if each.error is None and each.output is None and not each.output_messages]
+    most = max(map(_in_history, trace.models), default=0) if silent else 0
+    if any(span.tool_definitions or _in_history(span) < most for span in silent):
+        return True
     if any(span.output_messages or span.output is not None for span in trace.models):
         return False
     if trace.models:
@@ -147,6 +155,11 @@ def _contents_unknown(trace: Trace) -> bool:
     if any(span.input_messages or span.output_messages or span.input or span.output for span in trace.spans):
         return False
     return any(span.error is None for span in agents)
+
+
+def _in_history(span: Span) -> int:
+    """Calls of tools in the messages that a model was shown."""
+    return sum(len(message.tool_calls) for message in span.input_messages)
 
 
 def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:

@@ -86,6 +86,21 @@ def test_tools_are_unknown_where_models_answered_without_contents() -> None:
     assert (case.content_captured, case.capture_switch, case.model_output) == (False, "SWITCH=on", None)
 
 
+def test_tools_are_unknown_where_one_answer_was_not_captured_that_may_hold_a_call() -> None:
+    asked, made = Message(role="user", text="Where?"), Message(role="assistant", tool_calls=(_call("find", {}, "c1"),))
+    last = _span("m2", "root", L, 2, 3, output="Here.", input_messages=(asked, made))
+    root = _span("root", None, C, 0, 9)
+
+    def used(*steps: Span) -> object:
+        return _case(root, *steps).tools_used
+
+    assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,)), last) is None
+    assert used(_span("m1", "root", L, 0, 1, tool_definitions=("{}",)), replace(last, input_messages=())) is None
+    assert used(_span("m1", "root", L, 0, 1, input_messages=(asked, made)), last) == (), "of an earlier turn"
+    assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), output="Hm."), last) == ()
+    assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), error="HTTP 500"), last) == ()
+
+
 def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
     requested = _call("find", {"q": "x"}, "c1")
     for spanned in (
