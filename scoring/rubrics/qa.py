@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
@@ -193,7 +194,7 @@ def _accuracy(card: CallScorecard) -> Result:
 
 def _gap_accuracy(card: CallScorecard) -> Result:
     gaps = {label(str(item.question_id)): round(item.gap, 9) for item in card.items[:50] if item.gap}
-    value = 1.0 - card.ratio(sum(item.gap for item in card.items)) if card.items else card.ratio(0)
+    value = 1.0 - card.ratio(math.fsum(item.gap for item in card.items)) if card.items else card.ratio(0)
     reason = Reason("average normalised gap {gap:.3f}", gap=1.0 - value) if card.items else ""
     return Scored(value=value, reason=reason, details={"gaps": gaps})
 

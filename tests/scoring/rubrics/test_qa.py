@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +102,12 @@ def test_unknown_and_repeated_ids_are_ignored_and_reported():
 def test_items_are_matched_by_id_whatever_their_order():
     expected = [question(1, 5), question(2, 0), question(3, 3)]
     assert value("question_score_accuracy", case(expected[::-1], expected)) == 1
+
+
+def test_the_mean_gap_is_the_same_to_the_last_digit_whatever_the_order_of_the_questions():
+    expected, given = [question(n, 9, most=10) for n in range(6)], [question(n, 9 - n, most=10) for n in range(6)]
+    found = {value("score_gap_accuracy", case(given, list(order))) for order in permutations(expected)}
+    assert found == {0.75}
 
 
 def test_nothing_expected_and_nothing_given_is_perfect_and_one_side_alone_is_not():
