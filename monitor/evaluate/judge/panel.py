@@ -24,6 +24,7 @@ from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import JudgedValue, JudgeRequest
+from sidejudge.scoring.questions.kinds import CANNOT_TELL
 from sidejudge.scoring.questions.question import NoAnswer, Question
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
@@ -39,6 +40,8 @@ SPLIT: Final = "the panel is split"
 _NOT_VOTED: Final = frozenset({"failure_code", "turns", "reason", "reasoning", "rationale"})
 _LIST: Final = "*"
 """Ends the name of a list of findings, which is taken whole from the member in the middle."""
+_ABSTAINS: Final = ("", CANNOT_TELL)
+"""Answers that are no votes."""
 _WHOLE: Final = ""
 """The name of the only field of an answer that is no object."""
 
@@ -106,12 +109,12 @@ def vote(values: Sequence[object], rule: Rule) -> Vote:
 
 
 def votes(value: object) -> dict[str, Field]:
-    """The fields of an answer that are voted on, by name.
+    """The fields of an answer that are voted on, by name. An answer that is a name alone is one, whatever its letters.
 
     A list of findings counts as the share of them that is true, a list of steps as the mean of their scores.
     """
     if not isinstance(value, Mapping):
-        return _ballot(_WHOLE, value)
+        return {_WHOLE: value} if isinstance(value, str) and value not in _ABSTAINS else _ballot(_WHOLE, value)
     found: dict[str, Field] = {}
     for name, part in value.items():
         if name not in _NOT_VOTED:
@@ -198,7 +201,7 @@ class JudgePanel:
     @property
     def outage(self) -> str | None:
         """Why no answer is possible now: too many breakers are open for a majority. None when one is possible."""
-        shut = [state for state in self.states().values() if state.circuit == "open"]
+        shut = [state for member in self._members if (state := member.state()).circuit == "open"]
         return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
 
     @property
@@ -221,26 +224,26 @@ class JudgePanel:
         for each in given:
             if isinstance(each, BaseException) and not isinstance(each, UnansweredError):
                 raise each
-        readings = {
-            member.model.name: each
+        readings = [  # a model may be asked more than once, and each of its answers is a vote
+            (member.model.name, each)
             for member, each in zip(self._members, given, strict=True)
             if not isinstance(each, BaseException)
-        }
+        ]
         if len(readings) < self._quorum:
             raise next(each for each in given if isinstance(each, UnansweredError))
         combined: dict[Question, CachedAnswer | NoAnswer] = {}
         for question in request.questions:
-            answers = {name: each.answers[question] for name, each in readings.items() if question in each.answers}
+            answers = [(name, each.answers[question]) for name, each in readings if question in each.answers]
             if len(answers) < self._quorum:
-                faults = (each.faults[question] for each in readings.values() if question in each.faults)
+                faults = (each.faults[question] for _, each in readings if question in each.faults)
                 combined[question] = NoAnswer(next(faults), failed=True)
             else:
                 combined[question] = self._combine(answers, form_for(question).apart)
         return combined
 
-    def _combine(self, judged: Mapping[str, JudgedValue], apart: Sequence[str]) -> CachedAnswer | NoAnswer:
+    def _combine(self, judged: Sequence[tuple[str, JudgedValue]], apart: Sequence[str]) -> CachedAnswer | NoAnswer:
         """The panel's answer. Fields that are ``apart`` are independent: a split one affects no other."""
-        answers = list(judged.values())
+        answers = [each for _, each in judged]
         if len(self._members) == 1:
             (one,) = answers
             return CachedAnswer(
@@ -271,9 +274,9 @@ class JudgePanel:
         )
 
 
-def _ballots(judged: Mapping[str, JudgedValue]) -> tuple[tuple[str, str], ...]:
+def _ballots(judged: Sequence[tuple[str, JudgedValue]]) -> tuple[tuple[str, str], ...]:
     """Each member's vote as JSON, by model; texts are left out."""
-    return tuple((name, _written(list(votes(each.value).items()))) for name, each in judged.items())
+    return tuple((name, _written(list(votes(each.value).items()))) for name, each in judged)
 
 
 def _written(fields: Sequence[tuple[str, object]]) -> str:
@@ -281,5 +284,5 @@ def _written(fields: Sequence[tuple[str, object]]) -> str:
     return json.dumps(fields[0][1] if alone else dict(fields))
 
 
-def _listed(judged: Mapping[str, JudgedValue]) -> str:
+def _listed(judged: Sequence[tuple[str, JudgedValue]]) -> str:
     return "; ".join(f"{name}: {ballot}" for name, ballot in _ballots(judged))

@@ -424,6 +424,20 @@ async def test_a_panel_decides_by_majority_and_says_when_it_disagrees(made, prov
     assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
 
 
+async def test_each_answer_of_a_model_that_a_panel_names_twice_is_a_vote(made, provider):
+    scores = iter([1, 0, 1])
+    provider.standing = judges(lambda _, field: next(scores) if field == "score" else None)
+    judge = made(names=["openai/gpt-4o"] * 3)
+    reply = (await judge.answer(CASE, [SUPPORTED]))[SUPPORTED]
+    assert reply.value is True
+    assert sorted(ballot for _, ballot in reply.judgement.votes) == ["false", "true", "true"]
+    assert reply.judgement.dissent == pytest.approx(1 / 3)
+
+    provider.standing = fake.unauthorised()
+    assert (await judge.answer(CASE, [INTENT]))[INTENT].failed
+    assert judge.outage.startswith("authentication failed")
+
+
 async def test_a_panel_goes_on_while_it_has_a_majority_and_a_split_one_has_no_answer(made, provider):
     def vote(seen):
         if seen.body["model"] == "gpt-4o-mini":

@@ -82,6 +82,20 @@ def test_levels_that_all_differ_have_no_majority():
             vote([good, poor, failed], rule)
 
 
+def test_a_category_of_several_words_is_a_vote_as_any_other():
+    found = vote(["very good", "partly good", "partly good"], "majority")
+    assert (found.value, found.side, found.dissent) == ("partly good", 1, pytest.approx(1 / 3))
+    for rule in ("majority", "median"):
+        with pytest.raises(SplitError, match="half of 3"):
+            vote(["very good", "partly good", "poor"], rule)
+
+
+def test_who_cannot_tell_does_not_vote():
+    assert vote(["cannot tell", 0.5, 0.9], "majority").value == 0.7
+    assert vote(["cannot tell", "very good", "very good"], "majority").value == "very good"
+    assert vote(["cannot tell", "cannot tell", "very good"], "majority").value == "cannot tell"
+
+
 def test_whole_numbers_that_all_differ_are_split_or_the_one_in_the_middle():
     stated = [grade(2, 1), grade(1, 1), grade(0, 1)]
     assert vote(stated, "median").value == stated[1]
