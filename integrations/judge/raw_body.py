@@ -7,6 +7,7 @@ read; a stream that broke off before its end is none.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,6 +17,8 @@ from sidejudge.scoring.trace.span import Json
 
 _EVENT: Final = "data:"
 _DONE: Final = "[DONE]"
+_LINE_END: Final = re.compile(r"\r\n|[\r\n]")
+"""What ends a line of a stream: JSON may hold other separators of lines as they are."""
 MAX_BODY: Final = 8 * 2**20
 """Characters of a body that are read."""
 
@@ -56,7 +59,7 @@ def _streamed(text: str) -> Mapping[str, Json]:
     content: list[str] = []
     finish: Json = None
     done = False
-    for line in text.splitlines():
+    for line in _LINE_END.split(text):
         if not line.startswith(_EVENT):
             if line.strip() and not line.startswith((":", "event:", "id:", "retry:")):
                 raise ValueError("no event of a stream")
@@ -68,7 +71,7 @@ def _streamed(text: str) -> Mapping[str, Json]:
         chunk = parse_output(stated).value
         if not isinstance(chunk, dict):
             raise ValueError("an event that is no JSON object")  # noqa: TRY004  # one kind of error for every breach
-        response |= {key: value for key, value in chunk.items() if key in ("id", "model", "usage") and value}
+        response |= {key: value for key, value in chunk.items() if key in ("id", "model", "usage", "error") and value}
         match chunk:
             case {"choices": [{"delta": {"content": str(piece)}}, *_]}:
                 content.append(piece)

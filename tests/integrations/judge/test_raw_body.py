@@ -34,6 +34,17 @@ def test_a_stream_is_its_pieces_together_with_the_account_at_its_end():
     assert (found.usage.input_tokens, found.usage.output_tokens) == (7, 3)
 
 
+def test_a_line_separator_within_a_piece_ends_no_line():
+    chunk = {"choices": [{"delta": {"content": "a\u2028b\u0085c"}, "finish_reason": "stop"}]}
+    for end in ("\n\n", "\r\n\r\n", "\r\r"):
+        assert text_of(f"data: {json.dumps(chunk, ensure_ascii=False)}{end}data: [DONE]{end}") == "a\u2028b\u0085c"
+
+
+def test_an_error_within_a_stream_is_named_and_no_answer():
+    stream = event({"content": '{"a": 1}'}) + 'data: {"error": {"message": "busy"}}\n\ndata: [DONE]\n'
+    assert error_in(read_body(stream)[0]) == "busy"
+
+
 def test_a_message_in_parts_is_their_text_without_thoughts():
     parts = [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     body, shapes = read_body(message(parts))
