@@ -100,7 +100,10 @@ def listed(text: str) -> ShapedItems:
 
 
 def _complete_items(text: str) -> list[Mapping[str, object]]:
-    """The complete objects at the beginning of a cut-off list of answers; none for a whole text."""
+    """The complete objects at the beginning of a cut-off list of answers; none for a whole text.
+
+    Where the list ends and the text goes on, what follows may answer otherwise: its objects count as well.
+    """
     opening = _OPENING.match(text[:MAX_ANSWER])
     if opening is not None and parse_output(text).error is None:
         return []
@@ -116,7 +119,8 @@ def _complete_items(text: str) -> list[Mapping[str, object]]:
             items.append(one.value)
         separator = _SEPARATOR.match(text, end)
         if separator is None:
-            break
+            closing = _CLOSING.match(text, end)
+            return items if closing is None else items + items_of(text[closing.end() :]).items
         at = separator.end()
     return items
 
@@ -151,6 +155,7 @@ def shortened(found: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[
 
 _OPENING: Final = re.compile(r'\s*\{\s*"answers"\s*:\s*\[\s*')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
+_CLOSING: Final = re.compile(r"\s*\]")
 _DECODER: Final = json.JSONDecoder()
 _EXPLANATIONS: Final = ("reason", "reasoning")
 

@@ -262,6 +262,17 @@ def test_of_a_list_that_breaks_off_the_complete_answers_are_kept():
     assert list(reading.faults.values()) == [f"{request.ids[2]} has no answer"]
 
 
+@pytest.mark.parametrize("between", ["\n\nWait, that was wrong.\n", "\n", "", ' "note": ', ","])
+def test_a_list_after_the_list_that_answers_otherwise_leaves_no_answer(between):
+    request = request_for(CITES)
+    first, second = with_answer(CITES, score=1), with_answer(CITES, score=0)
+    whole = f"{first}{between}{second}"
+    key_twice = f"{first.removesuffix('}')}, {second.removeprefix('{')}"
+    for text in (whole, key_twice):
+        assert request.read(text).faults == {CITES: f"{request.ids[0]} is answered twice, differently"}
+    assert request.read(f"{first}{between}{first}").answers[CITES].value is True
+
+
 def test_a_reason_that_is_too_long_is_cut_and_noted():
     found = request_for(CITES).read(with_answer(CITES, reason="w " * 81)).answers[CITES]
     assert (found.flags, len(found.reason.split("(")[0].split())) == (("reason cut to 80 words",), 80)
