@@ -24,7 +24,7 @@ from .client import Langfuse, Query
 from .existing_scores import read_back
 from .observations import instant_ns
 from .pages import PAGE, Row, by_cursor, by_number
-from .scores import WRITTEN, timestamp
+from .scores import WRITTEN, finite, timestamp
 
 _FIELDS: Final = "details,subject,annotation"
 _SOURCES: Final = {"EVAL": "an evaluator of Langfuse"}
@@ -118,7 +118,7 @@ def value_of(row: Mapping[str, object]) -> float | str | None:
     if row.get("dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):
         text = row["stringValue"] if isinstance(row.get("stringValue"), str) else stated
         return text if isinstance(text, str) else None
-    return float(stated) if isinstance(stated, int | float) else None
+    return finite(stated)
 
 
 def subject_of(row: Mapping[str, object]) -> tuple[SubjectKind, str, str | None] | None:

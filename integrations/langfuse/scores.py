@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -282,12 +283,25 @@ def metric_of(metadata: Mapping[str, object], metric: str) -> tuple[float, str |
     if isinstance(held, str):
         try:
             held = json.loads(held)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     found = held.get(metric) if isinstance(held, Mapping) else None
-    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[0], int | float):
+    if not isinstance(found, list) or len(found) != 2 or (value := finite(found[0])) is None:
         return None
-    return float(found[0]), found[1] if isinstance(found[1], str) else None
+    return value, found[1] if isinstance(found[1], str) else None
+
+
+def finite(stated: object) -> float | None:
+    """A number of JSON that a score can have; None for anything else.
+
+    >>> finite(1), finite(True), finite(10**400), finite(float("nan")), finite("1")
+    (1.0, 1.0, None, None, None)
+    """
+    try:
+        value = float(stated) if isinstance(stated, int | float) else math.nan
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _metric_body(

@@ -102,6 +102,11 @@ def test_recorded_annotations_and_corrections_are_read_as_they_were_meant(shared
     assert [value_of(row) for row in rows][:3] == ["pass", 1.0, 0.9]
 
 
+@pytest.mark.parametrize("value", [10**400, float("nan"), float("-inf"), None, "1"], ids=lambda value: str(value)[:4])
+def test_what_is_no_number_is_no_value(value):
+    assert value_of({"dataType": "NUMERIC", "value": value}) is None
+
+
 @pytest.mark.parametrize(("mode", "v3"), [(Mode.V3, False), (Mode.NEW, True)])
 async def test_scores_of_a_name_are_read_with_whose_they_are_but_for_our_own(fake, client, mode, v3):
     fake.mode = mode

@@ -172,6 +172,11 @@ def test_a_setting_selects_the_scores_of_a_verdict(results, which, names):
     assert metric_of(held, "question_score_accuracy")[0] == results["question_score_accuracy"].value
 
 
+@pytest.mark.parametrize("value", [str(10**400), "NaN", "1e999", '"1"', "[" * 100_000], ids=lambda value: value[:5])
+def test_a_metric_that_somebody_made_no_number_has_no_value(value):
+    assert metric_of({"metrics": f'{{"a": [{value}, "good"]}}'}, "a") is None
+
+
 def _outcomes(rubric):
     """A verdict of each outcome: everything at its best, at its worst, and half of it unknown."""
     metrics = [c.metric for c in (*rubric.criteria, *rubric.opt_in)]
