@@ -154,6 +154,8 @@ class JudgeRequest:
     answer_tokens: int
     outline: Outline | None = None
     """The outline in it, where the run does not fit as a whole."""
+    permuted: bool = False
+    """Whether its parts and questions are in the opposite order."""
 
     @property
     def alone(self) -> bool:
@@ -358,7 +360,7 @@ def _batch(
     names = layout.files(forms)
     parts = [shown.titled(name) for name in layout.parts(forms)[::step]]
     ids = layout.ids(group, parts)
-    return _request(
+    made = _request(
         layout.system(names),
         layout.user(parts, ids, group),
         group,
@@ -368,6 +370,7 @@ def _batch(
         ids=ids,
         batching=batching,
     )
+    return dataclasses.replace(made, permuted=permuted)
 
 
 def _template(shown: PromptMaterial, group: Sequence[Question], batching: Batching) -> JudgeRequest:

@@ -386,7 +386,10 @@ class JudgeBackend:
     ) -> dict[Question, Reply]:
         """Send the questions of a request that was too long, as far as they fit into requests of half its length."""
         half = (request.prompt_tokens + request.answer_tokens) // 2
-        made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half, outline=panel.outline)
+        made, _ = await asyncio.to_thread(
+            requests, case, request.questions[::-1] if request.permuted else request.questions,
+            context_tokens=half, permuted=request.permuted, outline=panel.outline,
+        )  # fmt: skip
         replies: dict[Question, Reply] = {}
         for answered in await asyncio.gather(*(self._ask(case, panel, each, keys, bill) for each in made)):
             replies |= answered
@@ -406,7 +409,10 @@ class JudgeBackend:
         replies: dict[Question, Reply] = {}
         context_tokens = await self._context(panel)
         for group in groups:
-            made, _ = await asyncio.to_thread(requests, case, group, context_tokens=context_tokens, left_out=spare)
+            made, _ = await asyncio.to_thread(
+                requests, case, group[::-1] if request.permuted else group,
+                context_tokens=context_tokens, permuted=request.permuted, left_out=spare,
+            )  # fmt: skip
             for each in made:
                 replies |= await self._ask(case, panel, each, keys, bill, left_out=spare)
         return replies

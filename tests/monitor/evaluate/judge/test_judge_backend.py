@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -605,6 +606,18 @@ async def test_what_was_too_long_after_all_is_asked_in_smaller_parts(made, provi
         claim: reply.value for claim, reply in replies.items()
     }
     assert len({reply.judgement.call for reply in parts.values()}) >= 2
+
+
+@pytest.mark.parametrize("refusal", [fake.too_long(), fake.filtered()], ids=["too long", "filtered"])
+async def test_what_is_asked_in_the_other_order_is_asked_so_in_parts_as_well(made, provider, refusal):
+    claims = [Supported(f"the caller said {n} of them and more of that kind") for n in range(40)]
+    provider.will(refusal)
+    await made().answer(CASE, [Addressed(claim, "default", permuted=True) for claim in claims])
+    asked = [re.findall(r"said (\d+) of them", each.messages[1]["content"]) for each in provider.seen]
+    assert len(asked) >= 2
+    assert all(numbers == sorted(numbers, key=int, reverse=True) for numbers in asked)
+    ends = [each.messages[1]["content"].partition("QUESTIONS")[0] for each in provider.seen]
+    assert all(end.index("I want a refund.") > end.index("is booked") for end in ends)
 
 
 async def test_an_outage_says_nothing_of_what_judging_costs(made, provider):
