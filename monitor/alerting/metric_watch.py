@@ -47,11 +47,12 @@ NO_ESTIMATES: Final[Estimates] = MappingProxyType({})
 
 
 class _Followed:
-    """One limit in one place, from value to value and from look to look."""
+    """One limit in one place under one ``version`` of its rubric, from value to value and from look to look."""
 
-    __slots__ = ("cusums", "design", "held", "last", "sequences")
+    __slots__ = ("cusums", "design", "held", "last", "sequences", "version")
 
-    def __init__(self, limit: MetricLimit, declared: Declaration) -> None:
+    def __init__(self, limit: MetricLimit, declared: Declaration, version: str) -> None:
+        self.version = version
         self.cusums: dict[Level, Cusum] = {level: Cusum() for level, _ in limit.levels}
         self.sequences: dict[Level, ConfidenceSequence] = {
             level: declared.sequence_at((limit.threshold(bound),)) for level, bound in limit.levels
@@ -62,12 +63,14 @@ class _Followed:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "cusums": {level: cusum.to_json() for level, cusum in self.cusums.items()},
+            "version": self.version, "cusums": {level: cusum.to_json() for level, cusum in self.cusums.items()},
             "sequences": {level: sequence.to_json() for level, sequence in self.sequences.items()},
             "design": self.design.to_json(), "held": self.held.to_json() if self.held else None,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
+        if record.get("version", self.version) != self.version:
+            return
         for level, cusum in self.cusums.items():
             if level in record["cusums"]:
                 cusum.restore(record["cusums"][level])
@@ -80,13 +83,15 @@ class MetricWatch:
     """Statuses of all limits of a declaration.
 
     ``windows`` are those of the verdicts (None: no metric is limited), ``figures`` those of the application's figures.
-    ``budgeted_with`` is the number of limits and pass rates that share the budget of false alarms.
+    ``budgeted_with`` is the number of limits and pass rates that share the budget of false alarms. ``version`` is that
+    of a rubric in force: another one begins with nothing against it.
     """
 
     def __init__(self, declared: Declaration, *, windows: Windows | None, figures: Windows | None) -> None:
         self.declared, self.limits = declared, declared.metrics if windows is not None else ()
         self.cursor_ns = 0
         self.budgeted_with: Callable[[], int] = lambda: max(1, self.series)
+        self.version: Callable[[str], str] = lambda _rubric: ""
         self._windows, self._figures = windows, figures
         self._followed: dict[Place, _Followed] = {}
         self._count = 0
@@ -154,7 +159,7 @@ class MetricWatch:
     def statuses(self) -> Iterator[MetricStatus]:
         """The statuses of the last look; a limit of which no value was seen has none."""
         for (number, key), followed in sorted(self._followed.items()):
-            if followed.last is None or followed.held is None:
+            if followed.last is None or followed.held is None or self._known((number, key)) is None:
                 continue
             estimate, moment = followed.last
             held = followed.held
@@ -200,21 +205,27 @@ class MetricWatch:
                 yield number, limit
 
     def _follow(self, place: Place) -> _Followed | None:
-        followed = self._followed.get(place)
-        if followed is None and len(self._followed) < _MOST:
-            followed = self._followed[place] = _Followed(self.limits[place[0]], self.declared)
-            self._count += len(followed.cusums)
+        followed = self._known(place)
+        if followed is None and (place in self._followed or len(self._followed) < _MOST):
+            followed = _Followed(self.limits[place[0]], self.declared, self.version(place[1].rubric))
+            self._count += len(followed.cusums) if place not in self._followed else 0
+            self._followed[place] = followed
         return followed
+
+    def _known(self, place: Place) -> _Followed | None:
+        """What is known of a limit under the version in force of its rubric."""
+        followed = self._followed.get(place)
+        return followed if followed is not None and followed.version == self.version(place[1].rubric) else None
 
     def _drawn(self, place: Place) -> tuple[float, float]:
         """The design effect, and the largest weight so far."""
-        followed = self._followed.get(place)
+        followed = self._known(place)
         if followed is None:
             return 1.0, 0.0
         return followed.design.value, max(each.largest_weight for each in followed.sequences.values())
 
     def _evidence(self, place: Place) -> dict[Level, MetricEvidence]:
-        followed = self._followed.get(place)
+        followed = self._known(place)
         if followed is None:
             return {}
         return {

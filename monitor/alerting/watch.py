@@ -93,7 +93,7 @@ class Watch:
     ) -> None:  # fmt: skip
         self.declared, self._plain, self._max_keys = declared, declared, max_keys
         self.metrics = metrics or MetricWatch(declared, windows=None, figures=None)
-        self.metrics.budgeted_with = lambda: self._series
+        self.metrics.budgeted_with, self.metrics.version = lambda: self._series, self._version
         self._watched = watched
         self.conditions = conditions(declared) if among is None else tuple(among)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
@@ -266,7 +266,7 @@ class Watch:
 
     def _is_of_now(self, key: Key, kept: Mapping[str, str]) -> bool:
         """Whether what is kept of a key is of the rubric's version in force."""
-        version = self._version(key)
+        version = self._version(key.rubric)
         return bool(json.loads(kept.get(_STATE + json.dumps(key), "{}")).get("version", version) == version)
 
     def show(self, alerts: Iterable[JsonRecord]) -> None:
@@ -275,7 +275,7 @@ class Watch:
         self.alerts = {(each.condition, each.labels): each for each in known if each.condition in self._by_id}
 
     def _track(self, key: Key) -> Tracked | None:
-        tracked, version = self._tracked.get(key), self._version(key)
+        tracked, version = self._tracked.get(key), self._version(key.rubric)
         if tracked is None and len(self._tracked) < self._max_keys:
             tracked = self._tracked[key] = Tracked(self.declared, key.rubric, version)
         elif tracked is not None and tracked.version != version:
@@ -284,8 +284,8 @@ class Watch:
             self._windows.design.pop(key, None)
         return tracked
 
-    def _version(self, key: Key) -> str:
-        watched = self._watched.get(key.rubric)
+    def _version(self, rubric: str) -> str:
+        watched = self._watched.get(rubric)
         return "" if watched is None else watched.version
 
     def is_in_force(self, rubric: str, version: object) -> bool:

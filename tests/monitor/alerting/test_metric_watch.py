@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
@@ -141,3 +142,46 @@ def test_limits_share_the_budget_of_false_alarms_with_pass_rates():
     played.hours(1, latency=slow)
     # One rubric and three levels of two limits: four series.
     assert played.watch._series == 4
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_another_version_of_a_rubric_begins_with_nothing_against_its_limits(restarted):
+    watched = {"qa": WatchedWindow(version="qa@1")}
+    played = Played()
+    played.watch = Watch(played.declared, played.windows, watched, metrics=played.watch.metrics)
+    played.hours(8, latency=lambda rng: slow(rng, 5.0), grade=0.4)
+    assert (played.of("relevance_mean").appraisal.status, played.events[-1][1]) == (Status.WARNING, "firing")
+    slow_one = played.of("latency_p95")
+    begun = len(played.events)
+    if restarted:
+        kept = played.watch.to_memory()
+        played.windows = Windows(HOUR_NS, longest_ns=DAY_NS, enough=30)
+        played.windows.know(GRADED)
+        metrics = MetricWatch(played.declared, windows=played.windows, figures=played.figures)
+        watched = {"qa": WatchedWindow(version="qa@2")}
+        played.watch = Watch(played.declared, played.windows, watched, metrics=metrics)
+        played.watch.restore(kept, watched)
+    else:
+        watched["qa"] = WatchedWindow(version="qa@2")
+        played.windows.forget("qa")
+        assert [each.limit.name for each in played.watch.metrics.statuses()] == ["latency_p95"]
+    played.look()
+    assert played.of("relevance_mean").appraisal.status is Status.INSUFFICIENT_DATA
+    assert played.of("latency_p95").since_ns == slow_one.since_ns, "the application's figures are of no rubric"
+    assert played.events[begun:] == [("metric_warning", "unknown")]
+    played.hours(4, latency=lambda rng: slow(rng, 5.0))
+    assert played.of("relevance_mean").appraisal.status is Status.HEALTHY
+    assert ("metric_warning", "firing") not in played.events[begun:]
+    assert ("metric_warning", "resolved") in played.events[begun:]
+
+
+def test_limits_under_the_same_version_go_on_after_a_restart():
+    watched = {"qa": WatchedWindow(version="qa@1")}
+    played = Played()
+    played.watch = Watch(played.declared, played.windows, watched, metrics=played.watch.metrics)
+    played.hours(8, latency=slow, grade=0.4)
+    kept = played.watch.metrics.to_memory()
+    for stated in (kept, {name: text.replace('"version": "qa@1", ', "") for name, text in kept.items()}):
+        metrics = MetricWatch(played.declared, windows=played.windows, figures=played.figures)
+        Watch(played.declared, played.windows, watched, metrics=metrics).restore(stated)
+        assert metrics.to_memory() == kept, "what an earlier version wrote names none"
