@@ -69,7 +69,7 @@ def _keeping_up() -> tuple[Panel, ...]:
     lags = per_second(f.EVALUATION_LAG, _JOB, "le", part="_bucket")
     return (
         _lines(
-            "Evaluation lag", "From the end of a trace to its verdicts.", "s",
+            "Evaluation lag", "From when a trace's last span came to its verdicts.", "s",
             *((f"histogram_quantile({share}, {lags})", f"{share:.0%}") for share in (0.5, 0.95)),
         ),
         _lines(

@@ -143,7 +143,7 @@ class Exporter:
         self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
 
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
-        """Verdicts were reached this long after their trace's last span ended."""
+        """Verdicts were reached this long after their trace's last span came."""
         # A sender's clock may run ahead of ours: what would be negative is no lag.
         self._histogram(f.EVALUATION_LAG, self._service(service)).observe(max(0.0, seconds))
 

@@ -70,7 +70,7 @@ class EvaluationSchedule:
             self._waiting[_EVENT + event.id] = event
 
     def lagged(self, ended_ns: int, lag_s: float) -> None:
-        """Note that a trace was judged this long after its last span ended."""
+        """Note that a trace was judged this long after its last span came."""
         self._lags.append((ended_ns, max(0.0, lag_s)))
 
     async def look(self, now_ns: int) -> list[AlertEvent]:

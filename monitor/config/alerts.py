@@ -123,7 +123,7 @@ class LimitsSection(Section):
     agreement: Share = _DEFAULT.limits.agreement
     """least agreement of the judge with people, Cohen's kappa"""
     lag: PositiveDuration = Duration(int(_DEFAULT.limits.lag_s * 10**9))
-    """95th percentile of the time from a trace's end to its verdict"""
+    """95th percentile of the time from when a trace's last span came to its verdict"""
     spool: SizeField = _DEFAULT.limits.spool_bytes
     """size of the working store on disk"""
     budget: Share = _DEFAULT.limits.budget_ratio

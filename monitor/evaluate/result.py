@@ -149,13 +149,14 @@ class TraceResult:
     ``changed`` are the verdicts that are new or differ from the stored ones; only they are delivered again.
     ``withdrawn`` are rubric ids of the stored revision that this one lacks.
     ``revision`` counts the results of the trace from 1: late spans reopen it, and the outcomes count it once.
-    ``chunks`` is how many stored chunks were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended,
-    in ns since the epoch. ``scenario`` names the scenario that it was compared with. ``turn`` is the turn that it adds
-    to a session that was drawn; ``session`` marks the result of a session, whose key is ``trace_id``.
-    ``lookups`` are the references it was compared with: the name of each key, and a digest of the value, or None.
-    ``root_span_id`` is the span that was judged as a whole. ``verdicts_json`` are the verdicts as JSON objects, in
-    the same order, made once and off the event loop. ``place_ns`` is when the revised result was reached, where
-    that may be long ago: the revision takes its place in time and changes no current window.
+    ``chunks`` is how many stored chunks were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended
+    by the sender's clock, ``came_ns`` when that came by the own one, in ns since the epoch. ``scenario`` names the
+    scenario that it was compared with. ``turn`` is the turn that it adds to a session that was drawn; ``session`` marks
+    the result of a session, whose key is ``trace_id``. ``lookups`` are the references it was compared with: the name of
+    each key, and a digest of the value, or None. ``root_span_id`` is the span that was judged as a whole.
+    ``verdicts_json`` are the verdicts as JSON objects, in the same order, made once and off the event loop.
+    ``place_ns`` is when the revised result was reached, where that may be long ago: the revision takes its place in
+    time and changes no current window.
     """
 
     trace_id: bytes
@@ -171,6 +172,7 @@ class TraceResult:
     withdrawn: tuple[str, ...] = ()
     scenario: str | None = None
     last_span_ns: int | None = None
+    came_ns: int | None = None
     turn: SessionTurn | None = None
     session: bool = False
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
@@ -180,10 +182,13 @@ class TraceResult:
 
     @property
     def lag_s(self) -> float | None:
-        """How long after its last span the trace was judged, in s; None where that does not concern the present."""
-        if not self.changed or self.last_span_ns is None or self.place_ns is not None:
+        """How long after its last span came the trace was judged, in s; None where that does not concern the present.
+
+        Both are by the own clock: a sender's may be wrong, and old traces may be sent again.
+        """
+        if not self.changed or self.came_ns is None or self.place_ns is not None:
             return None
-        return (self.ended_ns - self.last_span_ns) / 1e9
+        return (self.ended_ns - self.came_ns) / 1e9
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> EndReason:

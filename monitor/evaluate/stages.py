@@ -170,6 +170,7 @@ class EvaluationStages:
             withdrawn=tuple({str(stored["rubric"]) for stored in before} - {verdict.rubric for verdict in current}),
             scenario=job.scenario,
             last_span_ns=job.last_span_ns,
+            came_ns=job.closing.last_ns or None,
             turn=job.turn,
             session=job.closing.session,
             lookups=job.lookups if job.evaluation is not None else (),  # an unjudged trace needs none

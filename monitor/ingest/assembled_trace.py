@@ -23,8 +23,9 @@ class Closing:
     (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, and ``decoded``
     an upper estimate of the memory they take once decoded, where that is known. ``left_out`` is how many spans of it
     were not kept because it is too large. ``give_up`` is why it ends unread; None: it is judged. ``thinned``: under
-    load it was drawn at a lower rate than configured, and the threshold of ``origin`` is that. ``opened_ns`` and
-    ``closed_ns`` are when its first span came and when it was closed, ns since the epoch.
+    load it was drawn at a lower rate than configured, and the threshold of ``origin`` is that. ``opened_ns``,
+    ``last_ns`` and ``closed_ns`` are when its first and its last span came and when it was closed, ns since the epoch
+    by the own clock; ``last_ns`` 0: it is not known.
     """
 
     trace_id: bytes
@@ -39,6 +40,7 @@ class Closing:
     give_up: EndReason | None = None
     thinned: bool = False
     opened_ns: int = 0
+    last_ns: int = 0
     closed_ns: int = 0
 
 
@@ -133,5 +135,5 @@ class AssembledTrace:
             trace_id=trace_id, completion=completion, revision=self.revision, origin=self.origin, whole=self.whole,
             size=self.size, decoded=self.decoded, left_out=self.left_out,
             give_up=EndReason.SHED if self.shed else None, thinned=self.thinned,
-            opened_ns=self.opened_ns, closed_ns=now_ns,
+            opened_ns=self.opened_ns, last_ns=self.last_ns, closed_ns=now_ns,
         )  # fmt: skip

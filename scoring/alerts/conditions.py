@@ -67,8 +67,8 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="evaluation_lag", severity=Severity.WARNING, scope=(), unit="seconds",
             title="Verdicts come late",
-            when=f"95th percentile of the time from a trace's end to its verdict above {limits.lag_s:g} s, or a trace "
-            "has waited longer to be judged",
+            when="95th percentile of the time from when a trace's last span came to its verdict above "
+            f"{limits.lag_s:g} s, or a trace has waited longer to be judged",
             meaning="the status is as old as the verdicts it is made of", for_ns=limits.for_ns, keep_ns=limits.keep_ns,
             limit=limits.lag_s, find=lambda facts: _lag(facts, limits.lag_s),
         ),

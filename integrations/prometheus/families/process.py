@@ -9,7 +9,7 @@ LAG_S = (0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 EVALUATION_LAG = histogram(
     "sidejudge_evaluation_lag_seconds", labels=("service",), buckets=LAG_S,
-    help="Time from the end of a trace's last span to its verdicts.",
+    help="Time from when a trace's last span came to its verdicts, by the monitor's clock.",
     note="Appears with the first verdict of a service.",
 )  # fmt: skip
 QUEUE_ITEMS = gauge("sidejudge_queue_items", "Items that wait.", labels=("queue",))

@@ -109,6 +109,18 @@ async def test_metrics_and_outcomes_tell_the_same(started):
     assert total(found, "sidejudge_evaluation_lag_seconds_count") == len(verdicts)
 
 
+async def test_the_lag_is_by_the_monitor_s_clock_whatever_a_sender_s_says(started):
+    app = await started(**ANY)
+    ran, year_ns = {"gen_ai.operation.name": "invoke_agent", "output.value": "Done."}, 365 * 86_400 * 10**9
+    for number, end_ns in enumerate((2_000, time.time_ns() - year_ns, time.time_ns() + year_ns)):
+        sent = S(trace_id=trace(number), span_id=span(1), start_ns=end_ns - 1_000, end_ns=end_ns, attributes=ran)
+        await app.post(request([sent]))
+    await app.settled(3)
+    found = await samples(app)
+    assert total(found, "sidejudge_evaluation_lag_seconds_count") == 3
+    assert 0 < total(found, "sidejudge_evaluation_lag_seconds_sum") < 60
+
+
 @PROMTOOL.mark
 async def test_promtool_has_nothing_to_object_to_in_a_running_monitor(started, tmp_path):
     app = await started(**DEMO, sinks={"jsonl": {"path": str(tmp_path / "v.jsonl")}})
