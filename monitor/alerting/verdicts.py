@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
-from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.scoring.status.service_status import SilenceCause
+from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
+from sidejudge.scoring.status.service_status import OTHER, SilenceCause
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .fleet.publish import SlicePublisher
@@ -145,7 +145,11 @@ _SERVICES: Final = 1_000
 
 
 class LastReceived:
-    """Takes the ends of traces, by service, what is still open, and what waits to be judged."""
+    """Takes the ends of traces, by service, what is still open, and what waits to be judged.
+
+    Services are known by the first ``NAME_LENGTH`` characters of their names, as outcomes count them, and those beyond
+    ``_SERVICES`` together: what came of one of these is not known.
+    """
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
         self._clock_ns, self._started_ns = clock_ns, clock_ns()
@@ -168,17 +172,20 @@ class LastReceived:
         self._came(self._kept, service)
 
     def _came(self, known: dict[str, int], service: str) -> None:
-        if service in known or len(known) < _SERVICES:
-            known[service] = self._clock_ns()
+        service = service[:NAME_LENGTH]
+        known[service if service in known or len(known) < _SERVICES else OTHER] = self._clock_ns()
 
     def cause(self, service: str, since_ns: int) -> SilenceCause:
         """How far the service's traffic has got since a time, in ns since the epoch."""
-        after_ns = since_ns + _AFTER_NS
+        service, after_ns = service[:NAME_LENGTH], since_ns + _AFTER_NS
         if self._kept.get(service, 0) > after_ns:
             return SilenceCause.NONE_JUDGED
         if self._sampled_out.get(service, 0) > after_ns:
             return SilenceCause.NONE_SAMPLED
         if self._open.get(service, 0) > after_ns:
             return SilenceCause.NONE_JUDGED
+        each = self._kept, self._sampled_out, self._open
+        if any(service not in known and known.get(OTHER, 0) > after_ns for known in each):
+            return SilenceCause.UNKNOWN
         listened = since_ns >= self._started_ns or self._clock_ns() - self._started_ns >= _LISTENED_NS
         return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN

@@ -13,7 +13,8 @@ from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
 _SERVICES: Final = 1_000
 """Services that are counted separately; those beyond are counted together."""
-_NAME_LENGTH: Final = 200
+NAME_LENGTH: Final = 200
+"""Characters of a service's name by which it is counted."""
 
 
 class EndReason(StrEnum):
@@ -113,7 +114,7 @@ class TraceOutcomes:
 
     def _known(self, service: str) -> str:
         # Names come from outside: neither their number nor their length may grow without end.
-        service = service[:_NAME_LENGTH]
+        service = service[:NAME_LENGTH]
         if service not in self._services:
             if len(self._services) >= _SERVICES:
                 return OTHER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sidejudge.monitor.alerting.verdicts import LastReceived
-from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.scoring.status.service_status import PAGES, Silence, SilenceCause
 
 MINUTE_NS, HOUR_NS = 60 * 10**9, 3_600 * 10**9
@@ -61,7 +61,7 @@ def test_names_without_end_are_not_kept():
     for number in range(1_500):
         found.ended(f"service {number}", EndReason.SAMPLED_OUT, 1)
     assert found.cause("service 5", 0) is SilenceCause.NONE_SAMPLED
-    assert found.cause("service 1400", 0) is SilenceCause.NO_SPANS
+    assert found.cause("service 1400", 0) is SilenceCause.UNKNOWN
 
 
 def test_a_silence_says_how_long_and_why_and_where_to_look():
@@ -70,3 +70,28 @@ def test_a_silence_says_how_long_and_why_and_where_to_look():
         assert f"last verdict {said} ago" in silence.stated(hours * HOUR_NS)
     assert set(PAGES) == set(SilenceCause)
     assert silence.page.startswith("/help/")
+
+
+def test_a_service_of_a_long_name_is_found_by_what_came_of_it():
+    name = "shop" * 100
+    found = LastReceived(lambda: HOUR_NS)
+    outcomes = TraceOutcomes(on_ended=found.ended, on_kept=found.came)
+    outcomes.kept([name])
+    assert found.cause(name, 0) is SilenceCause.NONE_JUDGED
+    outcomes.sampled_out(name, {b"a" * 16})
+    assert found.cause(name, 0) is SilenceCause.NONE_SAMPLED
+    found.waits(name)
+    assert found.cause(name, 0) is SilenceCause.NONE_JUDGED
+    assert found.cause("shop", 0) is SilenceCause.UNKNOWN, "it is another service"
+
+
+def test_of_services_that_are_counted_together_no_cause_is_stated():
+    now_ns = [0]
+    found = LastReceived(lambda: now_ns[0])
+    outcomes = TraceOutcomes(on_ended=found.ended, on_kept=found.came)
+    outcomes.kept(["shop", *map(str, range(999))])
+    now_ns[0] = 2 * HOUR_NS
+    assert found.cause("bank", HOUR_NS) is SilenceCause.NO_SPANS
+    outcomes.kept(["bank"])
+    assert found.cause("bank", HOUR_NS) is SilenceCause.UNKNOWN
+    assert found.cause("shop", HOUR_NS) is SilenceCause.NO_SPANS, "it is counted on its own"
