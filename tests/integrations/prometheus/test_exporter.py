@@ -273,6 +273,13 @@ def test_a_outcomes_ending_brings_the_services_other_reasons():
     ) == (3, 0)
 
 
+def test_a_verdict_under_way_by_a_rubric_that_a_reload_removed_is_counted():
+    exporter = new()
+    exporter.take_rubrics([], "another")
+    exporter.verdict(verdict(passed=False))
+    assert samples(exporter)["sidejudge_verdicts_failed_total", "prod", "qa", "random", "shop"] == 1
+
+
 def test_plumbing_is_counted():
     exporter = new()
     exporter.follow([(f.TRACES_SEEN, (), 5), (f.SPANS_RECEIVED, (), 100), (f.SPANS_REJECTED, ("no_ids",), 2)])
