@@ -39,6 +39,7 @@ PASSING_NS = 10 * 60 * 10**9
 this.
 """
 _STATE, _SLICES, _ALERT = "state/", "slices/", "alert/"
+_BREACHED_LAST: Final = (False, None, True)
 _FIGURES: Final = (
     "estimate", "incomplete", "judge_failed", "forced", "composite_mean", "metric_means", "missing", "cascade",
     "reach_ns",
@@ -411,7 +412,9 @@ class Watch:
     def _advance(self, facts: Observed) -> Iterator[AlertEvent]:
         turns: dict[tuple[str, Labels], tuple[Alert, AlertTransition]] = {}
         for condition in self.conditions:
-            found = {finding.labels: finding for finding in condition.find(facts)}
+            # Of several findings about one thing, as by two limits that concern one service, the worst counts.
+            least_bad = sorted(condition.find(facts), key=lambda finding: _BREACHED_LAST.index(finding.breached))
+            found = {finding.labels: finding for finding in least_bad}
             known = [labels for name, labels in self.alerts if name == condition.id]
             for labels in dict.fromkeys((*found, *known)):
                 place = (condition.id, labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -185,3 +186,14 @@ def test_limits_under_the_same_version_go_on_after_a_restart():
         metrics = MetricWatch(played.declared, windows=played.windows, figures=played.figures)
         Watch(played.declared, played.windows, watched, metrics=metrics).restore(stated)
         assert metrics.to_memory() == kept, "what an earlier version wrote names none"
+
+
+@pytest.mark.parametrize("broken_first", [False, True])
+def test_of_two_limits_that_concern_one_service_the_broken_one_alarms(broken_first):
+    lax = replace(LATENCY, warning=500.0, critical=1_000.0, services=("sh*",))
+    played = Played("point")
+    limits = (LATENCY, lax) if broken_first else (lax, LATENCY)
+    metrics = MetricWatch(replace(played.declared, metrics=limits), windows=played.windows, figures=played.figures)
+    played.watch = Watch(played.declared, played.windows, {}, metrics=metrics)
+    played.hours(6, latency=lambda rng: slow(rng, 10.0))
+    assert ("metric_critical", "firing") in played.events
