@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 from sidejudge.scoring.lexical.shown_text import label
@@ -227,7 +228,7 @@ def _service_failure(text: str, call: ToolCall) -> str | None:
     """What a model's service put where the answer of a tool, which may be an agent, should be."""
     if len(text) > 2 * _SHORT:
         return None
-    found = service_message(text, [call.name.replace("_", " "), *texts_in(decoded(call.arguments))])
+    found = service_message(text, chain([call.name.replace("_", " ")], texts_in(decoded(call.arguments))))
     return None if found in _MAY_BE_A_RESULT else found
 
 

@@ -110,6 +110,8 @@ def _same_call(earlier: Span, span: Span) -> bool:
     both have the same. After it, the later span has another name and no contents, and is no model call unless both are
     siblings. Two model calls without contents are two calls.
     """
+    if earlier.name == span.name and earlier.dialect == span.dialect:  # an agent that asks its model again and again
+        return False
     if None not in (earlier.usage, span.usage) and _tokens(earlier) != _tokens(span):
         return False
     within = earlier.end_ns >= span.end_ns
