@@ -69,6 +69,11 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         pytest.fail(" -> ".join(str(path.relative_to(ROOT)) for path in reversed(error.args[1])))
 
 
+def test_a_section_of_a_docstring_has_its_heading_on_a_line_of_its_own() -> None:
+    flat = re.compile(r"^ *(?:Args|Returns|Raises): \S", re.MULTILINE)
+    assert [str(path.relative_to(ROOT)) for path in PRODUCT if flat.search(path.read_text())] == []
+
+
 def test_a_file_that_a_text_names_is_there() -> None:
     texts = [*PRODUCT, *(ROOT / "tests").rglob("*.py"), ROOT / "ARCHITECTURE.md"]
     there = {f"/{path.relative_to(ROOT)}" for path in texts}

@@ -63,8 +63,11 @@ async def by_cursor(
 ) -> AsyncIterator[list[Row]]:
     """The pages of a list that names where the next begins.
 
-    Args: langfuse: The project. path: The list's. query: The query. shrinking: Rows of a page; where they cost too
-        much, a quarter of them is requested. None: as in ``query``.
+    Args:
+        langfuse: The project.
+        path: The list's.
+        query: The query.
+        shrinking: Rows of a page; where they cost too much, a quarter of them is requested. None: as in ``query``.
 
     Raises:
         LangfuseError: Also where the list has no end: a server that always names another page would be read for ever.

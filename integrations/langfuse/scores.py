@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from sidejudge.scoring.lexical.shown_text import label, seen
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.result import MATCHING, Bands, Failed, Judgement, Scored, Unavailable, lowest_steps
 from sidejudge.scoring.trace.loop_guard import own_trace_id
+from sidejudge.scoring.trace.reported import number
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
@@ -297,11 +297,7 @@ def finite(stated: object) -> float | None:
     >>> finite(1), finite(True), finite(10**400), finite(float("nan")), finite("1")
     (1.0, 1.0, None, None, None)
     """
-    try:
-        value = float(stated) if isinstance(stated, int | float) else math.nan
-    except OverflowError:
-        return None
-    return value if math.isfinite(value) else None
+    return number(stated)[0] if isinstance(stated, int | float) else None
 
 
 def _metric_body(

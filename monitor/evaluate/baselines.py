@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from sidejudge.integrations.store.part import TextsByName
+from sidejudge.monitor.ingest.outcomes import NAME_LENGTH
 from sidejudge.scoring.case.case import Usual
 from sidejudge.scoring.metrics.run_effort import UNITS
 from sidejudge.scoring.statistics.descriptive import outer_fence
@@ -32,7 +33,6 @@ SERVICES: Final = 100
 """Services that have a baseline; a further one takes the place of the one whose latest run is the oldest."""
 _STEP: Final = 8
 """Runs after which the fences are computed again."""
-_NAME_LENGTH: Final = 200
 EFFORT: Final = "effort"
 """Key of a run's effort in the details of a result."""
 
@@ -84,7 +84,7 @@ class Baselines:
             return
         environment = result.details.get("environment")
         key = (result.service, environment if isinstance(environment, str) else None)
-        if any(name is not None and len(name) > _NAME_LENGTH for name in key):
+        if any(name is not None and len(name) > NAME_LENGTH for name in key):
             return
         service = self._services.pop(key, None)
         if service is None:

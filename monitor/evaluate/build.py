@@ -97,11 +97,16 @@ def build_backends(
 ) -> EvaluationBackends:
     """The backends of a configuration, in its order. Nothing is loaded and no endpoint is called yet.
 
-    Args: config: its section ``evaluators`` is read. memory: keeps the judge's answers and costs. vectors: keeps the
-        vectors of embedded texts. observer: is called with each request to a judge. embedding_observer: the same for
-        embeddings. calls: keeps the prompts and answers of judges, where that is configured. batches: keeps the open
-        batches, where judges are asked in batches. None: one by one. on_answered: is called with each request that a
-        judge answered. clock_ns: ns since the epoch.
+    Args:
+        config: its section ``evaluators`` is read.
+        memory: keeps the judge's answers and costs.
+        vectors: keeps the vectors of embedded texts.
+        observer: is called with each request to a judge.
+        embedding_observer: the same for embeddings.
+        calls: keeps the prompts and answers of judges, where that is configured.
+        batches: keeps the open batches, where judges are asked in batches. None: one by one.
+        on_answered: is called with each request that a judge answered.
+        clock_ns: ns since the epoch.
     """
     section = config.evaluators
     if section.judge is None and section.embedding is None:

@@ -213,8 +213,9 @@ def revise(
         verdicts: of this result.
         before: the stored verdicts as JSON objects.
 
-    Returns: All verdicts, and the new or changed ones. An equal verdict keeps its revision and its date; a changed one
-        is revision n + 1.
+    Returns:
+        All verdicts, and the new or changed ones. An equal verdict keeps its revision and its date; a changed one is
+        revision n + 1.
     """
     stored_by_rubric = {str(stored["rubric"]): stored for stored in before}
     current: list[Verdict] = []

@@ -26,6 +26,7 @@ from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
+from .outcomes import NAME_LENGTH
 from .sampler import NEVER, probability
 
 FALSE_ALARM: Final = 1e-6
@@ -37,7 +38,6 @@ _ALARM: Final = math.log(2 / FALSE_ALARM)
 _EXPECTED: Final = -math.log(FALSE_ALARM)
 """Traces that reach the base rate's threshold, of as many as are seen, before their absence means anything."""
 _SERVICES: Final = 1_000
-_NAME_LENGTH: Final = 200
 _BINS: Final = 16
 
 
@@ -62,7 +62,7 @@ class SamplingSkew:
 
     def saw(self, service: str | None, trace_ids: Collection[bytes], *, stated: bool = False) -> None:
         """Traces that were not known before. ``stated``: a sampler upstream states its threshold on them."""
-        name = (service or UNKNOWN_SERVICE)[:_NAME_LENGTH]
+        name = (service or UNKNOWN_SERVICE)[:NAME_LENGTH]
         seen = self._seen.get(name)
         if seen is None:
             if len(self._seen) >= _SERVICES:

@@ -21,13 +21,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from .outcomes import NAME_LENGTH
+
 REMEMBERED: Final = 128
 """Most traces of a service that are remembered."""
 _ENOUGH: Final = 16
 """Traces of a service before its idle timeout is adapted."""
 _FACTOR: Final = 2
 _SERVICES: Final = 1_000
-_NAME_LENGTH: Final = 200
 
 
 class AdaptiveIdle:
@@ -48,7 +49,7 @@ class AdaptiveIdle:
             return
         pauses = self._pauses.get(service)
         if pauses is None:
-            if len(self._pauses) >= _SERVICES or len(service or "") > _NAME_LENGTH:
+            if len(self._pauses) >= _SERVICES or len(service or "") > NAME_LENGTH:
                 return
             pauses = self._pauses[service] = deque(maxlen=REMEMBERED)
         alike = len(pauses) == REMEMBERED and pauses[0] == pause_ns  # it takes the place of an equal one
@@ -154,6 +155,6 @@ class ExpectedRoots:
 
     def _history(self, service: str | None) -> _History | None:
         history = self._histories.get(service)
-        if history is None and len(self._histories) < _SERVICES and len(service or "") <= _NAME_LENGTH:
+        if history is None and len(self._histories) < _SERVICES and len(service or "") <= NAME_LENGTH:
             history = self._histories[service] = _History()
         return history

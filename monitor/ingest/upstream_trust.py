@@ -31,6 +31,8 @@ from sidejudge.scoring.statistics.evidence import against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
+from .outcomes import NAME_LENGTH
+
 Disbelief: TypeAlias = Literal["undeclared", "contradicted", "below_floor", "share", "unsigned"]
 """Why a claim is not believed: nobody is trusted; the trace's own randomness does not reach it; it is below the floor;
 the trace would hold too much of its service; a handover is not signed with a key that is known."""
@@ -47,7 +49,6 @@ _SETTLED: Final = 0.6 * LATEST
 """Share of the claimed weight that is left out, from which on there is one, and after how many traces: shares are large
 among few."""
 _SERVICES: Final = 1_000
-_NAME_LENGTH: Final = 200
 _REMEMBERED: Final = 10_000
 _CLAIMS: Final = 8
 """Most distinct thresholds of a service that are checked separately; the others are checked together."""
@@ -159,7 +160,7 @@ class UpstreamTrust:
             seen.why = why
 
     def _service(self, service: str | None) -> _Service:
-        name = (service or UNKNOWN_SERVICE)[:_NAME_LENGTH]
+        name = (service or UNKNOWN_SERVICE)[:NAME_LENGTH]
         if name not in self._services and len(self._services) >= _SERVICES:
             name = OTHER
         return self._services.setdefault(name, _Service())

@@ -416,8 +416,9 @@ def ask(
         examples: Maps with what was given and the right ``answer``.
         anchors: The meanings of values or names: ``{1: "insulting", 5: "very friendly"}``.
 
-    Returns: The question. The reply is an ``Answer`` with a value of that type, or a ``NoAnswer`` with a reason, also
-        where the material does not decide the question.
+    Returns:
+        The question. The reply is an ``Answer`` with a value of that type, or a ``NoAnswer`` with a reason, also where
+        the material does not decide the question.
 
     Raises:
         DeclarationError: For an unknown variable or an unknown kind of answer.

@@ -89,8 +89,10 @@ class Reason(str):
 
     Conversion to a plain text (``str``, an f-string, a slice) turns all of it into content.
 
-    Args: template: A literal of the code. Without ``values`` it is the text; else each ``{name}`` or ``{name:format}``
-        is replaced by the value of that name. values: Values by name; another reason is inserted with all of its parts.
+    Args:
+        template: A literal of the code. Without ``values`` it is the text; else each ``{name}`` or ``{name:format}`` is
+            replaced by the value of that name.
+        values: Values by name; another reason is inserted with all of its parts.
     """
 
     __slots__ = ("_outline", "parts")

@@ -26,8 +26,9 @@ _OPEN = frozenset({
 def open_verdict(verdict: Mapping[str, object]) -> dict[str, object]:
     """A verdict in its JSON form without contents.
 
-    Returns: The same fields; ``reason`` and ``details`` hold only what is ours. ``withheld`` names the shortened fields
-        of the verdict or of a score; it is absent where nothing was left out.
+    Returns:
+        The same fields; ``reason`` and ``details`` hold only what is ours. ``withheld`` names the shortened fields of
+        the verdict or of a score; it is absent where nothing was left out.
     """
     scores = verdict.get("scores")
     listed = [each for each in scores if isinstance(each, Mapping)] if isinstance(scores, list | tuple) else []

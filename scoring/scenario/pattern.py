@@ -63,8 +63,9 @@ class Pattern:
 def compile_pattern(source: str) -> Pattern:
     """Read a pattern.
 
-    Raises: PatternError: it is malformed, over ``MAX_PATTERN`` characters or ``MAX_STEPS`` instructions, or uses syntax
-        that RE2 does not support.
+    Raises:
+        PatternError: it is malformed, over ``MAX_PATTERN`` characters or ``MAX_STEPS`` instructions, or uses syntax
+            that RE2 does not support.
 
     >>> compile_pattern("^ORD-[0-9]{4}$").search("ORD-9987")
     True

@@ -259,10 +259,12 @@ def scorecard(
 ) -> Scorecard:
     """The scorecard of models by name.
 
-    Args: tallies: The tally of the verdicts on each model. costs: US dollars per 1000 calls; they override the
-        verdicts' costs. options: The formulas of the final scores. own: Rubrics outside the template. Those with
-        verdicts have their own rows; where no rubric of the template has verdicts, its rows and the final scores are
-        left out.
+    Args:
+        tallies: The tally of the verdicts on each model.
+        costs: US dollars per 1000 calls; they override the verdicts' costs.
+        options: The formulas of the final scores.
+        own: Rubrics outside the template. Those with verdicts have their own rows; where no rubric of the template has
+            verdicts, its rows and the final scores are left out.
     """
     named = {name for tally in tallies.values() for name in tally.rubrics}
     of_template = bool(named & SHOWN.keys()) or not named

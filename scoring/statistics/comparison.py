@@ -106,8 +106,9 @@ def difference(
         pass_rates: The values are 0 and 1. For other values the standard deviation gives the scale.
         matters: The difference at which the interval is tightest, in the unit of the values.
 
-    Returns: The difference, or why there is none: a side is empty or too small, the sides share no stratum, or all
-        values of a side are equal.
+    Returns:
+        The difference, or why there is none: a side is empty or too small, the sides share no stratum, or all values of
+        a side are equal.
 
     Raises:
         ValueError: For an error outside (0, 1), a non-positive weight, or a non-finite value.

@@ -137,8 +137,9 @@ class Cusum:
 
         S is held above 0 only after the whole group, so that until an alarm it is never higher than verdict by verdict.
 
-        Returns: The share of the group's failures that S needed to reach the limit, in [0, 1], at most one too many; 1
-            where it did not reach it.
+        Returns:
+            The share of the group's failures that S needed to reach the limit, in [0, 1], at most one too many; 1 where
+            it did not reach it.
         """
         if not group:
             return 1.0

@@ -58,10 +58,12 @@ def drifts(
 ) -> list[JudgeDrift]:
     """The measures' drifts, the surest movement first.
 
-    Args: pairs: measures before and now, one pair for each prompt. error: chance of a false alarm of this look, shared
-        by all measures (Bonferroni). far: by measure, the least difference of two numbers that makes them different
-        answers; other numeric measures are only tested for a direction. Categories need none. quiet: by measure, how
-        many answers differed (first) of how many (second) while nothing had happened.
+    Args:
+        pairs: measures before and now, one pair for each prompt.
+        error: chance of a false alarm of this look, shared by all measures (Bonferroni).
+        far: by measure, the least difference of two numbers that makes them different answers; other numeric measures
+            are only tested for a direction. Categories need none.
+        quiet: by measure, how many answers differed (first) of how many (second) while nothing had happened.
     """
     found: dict[str, list[tuple[Answered, Answered]]] = {}
     for before, now in pairs:

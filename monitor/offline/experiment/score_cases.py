@@ -210,13 +210,17 @@ def score(
 ) -> Verdict | Verdicts:
     """Judge one case, or many, by a rubric. It works in a running event loop, as notebooks have one.
 
-    Args: case: A case, or a map with the fields of one, for one verdict. For all of many: an iterable of them, or a
-        table of pandas, polars or Arrow whose columns are fields; NaN is a cell without a value. A row without
-        ``case_id`` has its number. rubric: A rubric, or the name of a built-in one or one that ``config`` declares; a
-        list of them for a verdict by each. answer: A plain function that answers the questions of metrics, in place of
-        the evaluators of ``config``. created_at: When the verdicts were reached, ISO 8601 in UTC; now where it is None.
-        memo: Remembers outcomes between calls with ``answer``. config: A configuration or its file: rubrics of your
-        own, and the judge and the embeddings that answer. None: the embedded defaults, where only words answer.
+    Args:
+        case: A case, or a map with the fields of one, for one verdict. For all of many: an iterable of them, or a table
+            of pandas, polars or Arrow whose columns are fields; NaN is a cell without a value. A row without
+            ``case_id`` has its number.
+        rubric: A rubric, or the name of a built-in one or one that ``config`` declares; a list of them for a verdict by
+            each.
+        answer: A plain function that answers the questions of metrics, in place of the evaluators of ``config``.
+        created_at: When the verdicts were reached, ISO 8601 in UTC; now where it is None.
+        memo: Remembers outcomes between calls with ``answer``.
+        config: A configuration or its file: rubrics of your own, and the judge and the embeddings that answer. None:
+            the embedded defaults, where only words answer.
         progress: Whether to show the progress; None: for many cases, on a terminal or in a notebook.
 
     Returns:
