@@ -47,8 +47,8 @@ class _Seen:
     reached: int = 0
     stated: bool = False
     n: int = 0
-    alarmed: tuple[int, int] | None = None
-    """Traces seen and traces that reached the base rate's threshold, of the last whole generation, if it alarmed."""
+    alarmed: str | None = None
+    """What alarmed in the last whole generation, if anything did."""
 
 
 class SamplingSkew:
@@ -76,31 +76,39 @@ class SamplingSkew:
             if trace_id[9:] >= floor:
                 seen.reached += 1
         if seen.n >= self._generation:
-            alarmed = (seen.n, seen.reached) if self._alarms(seen) else None
-            self._seen[name] = _Seen(alarmed=alarmed)
+            self._seen[name] = _Seen(alarmed=self._alarm(seen))
 
-    def _alarms(self, seen: _Seen) -> bool:
+    def _alarm(self, seen: _Seen) -> str | None:
+        """What does not fit, in words: the share of drawn traces where that is evidence enough, else the ranges."""
         # A statement upstream is only found on traces that are kept: until one could have been there is no opinion.
         if seen.stated or not (seen.reached or seen.n * self._rate >= _EXPECTED):
-            return False
-        return max(against_uniform(seen.bins), against_rate(seen.reached, seen.n, self._rate)) >= _ALARM
+            return None
+        if against_rate(seen.reached, seen.n, self._rate) >= _ALARM:
+            return (
+                f"{seen.reached} of {seen.n} traces reach the base rate's threshold, "
+                f"where {self._rate * seen.n:.4g} are expected"
+            )
+        if against_uniform(seen.bins) >= _ALARM:
+            return (
+                f"of {_BINS} equal ranges of ids one holds {max(seen.bins)} of {seen.n} traces, "
+                f"where {seen.n / _BINS:.4g} are expected"
+            )
+        return None
 
     @property
     def anomalies(self) -> Iterator[Anomaly]:
         """The anomalies that are detected now, one per service."""
         for service, seen in self._seen.items():
-            if self._alarms(seen):
-                yield self._anomaly(service, seen.n, seen.reached)
-            elif seen.alarmed is not None:
-                yield self._anomaly(service, *seen.alarmed)
+            if (found := self._alarm(seen) or seen.alarmed) is not None:
+                yield _anomaly(service, found)
 
-    def _anomaly(self, service: str, n: int, reached: int) -> Anomaly:
-        return Anomaly(
-            kind=AnomalyKind.SKEWED_SAMPLING,
-            service=service,
-            cause=f"trace ids of {label(service)!r} are not uniformly random: {reached} of {n} traces reach the base "
-            f"rate's threshold, where {self._rate * n:.4g} are expected; a sampler upstream may have drawn "
-            "by the same bits already, or a caller of the application chooses ids",
-            remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "
-            "(OpenTelemetry's ProbabilitySampler writes ot=th); against chosen ids, set sampling.randomness_key too",
-        )
+
+def _anomaly(service: str, found: str) -> Anomaly:
+    return Anomaly(
+        kind=AnomalyKind.SKEWED_SAMPLING,
+        service=service,
+        cause=f"trace ids of {label(service)!r} are not uniformly random: {found}; a sampler upstream may have drawn "
+        "by the same bits already, or a caller of the application chooses ids",
+        remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "
+        "(OpenTelemetry's ProbabilitySampler writes ot=th); against chosen ids, set sampling.randomness_key too",
+    )

@@ -37,6 +37,11 @@ def test_it_is_told_how_many_were_expected():
     assert "0 of 5000 traces reach the base rate's threshold, where 50 are expected" in found.cause
 
 
+def test_where_the_share_fits_it_is_told_what_does_not():
+    (found,) = watched(1.0, (n.to_bytes(16, "big") for n in range(1, 1_000)), 320).anomalies
+    assert "one holds 320 of 320 traces, where 20 are expected" in found.cause
+
+
 def test_random_ids_raise_no_alarm_however_often_one_looks():
     draw, watch = random.Random(11), SamplingSkew(threshold(0.1), generation=2_000)
     for _ in range(20_000):
