@@ -143,7 +143,7 @@ def _refusing() -> AlertingRule:
 
 
 def _exports() -> AlertingRule:
-    failed, handed = fleet(f.EXPORTS_FAILED, window="15m"), fleet(f.EXPORTS, window="15m")
+    failed, handed = fleet(f.EXPORTS_FAILED, "reason", window="15m"), fleet(f.EXPORTS, window="15m")
     return AlertingRule(
         id="exports_failing", severity=Severity.WARNING, title="Verdicts are not accepted where they are sent",
         when="more than 5 % of the verdicts that were handed to a destination in 15 minutes were not accepted",

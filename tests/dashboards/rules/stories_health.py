@@ -90,11 +90,12 @@ def _health() -> Iterator[Scenario]:
 
     def exports(name: str, failed: list[float], *checks: Check, handed: list[float] | None = None) -> Scenario:
         labels = {**SITE, "destination": "jsonl"}
+        of_reasons = {**labels, "reason": "refused"}
         return Scenario(
             name=name,
             under=(alert,),
             given={
-                **on_both_pods("sidejudge_exports_failed_total", labels, failed),
+                **on_both_pods("sidejudge_exports_failed_total", of_reasons, failed),
                 **on_both_pods("sidejudge_exports_total", labels, handed or [10] * len(failed)),
             },
             checks=checks,

@@ -69,7 +69,7 @@ def _from_processes() -> Iterator[Scenario]:
             **points("sidejudge_alerts", {**labels, "stage": "firing", **target("b")}, [0] * 5 + [1] * 5 + [0] * 30),
             **constant("sidejudge_alerts", {**labels, "stage": "pending", **target("b")}, 0),
             **constant("sidejudge_alerts", {**labels, "severity": "info", "stage": "firing", **target("b")}, 0),
-            **constant("sidejudge_alerts", {**SITE, "alert": "other", "stage": "firing", **target("b")}, 9),
+            **constant("sidejudge_alerts", {**labels, "alert": "other", "stage": "firing", **target("b")}, 9),
         }
         yield Scenario(
             name=f"{alert} is raised from what processes say",

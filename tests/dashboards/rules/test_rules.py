@@ -17,11 +17,12 @@ import yaml
 
 from sidejudge.dashboards.generated import FOLDER, files
 from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file, rules
+from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Policy
 from tests.dashboards.rules.mutations import apart, beside, mutants, name_of
-from tests.dashboards.rules.scenario import Scenario
+from tests.dashboards.rules.scenario import SITE, Scenario, target
 from tests.dashboards.rules.scenarios import scenarios
 from tests.needs import PROMTOOL
 
@@ -96,6 +97,17 @@ def test_the_operators_form_holds_the_same_groups() -> None:
 def test_the_rules_do_what_the_stories_say(tmp_path: Path) -> None:
     found = outcomes(tmp_path, [(scenario, scenario.needs(RULES)) for scenario in SCENARIOS])
     assert {scenario.name: stated for scenario, stated in zip(SCENARIOS, found, strict=True) if stated} == {}
+
+
+def test_what_a_story_gives_has_the_labels_that_a_monitor_exports() -> None:
+    declared = {family.name: family for family in FAMILIES if family.kind != "info"}
+    for scenario in SCENARIOS:
+        for series in scenario.given:
+            name, _, labels = series.partition("{")
+            family = declared.get(name) or declared.get(re.sub("_(bucket|count)$", "", name))
+            if family is not None:
+                stated = set(re.findall(r'(\w+)="', labels)) - {*SITE, *target("a"), "le"}
+                assert stated == set(family.labels), f"{scenario.name}: {series}"
 
 
 def test_every_rule_is_in_a_story() -> None:
