@@ -50,8 +50,9 @@ def limited(window: str) -> list[RecordingRule]:
 def limited_beyond(declared: Declaration, level: Level) -> tuple[str, str]:
     """Metrics at this level or worse, and a sentence about one."""
     statuses = {Status.CRITICAL} if level == "critical" else {Status.WARNING, Status.CRITICAL}
-    if declared.policy.mode == "adaptive":
-        # PromQL cannot follow values one by one, as this mode does, so the worst status of any process holds.
+    if declared.policy.mode == "adaptive" or _differ(declared):
+        # PromQL cannot follow values one by one, as this mode does, nor knows which limit concerns which service: so
+        # the worst status of any process holds.
         named = "|".join(sorted(status.value for status in statuses))
         worst = fleet(f.LIMITED_STATUS, "status", where=f'status=~"{named}"', operation="max")
         value = f"last_over_time({f.LIMITED_VALUE.name}[{DAY}])"
@@ -72,3 +73,12 @@ def limited_beyond(declared: Declaration, level: Level) -> tuple[str, str]:
     )
     stated = f"At most {{{{ $value | humanizePercentage }}}} keep to the limit of {{{{ $labels.metric }}}}, {_WHERE}."
     return expr, stated
+
+
+def _differ(declared: Declaration) -> bool:
+    """Whether limits of one metric compare its kept share with different thresholds, or on different sides."""
+    found: dict[tuple[str, str, Level], set[tuple[float, bool]]] = {}
+    for limit in declared.metrics:
+        for level, bound in limit.levels:
+            found.setdefault((limit.rubric, limit.name, level), set()).add((limit.threshold(bound), limit.below))
+    return any(len(each) > 1 for each in found.values())

@@ -57,7 +57,8 @@ def _judge_failed(window: str) -> list[RecordingRule]:
     failed = fleet(f.VERDICTS_INCOMPLETE, "reason", where='reason="error"', window=window)
     share, verdicts = ratio(JUDGE_FAILED, window), count(VERDICTS, window)
     return [
-        RecordingRule(verdicts, f"{decided}\n+\n{incomplete}"),
+        # A service of which no verdict ever passed or failed has no count of those.
+        RecordingRule(verdicts, f"{decided}\n+\n{incomplete}\nor\n{incomplete}"),
         RecordingRule(count(JUDGE_FAILED, window), failed),
         RecordingRule(share, f"{count(JUDGE_FAILED, window)} / ({verdicts} > 0)"),
         RecordingRule(lower(JUDGE_FAILED, window), bound(share, verdicts, upper=False)),

@@ -16,7 +16,7 @@ from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
-from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
+from sidejudge.scoring.status.metric_status import Level, MetricLimit, MetricStatus
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, SliceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
@@ -45,27 +45,39 @@ class LimitMetrics:
     def values(
         self, service: str | None, environment: str | None, rubric: str, values: Mapping[str, float], weight: float
     ) -> None:
-        """Count the values of a first verdict, or of a trace's figures (``rubric`` is then empty)."""
+        """Count the values of a first verdict, or of a trace's figures (``rubric`` is then empty).
+
+        Limits of one metric share its series: where several concern a service, what keeps to all of them is kept.
+        """
+        found: dict[str, dict[Level, float]] = {}
         for limit in self._limits:
             value = values.get(limit.measure)
             if value is None or limit.rubric != rubric or not limit.concerns(service or ""):
                 continue
-            who = (*self._bounded(service, environment), rubric, limit.name)
+            kept = found.setdefault(limit.name, {})
+            for level, bound in limit.levels:
+                kept[level] = min(kept.get(level, 1.0), limit.kept(value, bound))
+        for name, kept in found.items():
+            who = (*self._bounded(service, environment), rubric, name)
             self._counter(f.LIMITED_WEIGHT, *who).inc(weight)
             self._counter(f.LIMITED_WEIGHT_SQUARED, *who).inc(weight * weight)
-            for level, bound in limit.levels:
-                self._counter(f.LIMITED_KEPT_WEIGHT, *who, level).inc(weight * limit.kept(value, bound))
+            for level, share in kept.items():
+                self._counter(f.LIMITED_KEPT_WEIGHT, *who, level).inc(weight * share)
 
 
 def limit_gauges(
     statuses: Iterable[MetricStatus], limits: Iterable[MetricLimit],
     bounded: Callable[[str | None, str | None], tuple[str, str]],
 ) -> Iterator[Series]:  # fmt: skip
-    """The statuses of the last look, and the limits in force."""
+    """The statuses of the last look, and the limits in force: of several limits of one metric the strictest."""
+    strictest: dict[tuple[str, str, Level], tuple[float, float, float]] = {}
     for limit in limits:
         for level, bound in limit.levels:
-            yield f.LIMITED_LIMIT, (limit.rubric, limit.name, level), bound
-            yield f.LIMITED_THRESHOLD, (limit.rubric, limit.name, level), limit.threshold(bound)
+            of, strict = (limit.rubric, limit.name, level), (limit.threshold(bound), bound if limit.below else -bound)
+            strictest[of] = max(strictest.get(of, (*strict, bound)), (*strict, bound))
+    for of, (threshold, _, bound) in strictest.items():
+        yield f.LIMITED_LIMIT, of, bound
+        yield f.LIMITED_THRESHOLD, of, threshold
     shown: set[tuple[str, ...]] = set()
     placed = [(bounded(each.service, each.environment), each) for each in statuses]
     for where, each in sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status)):

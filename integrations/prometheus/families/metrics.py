@@ -101,6 +101,7 @@ LIMITED_STATUS = gauge(
 LIMITED_LIMIT = gauge(
     "sidejudge_limited_metric_limit", labels=("rubric", "metric", "level"),
     help="Value at which the level begins, in the metric's unit, from the configuration.",
+    note="Of several limits of one metric, as for different services, the strictest. So in the family below.",
 )  # fmt: skip
 LIMITED_THRESHOLD = gauge(
     "sidejudge_limited_metric_kept_threshold_ratio", labels=("rubric", "metric", "level"),
@@ -119,4 +120,5 @@ LIMITED_KEPT_WEIGHT = counter(
     "sidejudge_limited_metric_kept_weight_total", labels=(*_LIMITED, "level"),
     help="Sum of the weights times how far values keep to the limit: 1 or 0 for a quantile, their place on the scale "
     "for a mean.",
+    note="Where several limits of the metric concern a service, how far they keep to the one that they keep to least.",
 )  # fmt: skip

@@ -53,6 +53,20 @@ def _shares() -> Iterator[Scenario]:
         },
         checks=_each_once(values),
     )
+    none_decided = (
+        (s.count(s.VERDICTS, "1h"), 90),
+        (s.ratio(s.JUDGE_FAILED, "1h"), 2 / 3),
+        (s.lower(s.JUDGE_FAILED, "1h"), lower_bound(2 / 3, 90)),
+    )
+    yield Scenario(
+        name="the share that the judge failed at, where no verdict ever passed or failed",
+        under=tuple(name for name, _ in none_decided),
+        given={
+            **on_both_pods(incomplete, {**SERVICE, "reason": "error"}, [1] * 120),
+            **on_both_pods(incomplete, {**SERVICE, "reason": "unavailable"}, [0.5] * 120),
+        },
+        checks=_each_once(none_decided),
+    )
     for alert, share, labels, samples, limit in (
         ("SidejudgeBlockerRate", s.BLOCKED, METRIC, (r.effective("1h"), PLACE), "blocker_rate"),
         (

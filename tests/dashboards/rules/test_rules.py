@@ -20,6 +20,7 @@ from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file, rules
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Policy
 from tests.dashboards.rules.mutations import apart, beside, mutants, name_of
 from tests.dashboards.rules.scenario import SITE, Scenario, target
@@ -80,6 +81,22 @@ def test_every_condition_has_its_alert_with_its_severity() -> None:
     found = {rule["alert"]: rule["labels"]["severity"] for rule in RULES if "alert" in rule}
     for condition in conditions(Declaration()):
         assert found[condition.alert_name] == condition.severity.value
+
+
+@pytest.mark.parametrize(
+    ("others", "reported"),
+    [({"warning": 9.0}, False), ({"warning": 2.0, "quantile": 0.5}, True), ({"below": True}, True)],
+)
+def test_limits_of_one_metric_that_no_one_threshold_states_go_by_the_processes(
+    others: dict[str, Any], *, reported: bool
+) -> None:
+    limit = MetricLimit(name="latency_p95", measure="latency", quantile=0.95, warning=5.0, services=("a*",))
+    declared = replace(BOUND, metrics=(limit, replace(limit, services=("b*",), **others)))
+    [found] = [
+        rule["expr"] for group in rules(declared)["groups"] for rule in group["rules"]
+        if rule.get("alert") == "SidejudgeMetricWarning"
+    ]  # fmt: skip
+    assert ("sidejudge_limited_metric_status" in found) == reported
 
 
 def test_no_series_is_recorded_twice() -> None:

@@ -610,3 +610,28 @@ def test_a_service_has_series_of_those_rubrics_alone_that_can_judge_it():
     labels = [sample.labels for family in families for sample in family.samples]
     named = {(each["rubric"], each["service"]) for each in labels if each.get("rubric") and "service" in each}
     assert named == {("qa", "shop"), ("entity", "desk")}
+
+
+def test_limits_of_one_metric_share_its_series():
+    """Each value counts once, as far as it keeps to all limits that concern its service; the strictest is shown."""
+    shop, desk = replace(LATENCY, services=("shop",), warning=1.0, critical=None), replace(LATENCY, services=("desk",))
+    exporter = Exporter(CollectorRegistry(), replace(KNOWN, limits=[LATENCY, shop, desk]))
+    for value in (0.5, 2.0, 7.0, 20.0):
+        exporter.limits.values("shop", "live", "", {"latency": value}, 2.0)
+    seen = samples(exporter)
+    of_shop = ("", "latency_p95", "live", "shop")
+    assert seen["sidejudge_limited_metric_weight_total", *of_shop] == 8
+    assert seen["sidejudge_limited_metric_weight_squared_total", *of_shop] == 16
+    kept = {level: seen["sidejudge_limited_metric_kept_weight_total", *sorted((*of_shop, level))]
+            for level in ("warning", "critical")}  # fmt: skip
+    assert kept == {"warning": 2, "critical": 6}
+    shown = [sample for family in parse_text(exporter.exposition()()[0].decode()) for sample in family.samples
+             if sample.name in ("sidejudge_limited_metric_limit", "sidejudge_limited_metric_kept_threshold_ratio")]  # fmt: skip
+    assert [(each.labels["level"], each.value) for each in shown] == [
+        ("critical", 10.0), ("warning", 1.0), ("critical", 0.95), ("warning", 0.95),
+    ]  # fmt: skip
+    below = [MetricLimit(name="tone_mean", measure="tone", rubric="qa", warning=each, below=True, bounds=(0.0, 1.0))
+             for each in (0.3, 0.6, 0.5)]  # fmt: skip
+    found = samples(Exporter(CollectorRegistry(), replace(KNOWN, limits=below)))
+    assert found["sidejudge_limited_metric_limit", "qa", "tone_mean", "warning"] == 0.6
+    assert found["sidejudge_limited_metric_kept_threshold_ratio", "qa", "tone_mean", "warning"] == 0.6
