@@ -20,6 +20,8 @@ MappedField: TypeAlias = Literal[
 ``arguments``, ``result``, ``error`` are a tool's; ``kind`` is what a span did (``llm``, ``tool``, ``agent``, …).
 """
 
+OBSERVATION_ID: Final = "sidejudge.observation.id"
+"""The attribute that holds Langfuse's id of a span, where that is none of OpenTelemetry's."""
 EVALUATION: Final = "gen_ai.evaluation.result"
 """The event by which others report a verdict; it may be about a whole trace, and then names no span."""
 

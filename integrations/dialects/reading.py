@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, Unpack
 
-from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.integrations.raw import OBSERVATION_ID, AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import labels, model_call, unwrap
@@ -190,6 +190,7 @@ class SpanReading:
 
     def _span(self, dialect: str, kind: SpanKind, fields: SpanFields) -> Span:
         raw = self.raw
+        observation_id = raw.attributes.get(OBSERVATION_ID)
         return Span(
             trace_id=raw.trace_id,
             span_id=raw.span_id,
@@ -200,6 +201,7 @@ class SpanReading:
             start_ns=raw.start_ns,
             end_ns=raw.end_ns,
             trace_state=raw.trace_state,
+            observation_id=observation_id if isinstance(observation_id, str) else None,
             dropped_attributes=raw.dropped_attributes,
             provenance=self.provenance,
             **fields,

@@ -35,7 +35,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.integrations.raw import OBSERVATION_ID, AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.trace.span import Json
 
 from .observations import instant_ns
@@ -416,10 +416,13 @@ def raw_span(row: Row) -> RawSpan | None:
     attributes |= reported.attributes
     if row.get("isRootObservation") is True and parent:
         attributes["langfuse.internal.is_app_root"] = True
+    own_id = span_id(str(row["id"]))
+    if own_id != row["id"]:
+        attributes[OBSERVATION_ID] = str(row["id"])
     failed = row.get("level") == "ERROR"
     return RawSpan(
         trace_id=str(row["traceId"]),
-        span_id=span_id(str(row["id"])),
+        span_id=own_id,
         parent_id=span_id(str(parent)) if parent else None,
         name=reported.name or str(row.get("name") or ""),
         start_ns=start_ns,

@@ -20,12 +20,23 @@ from typing import Final, Literal, TypeAlias, TypedDict
 
 from sidejudge.scoring.lexical.shown_text import label, seen
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.result.result import MATCHING, Bands, Failed, Judgement, Scored, Unavailable, lowest_steps
+from sidejudge.scoring.result.result import (
+    MATCHING,
+    Bands,
+    Failed,
+    Judgement,
+    Scored,
+    Unavailable,
+    lowest_steps,
+    observation_of,
+)
 from sidejudge.scoring.trace.loop_guard import own_trace_id
 from sidejudge.scoring.trace.reported import number
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
+
+from .normalise import span_id
 
 DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]
 ScoreSelection: TypeAlias = Literal["summary", "failing", "all"]
@@ -319,14 +330,17 @@ def _step_bodies(verdict: Verdict, rubric: Rubric, metric: Metric, result: Score
     if not verdict.trace_id:
         return
     name = f"{score_name(rubric.id, metric)}{STEP}"
-    for span_id, value in lowest_steps(result.details).items():
+    for step, value in lowest_steps(result.details).items():
+        observed = observation_of(result.details, step)
+        if observed != step and span_id(observed) != step:
+            continue  # its id was redacted
         rating = None if metric.bands is None else metric.bands.rating(value)
         metadata = _kept(
             {"rating": rating, "revision": verdict.revision, "rubric_version": verdict.rubric_version}, verdict
         )
         rated = f"{value:.4g}, {rating}" if rating else f"{value:.4g}"
         stated = f"{metric.title}: {rated}; one of {result.details[MATCHING]} steps"
-        yield _body(verdict, name, "NUMERIC", value, reason=stated, metadata=metadata, observation_id=span_id)
+        yield _body(verdict, name, "NUMERIC", value, reason=stated, metadata=metadata, observation_id=observed)
 
 
 def _body(

@@ -16,7 +16,7 @@ from sidejudge.scoring.metrics.settle import carried, least_certain
 from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Begun, PendingMetrics, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, cut
-from sidejudge.scoring.result.result import LOWEST, MATCHING, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, details_of_steps
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
@@ -63,7 +63,7 @@ def _steps(case: Case, spans: list[Span], measure: Measure, match: SpanMatch) ->
     while questions := pending.questions:
         replies = yield questions
         pending.give(dict(zip(questions, replies, strict=True)))
-    return _joined(pending.results, len(spans), match)
+    return _joined(pending.results, spans, match)
 
 
 def _begun(case: Case, span: Span, measure: Measure) -> Begun:
@@ -129,8 +129,8 @@ def case_of(case: Case, span: Span) -> Case:
     )
 
 
-def _joined(results: Mapping[str, Result], matching: int, match: SpanMatch) -> Result:
-    """The spans' values combined; none where fewer than nine tenths of the spans have one."""
+def _joined(results: Mapping[str, Result], spans: Sequence[Span], match: SpanMatch) -> Result:
+    """The values of matching spans combined; none where fewer than nine tenths of the spans have one."""
     applicable = {span_id: each for span_id, each in results.items() if not isinstance(each, NotApplicable)}
     if not applicable:
         return next(iter(results.values()))
@@ -146,10 +146,17 @@ def _joined(results: Mapping[str, Result], matching: int, match: SpanMatch) -> R
         reason=Reason(
             "{n} of {all} spans; lowest {value:g}: {why}",
             n=len(scored),
-            all=matching,
+            all=len(spans),
             value=values[worst[0]],
             why=cut(scored[worst[0]].reason, 200),
         ),
-        details={"spans": len(scored), MATCHING: matching, LOWEST: {each: values[each] for each in worst}},
+        details={
+            "spans": len(scored),
+            **details_of_steps(
+                len(spans),
+                {each: values[each] for each in worst},
+                {span.span_id: span.observation_id for span in spans},
+            ),
+        },
         judgements=carried(scored.values()),
     )

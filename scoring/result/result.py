@@ -121,6 +121,8 @@ LOWEST: Final = "lowest"
 """Key of the details of a metric of steps: the steps with the lowest values, span id → value."""
 MATCHING: Final = "matching"
 """Key of the same details: the number of matching steps."""
+OBSERVATIONS: Final = "observations"
+"""Key of the same details: Langfuse's id of a step by its span id, where the two differ."""
 
 
 def lowest_steps(details: Mapping[str, object]) -> dict[str, float]:
@@ -135,6 +137,30 @@ def lowest_steps(details: Mapping[str, object]) -> dict[str, float]:
     if MATCHING not in details or not isinstance(found, Mapping):
         return {}
     return {str(span): float(value) for span, value in found.items() if isinstance(value, int | float)}
+
+
+def details_of_steps(
+    matching: int, lowest: Mapping[str, float], observations: Mapping[str, str | None]
+) -> dict[str, object]:
+    """The details that ``lowest_steps`` and ``observation_of`` read; ``observations`` has Langfuse's ids of spans.
+
+    >>> details_of_steps(2, {"b7ad6b7169203331": 0.0}, {"b7ad6b7169203331": None})
+    {'matching': 2, 'lowest': {'b7ad6b7169203331': 0.0}}
+    """
+    known = {span_id: found for span_id in lowest if (found := observations.get(span_id)) is not None}
+    return {MATCHING: matching, LOWEST: lowest, **({OBSERVATIONS: known} if known else {})}
+
+
+def observation_of(details: Mapping[str, object], span_id: str) -> str:
+    """The id by which Langfuse knows a step.
+
+    >>> observation_of({"observations": {"b7ad6b7169203331": "generation-7"}}, "b7ad6b7169203331")
+    'generation-7'
+    >>> observation_of({}, "b7ad6b7169203331")
+    'b7ad6b7169203331'
+    """
+    known = details.get(OBSERVATIONS)
+    return str(known.get(span_id, span_id)) if isinstance(known, Mapping) else span_id
 
 
 _DIGITS = 9

@@ -21,8 +21,6 @@ from sidejudge.scoring.questions.kinds import CATEGORIES, IMPACTS, MOST_CHOSEN, 
 from sidejudge.scoring.questions.question import Answer, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import (
-    LOWEST,
-    MATCHING,
     Bands,
     Method,
     NotApplicable,
@@ -30,6 +28,7 @@ from sidejudge.scoring.result.result import (
     Scored,
     Unavailable,
     at_least,
+    details_of_steps,
 )
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
@@ -206,7 +205,8 @@ def _details(
     worst = dict(sorted(lowest.items(), key=lambda item: item[1])[:_MOST_SIGNS])
     return {
         "steps": len(run.steps), "shown": len(shown), "share_shown": round(seen, 4), "errors": len(findings),
-        "dropped": dict(dropped), MATCHING: len(run.steps), LOWEST: worst,
+        "dropped": dict(dropped),
+        **details_of_steps(len(run.steps), worst, {each.span.span_id: each.span.observation_id for each in run.steps}),
         "failure_code": findings[0].category if findings else None,
         "findings": [
             {

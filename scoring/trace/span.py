@@ -104,7 +104,8 @@ class Span(Struct, frozen=True, kw_only=True):
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
     each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts attributes that the
     SDK dropped. ``first_token_s`` is the time to the first token of a model's answer, in s. ``trace_input`` and
-    ``trace_output`` are the application's values for the whole trace, on whichever span.
+    ``trace_output`` are the application's values for the whole trace, on whichever span. ``observation_id`` is the id
+    by which Langfuse knows it, None where that is ``span_id``.
     """
 
     trace_id: str
@@ -146,6 +147,7 @@ class Span(Struct, frozen=True, kw_only=True):
     environment: str | None = None
     release: str | None = None
     trace_state: str = ""
+    observation_id: str | None = None
     capture_switch: str | None = None
     unread: tuple[Unread, ...] = ()
     reported: tuple[ReportedScore, ...] = ()

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.normalise import raw_spans, span_id
 from sidejudge.integrations.langfuse.scores import (
     MAX_COMMENT,
     MOST_IN_SUMMARY,
@@ -22,10 +24,17 @@ from sidejudge.integrations.langfuse.scores import (
     scores_of,
     timestamp,
 )
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.declared.metric import Sources
+from sidejudge.scoring.declared.rubric import declared_rubric
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailable, details_of_steps
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.loop_guard import own_trace_id
+from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.score import score_name
 from sidejudge.scoring.verdict.verdict import reach_verdict
 
@@ -104,6 +113,40 @@ def test_every_score_has_the_same_keys_of_metadata_for_langfuse_merges_them():
             if b["name"] == name
         }
         assert len(keys) == 1, name
+
+
+def rows_of_an_older_sdk():
+    names = [("0a3c1c2e-7a36-4d0e-9a55-3d3a4a0c1f5e", None), ("generation-7", 0), ("b" * 16, 0)]
+    return [
+        {
+            "id": name, "traceId": TRACE, "type": "GENERATION", "name": f"step {index}",
+            "startTime": f"2026-11-21T00:56:39.00{index}Z", "endTime": "2026-11-21T00:56:39.010Z",
+            "parentObservationId": None if above is None else names[above][0], "input": "hi", "output": "ho",
+        }
+        for index, (name, above) in enumerate(names)
+    ]  # fmt: skip
+
+
+def test_the_score_of_a_step_is_on_the_observation_that_langfuse_has_whatever_its_id():
+    spans = decode_spans(encode_spans(raw_spans(rows_of_an_older_sdk())))
+    case = extract(Trace.of(TRACE, [normalise(span) for span in spans], "batch"))
+    stated = {"judges": "spans", "metrics": [{"id": "found", "check": {"contains": "no such text"}}]}
+    rubric = declared_rubric("steps", stated, Sources(rubrics=RUBRICS))
+    reached = score(case, rubric, created_at="2026-11-20T00:00:00.000Z")
+    found = [body for body in scores_of(reached, rubric) if "observationId" in body]
+    assert {body["observationId"] for body in found} == {row["id"] for row in rows_of_an_older_sdk()}
+    for body in found:
+        assert body["id"] == score_id(TRACE, body["name"], observation_id=body["observationId"])
+    assert not {key for each in case.trace.spans for key in (*each.metadata, *each.provenance) if "observation" in key}
+
+
+def test_a_step_whose_id_in_langfuse_was_redacted_has_no_score_there():
+    metric = QA.criteria[0].metric
+    step = span_id("+49 30 1234567")
+    details = details_of_steps(2, {step: 0.2, "b" * 16: 0.3}, {step: "[phone]"})
+    reached = verdict(QA, **{metric.id: Scored(value=0.25, details=details)})
+    found = [body["observationId"] for body in scores_of(reached, QA) if "observationId" in body]
+    assert found == ["b" * 16]
 
 
 @pytest.mark.parametrize(
