@@ -94,6 +94,11 @@ class ExistingScore:
         return WITHDRAWN in (self.row.get("value"), self.row.get("stringValue"))
 
     @property
+    def edited(self) -> bool:
+        """Whether a person has changed it in the interface, which keeps its metadata and names the person."""
+        return bool(self.row.get("authorUserId"))
+
+    @property
     def latest_ms(self) -> int:
         """No writing of it that the server has bears a later time, unless a clock was ahead, ms since the epoch."""
         return max(self.written_ms, (instant_ns(self.row.get("updatedAt")) or 0) // 10**6)
@@ -116,7 +121,7 @@ class ExistingScore:
 async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
     """Those of the scores that are stored, by id; of several rows of one id the latest. Raises ``LangfuseError``."""
     found: dict[str, ExistingScore] = {}
-    for row in reversed(await read_back(langfuse, ids, v3=v3, fields="details")):
+    for row in reversed(await read_back(langfuse, ids, v3=v3, fields="details,annotation")):
         revision = _mapping(row.get("metadata")).get(REVISION)
         found[str(row["id"])] = ExistingScore(
             at_ns=instant_ns(row.get("timestamp")) or 0, revision=_count(revision), row=row

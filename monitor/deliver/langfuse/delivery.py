@@ -329,7 +329,7 @@ class ScoreDelivery(DeliveryTask):
             return _later(shown, row)
         # A first writing bears the time of the score, whenever it is made.
         first, shows_first = row.first, shown.written_ms <= shown.at_ns // 10**6
-        if not first and shown.written_ms == row.written_ms:  # it was there, and somebody has changed it
+        if shown.written_ms == row.written_ms and (shown.edited or not first):  # it was there, and somebody changed it
             return True
         ours_ms = row.queued_ns // 10**6 if first else row.written_ms
         return not shows_first and ours_ms < shown.written_ms <= self._now_ms() + _CLOCKS_MS

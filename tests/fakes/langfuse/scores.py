@@ -9,7 +9,7 @@ name and UTC date, as 4.16 keeps it. Its ``ingestion``, where it has one, is tak
 
 A deletion is queued (``ScoreDeleteQueue``): it takes the row and all events of the score, those too that came after
 it was asked for. Here it is done at once, or ``deletes_after_s`` later. A person's edit (``edit``) changes the row, not
-the events, and leaves ``updatedAt`` as it is.
+the events, names the person, and leaves metadata and ``updatedAt`` as they are (``updateAnnotationScore``).
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Scores:
             self._files.clear()
 
     def edit(self, name: str, **changed: Any) -> None:
-        """As a person does it in the interface: ``updatedAt`` stays."""
+        """As a person does it in the interface: metadata and ``updatedAt`` stay, and the person is named."""
+        changed = {"source": "ANNOTATION", "authorUserId": "user-1", **changed}
         with self._fake.guard:
             for writes in self._rows.values():
                 if writes[-1][1]["id"] == name:

@@ -354,6 +354,36 @@ async def test_what_a_person_changes_in_langfuse_is_left_as_they_changed_it(benc
     assert (shown(bench)["value"], bench.failed.total()) == (0.5, 0), "neither missed nor another monitor's"
 
 
+@pytest.mark.parametrize("looks", [0, 1])
+async def test_what_a_person_changes_of_a_first_writing_stays_though_it_was_not_looked_for_before(bench, looks):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.step()
+    for _ in range(looks):  # it is not visible yet
+        bench.fake.visible_after_s = 1e9
+        bench.now_ns += 20 * SECOND
+        await bench.delivery.step()
+        bench.fake.visible_after_s = 0.0
+    bench.fake.scores.edit(score(1)["id"], value=0.5)
+    await bench.settle()
+    assert (shown(bench)["value"], bench.failed["overtaken"], len(bench.batches())) == (0.5, 0, 1)
+
+
+async def test_a_revision_of_a_score_that_a_person_changed_has_not_arrived_before_it_is_shown(bench):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    bench.fake.scores.edit(score(1)["id"], value=0.5)
+    bench.now_ns += HOUR
+    await bench.end(1, revision(2, 0.75), revision=2)
+    bench.fake.standing_fault = only("POST", "/ingestion", faults.forgets(bench.fake))
+    await bench.delivery.step()
+    bench.fake.standing_fault = None
+    bench.now_ns += 60 * SECOND
+    await bench.settle()
+    assert shown(bench)["value"] == 0.75
+
+
 @pytest.mark.parametrize(
     ("ahead_ms", "believed", "value"),
     [
