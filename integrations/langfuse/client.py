@@ -134,6 +134,8 @@ class Langfuse:
         self.budget = RequestBudget(access.requests_per_minute) if budget is None else budget
         self.ahead_s = 0.0
         """How far the clock of the server is ahead of ours at most, s, by its latest answer; 0 where it is not."""
+        self.behind_s = 0.0
+        """How far it is behind ours at most, s, likewise."""
         self._timeout_s = access.timeout_s if timeout_s is None else timeout_s
         self._http = httpx.AsyncClient(
             base_url=access.base_url.rstrip("/") + API,
@@ -216,6 +218,7 @@ class Langfuse:
         if (date := date_of(reported)) is not None:  # of a whole second, the last moment
             ahead_s = date.timestamp() - time.time()
             self.ahead_s = ahead_s + 1 if ahead_s > 1 else 0.0
+            self.behind_s = max(0.0, -ahead_s)
         return _read(status, reported, answer)
 
     async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:

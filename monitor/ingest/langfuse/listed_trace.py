@@ -108,9 +108,12 @@ class ListedTrace:
         """Whether there are rows that were not taken before."""
         return not self.spans <= self.taken
 
-    def settled(self, now_ns: int, settle_ns: int, rootless_ns: int) -> bool:
-        """Whether nothing was added for long enough; without a root it takes longer."""
-        quiet_ns = now_ns - min(self.changed_ns, self.written_ns or self.changed_ns)
+    def settled(self, now_ns: int, settle_ns: int, rootless_ns: int, behind_ns: int) -> bool:
+        """Whether nothing was added for long enough; without a root it takes longer.
+
+        ``behind_ns`` is how far Langfuse's clock may be behind ours: what it wrote is as much younger.
+        """
+        quiet_ns = now_ns - min(self.changed_ns, self.written_ns + behind_ns if self.written_ns else self.changed_ns)
         return now_ns >= self.retry_ns and quiet_ns >= (settle_ns if self.rooted else max(settle_ns, rootless_ns))
 
     def case(self) -> Case:

@@ -56,10 +56,10 @@ class Pending:
         for each in elsewhere:
             self.sightings.pop(each.trace_id, None)
 
-    def settled(self, settle_ns: int, rootless_ns: int) -> list[ListedTrace]:
-        """The traces that may be read now, the oldest first."""
+    def settled(self, settle_ns: int, rootless_ns: int, behind_ns: int) -> list[ListedTrace]:
+        """The traces that may be read now, the oldest first; ``behind_ns`` as in ``ListedTrace.settled``."""
         now_ns = self._clock_ns()
-        ready = [each for each in self.sightings.values() if each.settled(now_ns, settle_ns, rootless_ns)]
+        ready = [each for each in self.sightings.values() if each.settled(now_ns, settle_ns, rootless_ns, behind_ns)]
         return sorted(ready, key=lambda each: each.start_ns)
 
     async def note(self, page: Sequence[Row]) -> None:

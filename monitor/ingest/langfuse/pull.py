@@ -32,7 +32,7 @@ from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
 
 from .deletions import DeletedTraces
 from .fetch import Share, TraceFetcher, introduced
-from .listed_trace import trace_of
+from .listed_trace import ListedTrace, trace_of
 from .pending import Pending
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -135,7 +135,7 @@ class Pull:
     def snapshot(self) -> PullSnapshot:
         """Where it stands."""
         now_ns, server = self._clock_ns(), self._server
-        whole = self.pending.settled(self._settle_ns, self._rootless_ns)
+        whole = self._settled()
         waited_ns = max((now_ns - each.changed_ns for each in whole), default=0)
         unread_ns = now_ns - self._read_ns if self._read_ns is not None else None
         return PullSnapshot(
@@ -224,7 +224,10 @@ class Pull:
             yield page
 
     async def _take(self, server: LangfuseServer) -> None:
-        await self._taking.take(server, self.pending.settled(self._settle_ns, self._rootless_ns))
+        await self._taking.take(server, self._settled())
+
+    def _settled(self) -> list[ListedTrace]:
+        return self.pending.settled(self._settle_ns, self._rootless_ns, int(self._langfuse.behind_s * 1e9))
 
     async def _make_room(self, server: LangfuseServer) -> bool:
         await self._take(server)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +168,29 @@ async def test_nothing_is_read_before_it_has_settled_and_its_root_has_ended(benc
     await bench.poll(1, every_s=6)
     await bench.poll(2)
     assert bench.taken() == {trace_id(1): 3}
+
+
+@pytest.mark.parametrize("behind_s", [0, 60])
+async def test_what_a_server_has_just_written_settles_though_its_clock_is_behind(benches, fake, behind_s):
+    bench = benches(fake, now_ns=START_NS + 20 * SECOND)
+
+    def dated(request: faults.Request) -> Any:
+        date = format_datetime(datetime.now(UTC) - timedelta(seconds=behind_s), usegmt=True)
+        act = fake._act(request)
+        return faults._with(act, headers={**act.headers, "date": date})
+
+    def write(*made: dict[str, Any]) -> None:
+        written = at_ns(bench.now_ns - behind_s * SECOND)
+        bench.put(*({**row, "createdAt": written, "updatedAt": written} for row in made))
+
+    fake.standing_fault = dated
+    root, *others = rows(1)
+    write(root)
+    await bench.poll(1, every_s=5)
+    write(*others)
+    await bench.poll(6, every_s=5)
+    assert bench.taken() == {trace_id(1): 3}
+    assert bench.bodies() == [trace_id(1)], "its root was not taken alone"
 
 
 async def test_a_trace_whose_root_never_comes_is_read_in_the_end(benches, fake):
