@@ -2,7 +2,8 @@
 
 An attempt passes the provider's rate limits, then the circuit breaker and the budget. After an outage a health probe,
 not a case, checks whether the provider is back: a case that it never answers delays no other. A temporary failure is
-retried after a pause. Questions without a valid answer are asked once more, with the parser's complaint (seed 002: with
+retried after a pause. Attempts and pauses are bounded one by one; a wait for the limits or the budget is none of the
+provider's time. Questions without a valid answer are asked once more, with the parser's complaint (seed 002: with
 identical inputs), and then have none. There is no default answer.
 """
 
@@ -122,21 +123,6 @@ class PanelMember:
         Raises:
             UnansweredError: nothing was answered at all.
         """
-        deadline_s = (self.model.timeout_s + _GRACE_S) * (1 + self.retries)
-        try:
-            async with asyncio.timeout(deadline_s):
-                return await self._until_read(request, bill)
-        except TimeoutError:
-            raise UnansweredError(
-                Reason("{outage}: no answer within {most:g} s", outage=own(OUTAGE), most=deadline_s),
-                kind=ProviderErrorKind.TIMEOUT,
-            ) from None
-
-    def state(self) -> JudgeModelSnapshot:
-        """Whether the model can be asked, and why not."""
-        return self.breaker.state(self.clock())
-
-    async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> AnswerReading:
         self.observer.asking(request.questions)
         completion = await self._until_answered(request, bill)
         first = await self._read(request, completion)
@@ -160,6 +146,10 @@ class PanelMember:
             answers={**first.answers, **second.answers},
             faults={question: f"parse_error: {fault}{cut}" for question, fault in second.faults.items()},
         )
+
+    def state(self) -> JudgeModelSnapshot:
+        """Whether the model can be asked, and why not."""
+        return self.breaker.state(self.clock())
 
     def _exchange(self, completion: Completion, reading: AnswerReading, complaint: str = "") -> Exchange:
         return Exchange(

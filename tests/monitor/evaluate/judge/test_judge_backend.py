@@ -11,6 +11,7 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount
+from sidejudge.monitor.evaluate.judge import panel_member
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
 from sidejudge.monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from sidejudge.scoring.case.case import Case
@@ -189,6 +190,17 @@ async def test_an_outage_while_asking_again_keeps_what_was_answered(made, provid
     kinds = sorted(type(reply).__name__ for reply in replies.values())
     assert kinds == ["Answer", "NoAnswer"]
     assert next(r for r in replies.values() if isinstance(r, NoAnswer)).reason.startswith(OUTAGE)
+
+
+async def test_a_wait_for_our_own_limits_is_no_failure_and_costs_no_answer(made, provider, watched, monkeypatch):
+    monkeypatch.setattr(panel_member, "_GRACE_S", 0.0)
+    provider.will(spoilt(0, score=7))
+    judge = made(
+        retries=0, requests_per_minute=30, model={"timeout_s": 0.5}
+    )  # from the second request on a wait of 1 s
+    replies = await judge.answer(CASE, [INTENT, HIGHLIGHT])
+    assert all(isinstance(reply, Answer) for reply in replies.values())
+    assert (len(provider.seen), watched.repairs) == (2, [(1, 1)])
 
 
 async def test_a_member_that_answers_a_part_votes_on_that_part(made, provider):
