@@ -32,7 +32,7 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.claims import Claim, claims
-from sidejudge.scoring.lexical.critical_facts import CriticalFact, CriticalFacts
+from sidejudge.scoring.lexical.critical_facts import CriticalFact, CriticalFacts, grouped_alike
 from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, REPORTING, STOPWORDS
 from sidejudge.scoring.lexical.mention import Mentions
 from sidejudge.scoring.lexical.statement import read_statement
@@ -244,7 +244,7 @@ _TRAILING_ZERO: Final = re.compile(r"\d[.,]\d*0(?!\d)")
 
 def keeps_fact(question: KeepsFact) -> Reply:
     """Whether a fact is kept; one without any figure is kept when it stands there word for word."""
-    fact, translation = question.fact, question.translation
+    fact, translation = grouped_alike(question.fact, question.translation)
     wanted = CriticalFacts(fact).facts
     if not wanted:
         if Mentions([translation]).has(fact):

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from .facts import found_dates, numbers, timestamps
 from .numerals import CURRENCIES, NUMBER_WORDS, ORDINALS, RANGE_MARKS, SCALES, UNITS, currency_of, spoken_figures
-from .text import normalise, tokens
+from .text import fold_digits, normalise, tokens
 
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2007\u2009\u202f'’]\d{3})+(?!\d)")
 """A number whose thousands are set apart by spaces that do not break, or by apostrophes: 1\u202f000, 1’000."""
@@ -24,6 +24,12 @@ _SPACED = re.compile(
     + r")(?!\w))"
 )
 """The same with spaces, where a currency or a unit follows: 10 000 km. Elsewhere they may be several numbers."""
+_SCIENTIFIC = re.compile(r"(?<![\w.,/-])\d{1,9}(?:[.,]\d{1,9})?e[+-]?\d{1,2}(?![\w/-]|[.,]\d)")
+"""A number with a power of ten: 1e3, 2.5e-3."""
+_DIGITS = re.compile(r"\d+(?:(?:\) ?|[ \u00a0\u2009\u202f./-])\(?\d+)*")
+"""Groups of digits that may be one number: 0800 123-4567, 4111 1111 1111 1111, (555) 123.4567."""
+_LONG = 7
+"""Fewest digits of a number (a telephone, an account) that may be grouped in any way."""
 _TIME = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
 _TOKEN = re.compile(r"(?<![a-z0-9])[a-z0-9]+(?:[-_/][a-z0-9]+)*")
 _MIXED = re.compile(r"[a-z]\d")
@@ -57,7 +63,8 @@ class CriticalFacts:
     """The facts of one text without repeats, and whether it states a given one."""
 
     def __init__(self, text: str) -> None:
-        found, words = _read(_SPACED.sub(_joined, normalise(_GROUPED.sub(_joined, text))))
+        text = _SPACED.sub(_joined, normalise(_GROUPED.sub(_joined, text)))
+        found, words = _read(_SCIENTIFIC.sub(_plain, text))
         self.facts: tuple[CriticalFact, ...] = tuple(dict.fromkeys(found))
         self._measures: dict[str, set[str | None]] = {}
         for quantity in (quantity for fact in self.facts for quantity in fact.quantities):
@@ -111,11 +118,39 @@ def drift(expected: str, given: str, source: str = "") -> Drift:
     >>> [fact.text for fact in found.expected], [fact.text for fact in found.omitted], found.additions
     (['3–5', '49', '9987'], ['3–5'], 0)
     """
+    expected, given = grouped_alike(expected, given)
     wanted, stated = CriticalFacts(expected), CriticalFacts(given)
     omitted = tuple(fact for fact in wanted.facts if not stated.state(fact))
     added = tuple(fact for fact in stated.facts if not wanted.state(fact))
     spoken = CriticalFacts(source) if added else stated
     return Drift(wanted.facts, omitted, tuple(fact for fact in added if not spoken.state(fact)))
+
+
+def grouped_alike(one: str, other: str) -> tuple[str, str]:
+    """Two texts in which a long number that both have, but group in different ways, is written without groups.
+
+    >>> grouped_alike("Call 555 123 4567, in 5 days", "Call (555) 123-4567, in 5 days")
+    ('Call 5551234567, in 5 days', 'Call (5551234567, in 5 days')
+    """
+    written = [{_joined(each): each.group() for each in _DIGITS.finditer(fold_digits(text))} for text in (one, other)]
+    unlike = {digits for digits, text in written[0].items() if written[1].get(digits, text) != text}
+
+    def join(found: re.Match[str]) -> str:
+        digits = _joined(found)
+        return digits if fold_digits(digits) in unlike and len(digits) >= _LONG and not _measured(found) else found[0]
+
+    return (_DIGITS.sub(join, one), _DIGITS.sub(join, other)) if unlike else (one, other)
+
+
+def _measured(found: re.Match[str]) -> bool:
+    """Whether digits may be one decimal, or a range or list of amounts."""
+    following = normalise(found.string[found.end() : found.end() + _AHEAD])
+    currency = currency_of(found.string, found.start(), found.end())
+    return found[0].count(".") == 1 or currency is not None or _unit(following) is not None
+
+
+def _plain(scientific: re.Match[str]) -> str:
+    return format(Decimal(scientific.group().replace(",", ".")), "f")
 
 
 def _joined(grouped: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.lexical.critical_facts import CriticalFacts, drift
+from sidejudge.scoring.lexical.critical_facts import CriticalFacts, drift, grouped_alike
 from tests.linear_time import assert_linear
 
 
@@ -55,6 +55,14 @@ def test_facts_are_read_each_once(text, found):
         ("10 000 km", "10,000 kilometers"),
         ("500g", "500 grams"),
         ("G20", "g-20"),
+        ("555 123 4567", "(555) 123-4567"),
+        ("+49 30 9018-2000", "+493090182000"),
+        ("०१२३ ४५६ ७८९०", "01234567890"),
+        ("0201/123 45 67", "0201 1234567"),
+        ("4111 1111 1111 1111", "4111111111111111"),
+        ("1e3", "1,000"),
+        ("2.5e-3 kg", "0.0025 kg"),
+        ("1,5E6 Euro", "1.5 million euros"),
     ],
 )
 def test_one_fact_written_two_ways_does_not_drift(expected, stated):
@@ -83,11 +91,19 @@ def test_one_fact_written_two_ways_does_not_drift(expected, stated):
         ("AB12345", "AC12345"),
         ("खाता ९९८७", "खाता ९९८८"),
         ("forty nine dollars", "fifty nine dollars"),
+        ("1e3", "1e-3"),
+        ("1e3 km", "1e4 km"),
+        ("1234.5678", "12345678"),
+        ("1000-2000 €", "10002000 €"),
     ],
 )
 def test_a_changed_fact_is_one_omission_and_no_addition_beyond_it(expected, stated):
     found = drift(expected, stated)
     assert (len(found.omitted), len(found.added), found.additions) == (1, 1, 0)
+
+
+def test_another_telephone_number_in_other_groups_is_not_the_same():
+    assert [fact.text for fact in drift("Call 5551234567", "Call 555 123-4568").omitted] == ["5551234567"]
 
 
 @pytest.mark.parametrize(("text", "found"), [
@@ -140,7 +156,10 @@ def test_omissions_one_way_are_additions_the_other(left, right):
         "1 000 ",
         "1\u202f000\u202f",
         "1'000'",
+        "(1) ",
+        "1e3 ",
     ],
 )
 def test_long_texts_are_read_in_linear_time(unit):
     assert_linear(lambda length: CriticalFacts(unit * (length // len(unit))))
+    assert_linear(lambda length: grouped_alike(unit * (length // len(unit)), unit.strip() * (length // len(unit))))
