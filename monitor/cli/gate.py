@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.score.runs import Runs
     from sidejudge.scoring.result.result import Unavailable
     from sidejudge.scoring.runs.metadata import MetadataReport
-    from sidejudge.scoring.scorecards.gates import Release, RunReport
+    from sidejudge.scoring.scorecards.gates import GateResult, Release, RunReport
     from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
 
 _COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out")
@@ -130,7 +130,7 @@ def _show(decision: Release, *, every: bool) -> None:
     for label, run in runs:
         click.echo(visible(f"{label}: {run.name}"))
     rows = [
-        ("ok" if g.met else "fail", label, g.gate.figure, _shown(g.value), f"{g.gate.comparison} {g.gate.bound:g}")
+        ("ok" if g.met else "fail", label, g.gate.figure, _beside_bound(g), f"{g.gate.comparison} {g.gate.shown_bound}")
         for label, run in runs
         for g in run.gates
     ]
@@ -151,6 +151,10 @@ def _show(decision: Release, *, every: bool) -> None:
     click.echo(click.style(*(("release-ready", "green") if decision.ready else ("not release-ready", "red"))))
     if not decision.reliable:
         click.echo(click.style("not reliable: too many samples have no grade or no decision", fg="red"))
+
+
+def _beside_bound(result: GateResult) -> str:
+    return "-" if result.value is None else result.gate.shown(result.value)
 
 
 def _figures(runs: Sequence[tuple[str, RunReport]], *, every: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -185,7 +185,7 @@ class Bands:
     def rating(self, value: float) -> str:
         rounded = _rounded(value)
         for rating, bound in self.steps:
-            if (rounded >= bound) if self.higher_is_better else (rounded <= bound):
+            if (rounded >= _rounded(bound)) if self.higher_is_better else (rounded <= _rounded(bound)):
                 return rating
         return self.otherwise
 
@@ -243,14 +243,17 @@ class Blocker:
     above: float | None = None
 
     def blocks(self, value: float) -> bool:
-        rounded = _rounded(value)
-        return (self.below is not None and rounded < self.below) or (self.above is not None and rounded > self.above)
+        return self._is_below(value) or self._is_above(value)
 
     def blocks_all(self, least: float | None, most: float | None) -> bool:
         """Whether it blocks every value between two bounds; None is an unknown bound."""
-        if self.below is not None and most is not None and _rounded(most) < self.below:
-            return True
-        return self.above is not None and least is not None and _rounded(least) > self.above
+        return (most is not None and self._is_below(most)) or (least is not None and self._is_above(least))
+
+    def _is_below(self, value: float) -> bool:
+        return self.below is not None and _rounded(value) < _rounded(self.below)
+
+    def _is_above(self, value: float) -> bool:
+        return self.above is not None and _rounded(value) > _rounded(self.above)
 
     def describe(self) -> str:
         bound = f"< {self.below:g}" if self.below is not None else f"> {self.above:g}"

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
 from sidejudge.scoring.runs.final import REPEATED, over_runs
 from sidejudge.scoring.runs.metadata import MetadataReport
 from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
+
+_RATIOS: Final = 100
+"""From here on a figure is no ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,23 @@ class ReleaseGate:
 
     def holds(self, value: float) -> bool:
         """Whether a value meets the bound."""
-        rounded = round(value, 9)
-        return rounded >= self.bound if self.comparison == ">=" else rounded <= self.bound
+        rounded, bound = round(value, 9), round(self.bound, 9)
+        return rounded >= bound if self.comparison == ">=" else rounded <= bound
+
+    def shown(self, value: float) -> str:
+        """A value with four decimals (one from 100 on), or as many as leave it on its side of the bound.
+
+        >>> GATES[1].shown(0.9), GATES[1].shown(0.84996)
+        ('0.9000', '0.84996')
+        """
+        fewest = 4 if abs(value) < _RATIOS else 1
+        texts = (f"{value:.{decimals}f}" for decimals in range(fewest, 9))
+        return next((text for text in texts if self.holds(float(text)) == self.holds(value)), f"{value:.9f}")
+
+    @property
+    def shown_bound(self) -> str:
+        """The bound with all of its digits."""
+        return f"{self.bound:.15g}"
 
 
 GATES = (
@@ -94,7 +112,7 @@ def _why(gate: ReleaseGate, run: Aggregates, value: float) -> str:
         return f"{run.incomplete} of {run.n} samples neither pass nor fail"
     # As many digits as distinguish the value from the bound.
     shown = next((text for d in (4, 9) if (text := f"{value:.{d}g}") != f"{gate.bound:.{d}g}"), repr(value))
-    return f"{shown} is {'below' if gate.comparison == '>=' else 'above'} {gate.bound:g}"
+    return f"{shown} is {'below' if gate.comparison == '>=' else 'above'} {gate.shown_bound}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,7 +206,8 @@ def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Resul
 
 def _reaches(rubric: Rubric, composite: float | None) -> bool:
     """Whether a composite is at the pass mark, or above it."""
-    return composite is not None and (rubric.pass_mark is None or round(composite, 9) >= rubric.pass_mark)
+    mark = rubric.pass_mark
+    return composite is not None and (mark is None or round(composite, _DIGITS) >= round(mark, _DIGITS))
 
 
 def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None:

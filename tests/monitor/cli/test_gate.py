@@ -230,6 +230,14 @@ def test_text_of_a_verdict_reaches_the_terminal_harmless(call, file):
     assert done.stdout.splitlines().count("release-ready") == 0
 
 
+@pytest.mark.parametrize(("least", "printed"), [("0.8421", "0.8421"), ("0.842104", "0.84211"), ("0.842106", "0.8421")])
+def test_a_printed_value_is_on_the_side_of_its_bound_that_decides(call, file, least, printed):
+    lines = [verdict(n, rubric="quality") | {"passed": n >= 3} for n in range(19)]  # 16 of 19: 0.84210526
+    done = call("gate", file(*lines), "--rubric", "quality", "--pass-rate", least)
+    met, _, _, _, value, _, bound = next(row.split() for row in done.stdout.splitlines() if "pass_rate " in row)
+    assert (value, met == "ok") == (printed, float(value) >= float(bound))
+
+
 def test_gate_stands_in_the_overview_after_score(call):
     rows = [row.split()[0] for row in call("--help").stdout.splitlines() if row.startswith("  ")]
     assert rows.index("gate") > rows.index("score")

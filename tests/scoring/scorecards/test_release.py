@@ -12,7 +12,7 @@ from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
 from sidejudge.scoring.runs.final import over_runs
 from sidejudge.scoring.runs.metadata import MetadataReport
-from sidejudge.scoring.scorecards.gates import GATES, check_gates, decide
+from sidejudge.scoring.scorecards.gates import GATES, check_gates, decide, gates_of_any
 
 AT_EVERY_BOUND = {gate.figure: gate.bound for gate in GATES}
 
@@ -52,6 +52,22 @@ def test_a_value_beyond_its_bound_does_not(gate, away):
 
 def test_rounding_noise_fails_no_gate():
     assert unmet(run(aggregate_score=0.7999999999999, faithfulness_failure_rate=0.05000000000001)) == {}
+
+
+def test_the_bound_is_compared_after_rounding_too():
+    assert GATES[1].holds(0.85)
+    assert gates_of_any(1 / 3)[0].holds(1 / 3)
+    assert not gates_of_any(1 / 3)[0].holds(0.333333332)
+
+
+@pytest.mark.parametrize("gate", [*GATES, *gates_of_any(0.8512345), *gates_of_any(1 / 3)])
+def test_what_is_printed_of_a_gate_never_contradicts_it(gate):
+    for away in (0.0, *(sign * 10.0**-digits for digits in range(1, 13) for sign in (1, -1))):
+        value = gate.bound + away * max(1.0, gate.bound)
+        printed, bound = float(gate.shown(value)), float(gate.shown_bound)
+        assert gate.holds(value) == gate.holds(printed) == (
+            printed >= round(bound, 9) if gate.comparison == ">=" else printed <= round(bound, 9)
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.figure)

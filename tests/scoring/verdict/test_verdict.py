@@ -180,6 +180,14 @@ def test_the_pass_mark_is_compared_after_rounding():
     assert reach(results(a=0.5, b=1.0, c=1.0)).passed  # 0.6 × 0.5 + 0.3 + 0.1 is 0.7, in floats a little less or more
 
 
+def test_a_bound_of_more_decimals_is_compared_after_rounding_too():
+    third = 1 / 3
+    assert reach(results(a=third, b=third, c=third), rubric().with_overrides(pass_mark=third)).passed
+    assert at_least(good=third, acceptable=0.1).rating(third) == "good"
+    assert not Blocker(effect=Effect.INVALID, below=third).blocks(third)
+    assert not Blocker(effect=Effect.INVALID, above=2 / 3 - 1e-12).blocks(2 / 3)
+
+
 @pytest.mark.parametrize(
     ("given", "state", "composite", "rating"),
     [
