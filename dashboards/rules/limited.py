@@ -79,6 +79,6 @@ def _differ(declared: Declaration) -> bool:
     """Whether limits of one metric compare its kept share with different thresholds, or on different sides."""
     found: dict[tuple[str, str, Level], set[tuple[float, bool]]] = {}
     for limit in declared.metrics:
-        for level, bound in limit.levels:
-            found.setdefault((limit.rubric, limit.name, level), set()).add((limit.threshold(bound), limit.below))
+        for level, value in limit.levels:
+            found.setdefault((limit.rubric, limit.name, level), set()).add((limit.threshold(value), limit.below))
     return any(len(each) > 1 for each in found.values())

@@ -625,8 +625,9 @@ def test_limits_of_one_metric_share_its_series():
     kept = {level: seen["sidejudge_limited_metric_kept_weight_total", *sorted((*of_shop, level))]
             for level in ("warning", "critical")}  # fmt: skip
     assert kept == {"warning": 2, "critical": 6}
-    shown = [sample for family in parse_text(exporter.exposition()()[0].decode()) for sample in family.samples
-             if sample.name in ("sidejudge_limited_metric_limit", "sidejudge_limited_metric_kept_threshold_ratio")]  # fmt: skip
+    named = {"sidejudge_limited_metric_limit", "sidejudge_limited_metric_kept_threshold_ratio"}
+    families = parse_text(exporter.exposition()()[0].decode())
+    shown = [sample for family in families for sample in family.samples if sample.name in named]
     assert [(each.labels["level"], each.value) for each in shown] == [
         ("critical", 10.0), ("warning", 1.0), ("critical", 0.95), ("warning", 0.95),
     ]  # fmt: skip
