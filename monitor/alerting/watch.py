@@ -85,12 +85,14 @@ class Watch:
     ``watched``: what is watched of each rubric; those that check a scenario have an early warning of drift.
     ``max_keys``: beyond so many services under rubrics a status is that of the moment. ``among``: the conditions that
     are watched, all by default. ``metrics`` watches the limits of continuous metrics; None: there are none.
+    ``known_until``: up to when all verdicts are known at a time, both in ns; silence is measured up to there.
     """
 
     def __init__(
         self, declared: Declaration, windows: KeyWindows,
         watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT, *, max_keys: int = _MAX_KEYS,
         among: Sequence[Condition] | None = None, metrics: MetricWatch | None = None,
+        known_until: Callable[[int], int] = lambda now_ns: now_ns,
     ) -> None:  # fmt: skip
         self.declared, self._plain, self._max_keys = declared, declared, max_keys
         self.metrics = metrics or MetricWatch(declared, windows=None, figures=None)
@@ -99,7 +101,7 @@ class Watch:
         self.conditions = conditions(declared) if among is None else tuple(among)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
         self.cursor_ns = 0
-        self._windows = windows
+        self._windows, self._known_until = windows, known_until
         self.why_silent: Callable[[str, int], SilenceCause] = lambda _service, _since_ns: SilenceCause.UNKNOWN
         """Why a service has had no verdict since a time, in ns."""
         self._by_id = {condition.id: condition for condition in self.conditions}
@@ -324,7 +326,8 @@ class Watch:
         if tracked is None or last_ns is None:
             return None
         bound_ns = max(self.declared.longest_ns, LEARNED_NS)
-        if now_ns - last_ns < bound_ns and not tracked.arrivals.is_silent(now_ns, self.declared.window_ns):
+        known_ns = self._known_until(now_ns)
+        if known_ns - last_ns < bound_ns and not tracked.arrivals.is_silent(known_ns, self.declared.window_ns):
             return None
         cause = SilenceCause.INCOMPLETE if incomplete else self.why_silent(key.service, last_ns)
         if cause is SilenceCause.UNKNOWN and tracked.cause is not None:

@@ -309,7 +309,10 @@ class FleetStatus:
 
     def _new_watch(self, windows: FleetWindows, metrics: MetricWatch | None = None) -> Watch:
         among = self.conditions
-        return Watch(self._declared, windows, self._watched, max_keys=MAX_KEYS, among=among, metrics=metrics)
+        return Watch(
+            self._declared, windows, self._watched, max_keys=MAX_KEYS, among=among, metrics=metrics,
+            known_until=lambda now_ns: _complete(now_ns) * SLICE_NS,  # what comes in a slice counts from its beginning
+        )  # fmt: skip
 
 
 class _Leader:

@@ -9,6 +9,7 @@ import random
 import tracemalloc
 import zlib
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -75,12 +76,13 @@ class Member:
     def __init__(self, name, fleet):
         self.name, self.fleet = name, fleet
         self.sent, self.noted = [], []
-        self.windows = Windows(DECLARED.window_ns, longest_ns=DAY_NS, enough=30)
+        self.windows = Windows(fleet.declared.window_ns, longest_ns=DAY_NS, enough=30)
         self.publisher = SlicePublisher(self.windows, WATCHED, lambda _: "1")
         self.undelivered = 0
         self.status = FleetStatus(
-            name=name, declared=DECLARED, watched=WATCHED, publisher=self.publisher, clock_ns=lambda: fleet.now_ns,
-            pass_on=self._pass_on, note=self._note, undelivered=lambda: self.undelivered,
+            name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
+            clock_ns=lambda: fleet.now_ns, pass_on=self._pass_on, note=self._note,
+            undelivered=lambda: self.undelivered,
         )  # fmt: skip
 
     async def _pass_on(self, event):
@@ -98,7 +100,8 @@ class Member:
 
 
 class Simulated:
-    def __init__(self, members):
+    def __init__(self, members, declared=DECLARED):
+        self.declared = declared
         self.now_ns = 1_790_000_000 * 10**9 // SLICE_NS * SLICE_NS
         self.tables, self.rng, self.count = Tables(), random.Random(1), 0
         self.members = [Member(f"m{each}", self) for each in range(members)]
@@ -149,6 +152,31 @@ def test_a_collapse_is_passed_on_within_two_minutes_in_whichever_second_it_begin
 
     asyncio.run(go())
     assert fleet.leader.sent
+
+
+@pytest.mark.parametrize("phase_s", [0, 7, 14])
+def test_a_minute_that_is_not_complete_is_no_silence(phase_s: int) -> None:
+    second_ns = 10**9
+    fleet = Simulated(2, replace(DECLARED, window_ns=SLICE_NS, look_ns=15 * second_ns))
+    states = []
+
+    async def go(seconds: int, per_second: int) -> None:
+        for _ in range(seconds):
+            fleet.now_ns += second_ns
+            for n in range(per_second):
+                seen = Observation(identity=f"{fleet.now_ns}-{n}", at_ns=fleet.now_ns, passed=True, metrics={})
+                fleet.members[n % 2].take(seen)
+            if fleet.now_ns // second_ns % 15 == phase_s:  # `fleet.every`
+                for member in reversed(fleet.members):
+                    await member.round(leading=member is fleet.leader)
+                document = fleet.leader.status.current(fleet.now_ns)
+                states.extend(each.appraisal.status for each in document.services)
+
+    asyncio.run(go(300, 20))
+    assert states
+    assert Status.NO_DATA not in states
+    asyncio.run(go(900, 0))
+    assert states[-1] is Status.NO_DATA
 
 
 def test_a_leader_that_leaves_at_once_after_a_notice_leaves_no_duplicate():
