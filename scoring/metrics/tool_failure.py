@@ -149,6 +149,10 @@ _STATUS_KEYS: Final = ("status", "state", "resultstatus", "outcome", "result")
 _CODE_KEYS: Final = ("statuscode", "httpstatus", "httpcode", "code", "status")
 _WRAPPERS: Final = ("response", "result", "output", "content", "body", "text")
 _MOST_KEYS: Final = 100
+_OF_A_SUBJECT: Final = re.compile(r"(?:(?:.*_)?(?:id|uuid)|.*[a-z]I[dD])$")
+"""Keys that hold the id of a job, an order or the like."""
+_OF_THE_CALL: Final = re.compile(r"(?:request|call|trace|span|correlation|error|session)_?id$", re.IGNORECASE)
+"""Those among them that name the call itself."""
 _SUCCESS_KEYS: Final = ("success", "ok", "succeeded")
 _FALSE: Final = (False, "false", "False", "no")
 _EXIT_KEYS: Final = ("exitcode", "returncode", "exitstatus", "exit", "rc")
@@ -276,7 +280,7 @@ def _declared(stated: Mapping[str, Json], depth: int = 1) -> str | None:
     found = _http_code(result) or _error_key(result) or _exit_code(result)
     if found is not None:
         return found
-    if _says_failed(result):
+    if _says_failed(result) or (_states_failure(result) and not _names_a_subject(stated)):
         return "error in the result"
     return _wrapped(result) if depth else None
 
@@ -304,10 +308,18 @@ def _says_failed(result: Mapping[str, Json]) -> bool:
         return True
     if any(result[key] in _FALSE for key in _SUCCESS_KEYS if key in result):
         return True
-    if len(result) <= 2 and any(_reads_as_failure(result.get(key)) for key in ("message", "detail")):
-        return True
+    return len(result) <= 2 and any(_reads_as_failure(result.get(key)) for key in ("message", "detail"))
+
+
+def _states_failure(result: Mapping[str, Json]) -> bool:
     words = [word for key in _STATUS_KEYS if isinstance(word := result.get(key), str)]
     return any(word.strip().lower() in _FAILED_WORDS for word in words) and _speaks_of_the_call(result)
+
+
+def _names_a_subject(stated: Mapping[str, Json]) -> bool:
+    """Whether it names a job, an order or the like by its id: the state may be that of what was looked up."""
+    keys = list(stated)[:_MOST_KEYS]
+    return any(_OF_A_SUBJECT.match(key) is not None and _OF_THE_CALL.search(key) is None for key in keys)
 
 
 def _plain(key: str) -> str:

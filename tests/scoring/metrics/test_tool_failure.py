@@ -72,6 +72,9 @@ def test_a_text_about_errors_is_a_result(text):
         ({"isError": True, "content": []}, "error in the result"),
         ({"status": "error", "message": "m"}, "error in the result"),
         ({"status": "failed"}, "error in the result"),
+        ({"status": "failed", "request_id": "r1"}, "error in the result"),
+        ({"status": "error", "toolCallId": "c1", "message": "m"}, "error in the result"),
+        ({"status": "failed", "valid": 1}, "error in the result"),
         ({"success": False}, "error in the result"),
         ({"status_code": 502, "body": ""}, "HTTP 502"),
         ({"code": 404, "message": "not found"}, "HTTP 404"),
@@ -91,6 +94,10 @@ def test_a_declared_error_is_a_failure(result, kind):
         {"order": 7, "customer": 4, "amount": 3, "status": "failed"}, {"error_rate": 0.2},
         {"data": {"error": "nested"}}, [{"error": "one row"}, {"error": "of several"}], {"status": "error_free"},
         {"state": "denied", "a": 1, "b": 2, "c": 3},
+        # What a job came to that was looked up: the call brought it.
+        {"id": 7, "status": "failed"}, {"job_id": "j1", "state": "failed", "reason": "out of memory"},
+        {"orderId": 7, "status": "error"}, [{"uuid": "u", "status": "timeout"}],
+        {"result": {"_id": 1, "state": "failed"}},
     ],
 )  # fmt: skip
 def test_data_that_holds_such_words_is_a_result(result):
