@@ -57,6 +57,12 @@ async def test_vectors_are_told_apart_by_the_index_that_the_endpoint_gives(model
     assert [list(v) for v in await model.embed(["a", "b"])] == [[1.0, 0.0], [2.0, 0.0]]
 
 
+@pytest.mark.parametrize("given", [[None, None], []], ids=["null", "empty"])
+async def test_a_text_without_a_vector_costs_no_other_its_own(model, provider, given):
+    provider.will(states(item([1.0, 0.0], 0), item(given, 1)))
+    assert [list(vector) for vector in await model.embed(["a", "b"])] == [[1.0, 0.0], []]
+
+
 BAD = [
     states(item([1.0], 0)),
     states(item([1.0], 0), item([1.0], 0)),
