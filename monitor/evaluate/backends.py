@@ -64,7 +64,11 @@ class JudgeBackendProtocol(Protocol):
 
     @property
     def outage(self) -> str | None:
-        """Why the judge cannot be asked now; None when it can."""
+        """Why the judge, or one of several, cannot be asked now; None when it can."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the judge, or one of several, can be asked now."""
 
     @property
     def outage_cause(self) -> str | None:

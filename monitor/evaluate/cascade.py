@@ -96,8 +96,8 @@ class Climb:
         return self._settled[-1].results if self._settled else {}
 
     def escalation(self) -> Escalation | None:
-        """How far it went; None where no judge was needed."""
-        if not self._settled:
+        """How far it went; None where no judge was needed, or none gave an answer."""
+        if not self._settled or all(isinstance(result, Failed) for result in self.results.values()):
             return None
         last = self._settled[-1]
         before = self._settled[-2] if len(self._settled) > 1 else None

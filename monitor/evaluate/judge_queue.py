@@ -34,11 +34,15 @@ _NOT_DRAWN: Final = NoAnswer(Reason("the judge's budget did not reach for it"))
 
 @dataclass(frozen=True, slots=True)
 class _GivenUp:
-    """A trace beyond the bounds of the deferred traces, and the reply that replaces the judge's."""
+    """A trace beyond the bounds of the deferred traces, and the reply that replaces the judge's.
+
+    ``of_outage``: it waited for a judge that was unreachable; whichever judge is reachable after all is asked.
+    """
 
     closing: Closing
     place: DeferredPlace
     instead: NoAnswer
+    of_outage: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +52,7 @@ class _Running:
     job: EvaluationJob
     place: DeferredPlace
     resumed: bool = False
-    instead: NoAnswer | None = None
+    given_up: _GivenUp | None = None
     requested: bool = False
     account: JudgeAccount
 
@@ -70,7 +74,8 @@ class JudgeQueue:
     _given_up: deque[_GivenUp] = field(default_factory=deque)
     _under_way: dict[bytes, asyncio.Task[None]] = field(default_factory=dict)
     _decoded: dict[bytes, int] = field(default_factory=dict)  # memory of those that are under way, estimated
-    _careful: bool = False  # the judge was unreachable and has not answered since
+    _unreachable: str = ""
+    """Why the judge, or one of several, could not be asked; empty once it has answered since."""
 
     @property
     def under_way(self) -> int:
@@ -107,15 +112,16 @@ class JudgeQueue:
     async def resume(self) -> None:
         """Start deferred traces within the capacity, oldest first, and give up those beyond the bounds."""
         for place, closing in self.deferred.overdue(self.clock_ns()):
-            why = self._outage or "more waits for it than it can answer"
+            outage = self._outage or self._unreachable
+            why = outage or "more waits for it than it can answer"
             instead = NoAnswer(
                 Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
             )
-            self._given_up.append(_GivenUp(closing, place, instead))
+            self._given_up.append(_GivenUp(closing, place, instead, of_outage=bool(outage)))
         while self._given_up and self.under_way < self.capacity and self._fits(self._given_up[0].closing):
             given_up = self._given_up.popleft()
             try:
-                await self._open(given_up.closing, given_up.place, given_up.instead)
+                await self._open(given_up.closing, given_up.place, given_up)
             except BaseException:
                 self._given_up.appendleft(given_up)
                 raise
@@ -151,22 +157,22 @@ class JudgeQueue:
     def _capacity_now(self) -> int:
         if self._outage is not None:
             return 0
-        return 1 if self._careful else self.capacity
+        return 1 if self._unreachable else self.capacity
 
-    async def _open(self, closing: Closing, place: DeferredPlace, instead: NoAnswer | None) -> None:
+    async def _open(self, closing: Closing, place: DeferredPlace, given_up: _GivenUp | None) -> None:
         job = await asyncio.to_thread(self.stages.open, closing)
         if job.evaluation is not None:
             job.evaluation.resume(place.judgements)
         if job.waits:
-            self._begin(job, place, resumed=True, instead=instead)
+            self._begin(job, place, resumed=True, given_up=given_up)
         else:
             self.results[job.trace_id] = await asyncio.to_thread(self.stages.end, job, self.clock_ns())
             self.progress.set()
 
     def _begin(
-        self, job: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, instead: NoAnswer | None = None
+        self, job: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, given_up: _GivenUp | None = None
     ) -> None:
-        running = _Running(job=job, place=place, resumed=resumed, instead=instead, account=JudgeAccount(job.priority))
+        running = _Running(job=job, place=place, resumed=resumed, given_up=given_up, account=JudgeAccount(job.priority))
         self._decoded[job.trace_id] = job.closing.decoded
         self._under_way[job.trace_id] = asyncio.create_task(self._run(running))
 
@@ -196,25 +202,29 @@ class JudgeQueue:
         except Exception as error:  # noqa: BLE001  # a bug costs one trace its verdict and must not end the monitor
             fail(running.job, error)
             return True
-        if running.requested and evaluation is not None and any(why.startswith(OUTAGE) for why in evaluation.failures):
-            self._careful = self._outage is not None
+        if evaluation is None or not running.requested:
+            return True
+        failures, is_last = evaluation.failures, running.given_up is not None
+        if not is_last and any(why.startswith(OUTAGE) for why in failures):
+            self._unreachable = self._outage or ""
             # A provider that failed the health probe received nothing of the trace, so the attempt does not count.
-            attempts = running.place.attempts + (evaluation.requested_in_vain or not self._careful)
+            attempts = running.place.attempts + (evaluation.requested_in_vain or not self._unreachable)
             running.place = replace(running.place, attempts=attempts, judgements=evaluation.judgements)
-            return not self._careful and running.place.attempts >= ATTEMPTS
-        if running.requested:
-            self._careful = False
-            if evaluation is not None and any(why.startswith(OVER_BUDGET) for why in evaluation.failures):
-                evaluation.withdraw()
+            return not self._unreachable and running.place.attempts >= ATTEMPTS
+        if not is_last:
+            self._unreachable = ""
+        if any(why.startswith(OVER_BUDGET) for why in failures):
+            evaluation.withdraw()
         return True
 
     def _admit(self, running: _Running) -> NoAnswer | None:
-        if running.instead is not None:
-            return running.instead
-        if self._outage is not None:
-            self._careful = True
+        if running.given_up is not None:
+            if not running.given_up.of_outage or self._judge is None or not self._judge.reachable:
+                return running.given_up.instead
+        elif self._outage is not None:
+            self._unreachable = self._outage
             raise PostponedError
-        if not running.resumed and (self.deferred or self._careful):
+        elif not running.resumed and (self.deferred or self._unreachable):
             raise PostponedError  # others are older
         if not running.requested and self._judge is not None:
             running.requested = True

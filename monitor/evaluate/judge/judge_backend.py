@@ -154,6 +154,11 @@ class JudgeBackend:
         return next((panel.outage for panel in self._panels if panel.outage is not None), None)
 
     @property
+    def reachable(self) -> bool:
+        """Whether one panel at least can answer now."""
+        return any(panel.outage is None for panel in self._panels)
+
+    @property
     def outage_cause(self) -> str | None:
         """``outage`` in the provider's own words, which may quote a trace: for the operator of a run alone."""
         return next((panel.cause or panel.outage for panel in self._panels if panel.outage is not None), None)

@@ -54,6 +54,9 @@ class JudgeActor:
     async def outage(self) -> str | None:
         return self._judge.outage
 
+    async def reachable(self) -> bool:
+        return self._judge.reachable
+
     async def outage_cause(self) -> str | None:
         return self._judge.outage_cause
 
@@ -165,6 +168,12 @@ class RemoteJudge:
         if self._outage is not None and time.monotonic() - self._looked_s >= LOOK_S:
             self._outage, self._looked_s = self._now(self._held.outage.remote()), time.monotonic()
         return self._outage
+
+    @property
+    def reachable(self) -> bool:
+        """As of now."""
+        found: bool = self._now(self._held.reachable.remote())
+        return found
 
     @property
     def outage_cause(self) -> str | None:

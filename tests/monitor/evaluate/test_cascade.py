@@ -205,6 +205,11 @@ async def test_where_the_strong_judge_gives_no_answer_the_small_ones_counts(why)
     assert bool(evaluation.failures) == why.startswith(OUTAGE), "an outage passes; a spent budget drops no verdict"
 
 
+async def test_where_no_judge_gives_an_answer_no_judge_decided():
+    _, verdict, _ = await judged(default=NoAnswer(f"{OUTAGE}: out", failed=True), strong=NoAnswer("no", failed=True))
+    assert (verdict.passed, verdict.cascade) == (None, None)
+
+
 async def test_the_verdict_carries_what_all_its_judges_cost():
     _, verdict, _ = await judged(default=9, default_permuted=3, strong=2)
     assert verdict.to_json()["judge"]["cost_usd"] == pytest.approx(6.0), "two questions, asked three times"

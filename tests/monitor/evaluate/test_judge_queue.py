@@ -40,6 +40,7 @@ class Scripted:
 
     def __init__(self):
         self.outage: str | None = None
+        self.reachable = False
         self.shares = {"high": 1.0, "normal": 1.0, "low": 1.0}
         self.requested: list[str] = []
         self.reply: object = YES
@@ -217,6 +218,31 @@ async def test_what_waited_too_long_is_judged_without_the_judge(bench):
     assert (ending.trace_id, ending.reason, ending.verdicts[0].passed) == (trace(1), EndReason.JUDGE_FAILED, None)
     assert "could not be asked in time: credit exhausted" in ending.verdicts[0].reason
     assert (b.judge.requested, b.judge_queue.waiting) == ([], 1)
+
+
+async def test_what_waited_too_long_for_one_of_several_judges_is_judged_by_the_others(bench):
+    b = bench(max_wait_ns=60 * SECOND)
+    b.judge.outage, b.judge.reachable = "credit exhausted", True
+    b.judge.reply = lambda case: NoAnswer(f"{OUTAGE}: out", failed=True) if case.trace_id == trace(2).hex() else YES
+    for number in (1, 2):
+        await b.close(number)
+    await b.drained()
+    assert (b.judge.requested, b.reported) == ([], [])
+    b.now += 60 * SECOND
+    await b.ended(2)
+    assert {e.trace_id: e.reason for e in b.reported} == {trace(1): EndReason.SCORED, trace(2): EndReason.JUDGE_FAILED}
+    assert (sorted(b.requested()), b.judge_queue.waiting, b.judge.came.total()) == ([1, 2], 0, 2)
+
+
+async def test_what_waited_too_long_when_the_judge_comes_back_is_judged_and_not_called_too_much(bench):
+    b = bench(max_wait_ns=60 * SECOND)
+    b.judge.outage = "credit exhausted"
+    await b.close(1)
+    await b.drained()
+    b.now += 60 * SECOND
+    b.judge.outage, b.judge.reachable = None, True  # as a breaker that is half open
+    await b.ended(1)
+    assert (b.reported[0].reason, b.requested()) == (EndReason.SCORED, [1])
 
 
 async def test_of_too_many_the_oldest_waits_no_longer(bench):
