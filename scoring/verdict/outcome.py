@@ -207,7 +207,7 @@ def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Resul
 def _reaches(rubric: Rubric, composite: float | None) -> bool:
     """Whether a composite is at the pass mark, or above it."""
     mark = rubric.pass_mark
-    return composite is not None and (mark is None or round(composite, _DIGITS) >= round(mark, _DIGITS))
+    return composite is not None and (mark is None or round(composite, 9) >= round(mark, 9))
 
 
 def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None:

@@ -177,6 +177,8 @@ def test_below_the_minimum_coverage_there_is_no_composite():
 
 
 def test_the_pass_mark_is_compared_after_rounding():
+    assert reach(results(a=0.7 - 1e-10, b=0.7, c=0.7)).passed, "to nine decimals"
+    assert not reach(results(a=0.7 - 1e-8, b=0.7, c=0.7)).passed
     assert reach(results(a=0.5, b=1.0, c=1.0)).passed  # 0.6 × 0.5 + 0.3 + 0.1 is 0.7, in floats a little less or more
 
 
