@@ -163,6 +163,7 @@ async def _run(
 
 
 async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
+    from sidejudge.monitor.offline.backfill.run import run
 
     with ExitStack() as listing:
         listing.enter_context(waiting("listing the traces in Langfuse"))
@@ -177,7 +178,8 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
             if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
                 raise CommandError("nothing was judged", "confirm with --yes; --dry-run only shows the estimate")
             with progress(len(begun.found.drawn), "traces") as shown:
-                at, exports = await begun.run(
+                at, exports = await run(
+                    begun,
                     lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
                     lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
                     shown.report,

@@ -27,8 +27,15 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.backfill.job import evenly
-from sidejudge.monitor.offline.backfill.listing import AROUND_NS, MOST_ATTEMPTS, Reader, case_of_spans, list_traces
-from sidejudge.monitor.offline.backfill.run import case_of, sampler_of
+from sidejudge.monitor.offline.backfill.listing import (
+    AROUND_NS,
+    MOST_ATTEMPTS,
+    Reader,
+    case_of,
+    case_of_spans,
+    list_traces,
+    sampler_of,
+)
 from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import NumberedLine, case_lines
 from sidejudge.monitor.offline.score.chunks import chunks

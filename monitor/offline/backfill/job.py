@@ -32,14 +32,13 @@ from sidejudge.monitor.runtime.builders import conversations
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.session import conversation, turn_of
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .lent_embedding import LentEmbedding
-from .listing import AROUND_NS, MOST_ATTEMPTS, Listing, Reader, list_traces
-from .run import READ_AHEAD, Backfill, Progress, case_of, sampler_of
-from .shards import Shards
+from .listing import AROUND_NS, MOST_ATTEMPTS, Listing, Reader, case_of, list_traces, sampler_of
 
+READ_AHEAD: Final = 64
+"""Traces that are held in memory while they are judged."""
 IN_BATCH: Final = 1000
 """Traces that are read and judged at a time where judges are asked in batches."""
 _Each = TypeVar("_Each")
@@ -186,40 +185,6 @@ class Begun:
         """The readable ones of these traces."""
         async for spans in self.reader.readable(sightings):
             yield case_of(self.job.config, spans, self.references), spans
-
-    async def run(
-        self,
-        on_result: Callable[[Progress], None],
-        judged: Callable[[], None],
-        note: Callable[[str], None] = lambda _: None,
-    ) -> tuple[Progress, ExportSnapshot]:
-        """Judge, and wait until the scores are delivered. ``judged`` is called between the two.
-
-        ``note`` is called with what the caller must know meanwhile.
-        Raises what ``Backfill.judge`` raises.
-        """
-        job = self.job
-        run = Backfill(
-            job.as_run, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink.access),
-            server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
-            clock_ns=job.clock_ns, on_result=on_result, read_ahead=IN_BATCH if job.batch else READ_AHEAD,
-            lent=job.embedding,
-        )  # fmt: skip
-        shards = None if job.config.fleet is None else Shards(
-            job.config.fleet, job.shared_name, self.found.drawn, is_delivered=run.is_delivered, note=note
-        )  # fmt: skip
-        await run.scores_out.start()
-        try:
-            await run.judge(self.found.drawn, shards)
-            judged()
-            exports = await run.deliver()
-            if shards is not None:
-                await shards.settle()
-            return run.progress, exports
-        finally:
-            if shards is not None:
-                await shards.close()
-            await run.scores_out.stop()
 
 
 def evenly(things: Sequence[_Each], most: int) -> list[_Each]:

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -23,7 +23,9 @@ from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, UnreadError, spans_of
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, may_match, once_settled
 from sidejudge.monitor.ingest.outcomes import EndReason
@@ -42,6 +44,17 @@ def case_of_spans(spans: Sequence[RawSpan], reference_keys: Sequence[str] = REFE
     """The case of one trace's spans, at least one."""
     trace = Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")
     return extract(trace, reference_keys=reference_keys)
+
+
+def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
+    """The case that spans are, as the configuration reads it."""
+    case = case_of_spans(spans, config.reference_keys)
+    return case if references is None else replace(case, expected_outcome=references.find(case).value)
+
+
+def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
+    """The sampler: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
+    return Sampler(config.sampling, whatever=config.sessions is not None and wanted == MatchSection())
 
 
 @dataclass(slots=True)

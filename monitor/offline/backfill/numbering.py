@@ -23,6 +23,7 @@ from sidejudge.integrations.langfuse.scores import (
     withdrawn,
 )
 from sidejudge.integrations.store.outbox import PendingScore, ScoreRow
+from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name
 from sidejudge.scoring.verdict.verdict import Verdict
@@ -42,28 +43,15 @@ class Numbered:
     revises: bool = False
     stands: bool = False
 
-    @classmethod
-    def alone(
-        cls, verdict: Verdict, rubric: Rubric, at_ns: int, which: ScoreSelection, link_base: str | None = None
-    ) -> Numbered:
-        """A verdict without an earlier one in Langfuse."""
-        return cls(verdict=verdict, scores=_out(_bodies(verdict, rubric, which, link_base), {}, at_ns))
-
 
 class Numbering:
-    """Reads one Langfuse; ``v3`` is whether by the old API, ``which`` scores are to be there."""
+    """Reads one Langfuse, None where it cannot be read; ``v3`` is whether by the old API. ``sink`` chooses scores."""
 
     def __init__(
-        self,
-        langfuse: Langfuse,
-        rubrics: Mapping[str, Rubric],
-        *,
-        v3: bool,
-        which: ScoreSelection,
-        link_base: str | None = None,
+        self, langfuse: Langfuse | None, rubrics: Mapping[str, Rubric], sink: LangfuseSink, *, v3: bool
     ) -> None:
-        self._langfuse, self._rubrics, self._v3, self._which = langfuse, rubrics, v3, which
-        self._link_base = link_base
+        self._langfuse, self._rubrics, self._v3 = langfuse, rubrics, v3
+        self._which, self._link_base = sink.scores, sink.link_base
         self._names = {
             rubric.id: tuple(dict.fromkeys(each.name for each in declared(rubric))) for rubric in rubrics.values()
         }
@@ -79,18 +67,21 @@ class Numbering:
     async def number(self, verdicts: Sequence[Verdict], at_ns: int) -> list[Numbered]:
         """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``."""
         ids = list(dict.fromkeys(score for v in verdicts if _subject(v) for score in self._ids(v)))
-        there = await existing_scores(self._langfuse, ids, v3=self._v3) if ids else {}
+        there = await self._there(ids)
         return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
 
     async def overtaken_by(self, rows: Iterable[PendingScore]) -> frozenset[str]:
         """Ids of scores that Langfuse has in a version not older than ours. Raises ``LangfuseError``."""
         bodies = {row.id: json.loads(row.body) for row in rows if row.body is not None}
-        there = await existing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
+        there = await self._there(list(bodies))
         return frozenset(
             name
             for name, existing in there.items()
             if existing.revision >= bodies[name]["metadata"][REVISION] and not self._states(existing, bodies[name])
         )
+
+    async def _there(self, ids: list[str]) -> Mapping[str, ExistingScore]:
+        return await existing_scores(self._langfuse, ids, v3=self._v3) if ids and self._langfuse is not None else {}
 
     def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
         rubric = self._rubrics[verdict.rubric]
@@ -101,7 +92,8 @@ class Numbering:
             if score in there and not (there[score].withdrawn and score not in bodies)
         }
         if not known:
-            return Numbered.alone(verdict, rubric, at_ns, self._which, self._link_base)
+            bodies = _bodies(verdict, rubric, self._which, self._link_base)
+            return Numbered(verdict=verdict, scores=_out(bodies, {}, at_ns))
         latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
         same = known.keys() <= bodies.keys() and all(self._states(known[score], bodies[score]) for score in known)
         revision = latest if same else max(verdict.revision, latest + 1)

@@ -16,45 +16,34 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
-from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.encode import encode_spans
-from sidejudge.integrations.raw import RawSpan
-from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn
-from sidejudge.monitor.config import Config
-from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.integrations.store.sqlite import FinishedTrace, StoredTurn
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.deliver.kept_contents import kept_redaction, redacting
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores, time_of
-from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
-from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.evaluate.result import SessionTurn, TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
-from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
 from sidejudge.monitor.sessions.windows import SessionLimits
-from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument
 
-from .lent_embedding import LentEmbedding
-from .listing import OTHER, Reader, UnreadError, case_of_spans
-from .numbering import Numbered, Numbering
+from .job import IN_BATCH, READ_AHEAD, Begun
+from .listing import OTHER, UnreadError, case_of, sampler_of
+from .numbering import Numbering
 from .sessions import PastSession, bucket_of, past_sessions
 from .shards import Shards
 
-READ_AHEAD: Final = 64
-"""Traces that are held in memory while they are judged."""
 _PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 16.0
 STUCK_S: Final = 900.0
@@ -94,62 +83,32 @@ class SilentScoreCounters:
     def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
 
 
-def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
-    """The case that spans are, as the configuration reads it."""
-    case = case_of_spans(spans, config.reference_keys)
-    return case if references is None else replace(case, expected_outcome=references.find(case).value)
-
-
-def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
-    """The sampler: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
-    return Sampler(config.sampling, whatever=config.sessions is not None and wanted == MatchSection())
-
-
 class Backfill:
-    """One run of one job. ``on_result`` is called after each trace; ``clock_ns`` is the present, not what is judged.
+    """One run of one job. ``on_result`` is called after each trace.
 
-    ``langfuse`` and ``server`` are where scores go; where that has no way to read them, nothing is known of what stands
-    there.
+    Where the server of scores has no way to read them, nothing is known of what stands there.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        job: str,
-        wanted: MatchSection,
-        sink: LangfuseSink,
-        langfuse: Langfuse,
-        server: LangfuseServer,
-        reader: Reader,
-        store: Store,
-        who: EvaluationBackends,
-        references: References | None,
-        clock_ns: Callable[[], int],
-        on_result: Callable[[Progress], None],
-        read_ahead: int = READ_AHEAD,
-        lent: LentEmbedding | None = None,
-    ) -> None:
-        self._read_ahead, self._lent = read_ahead, lent
-        self._config, self._job, self._wanted = config, job, wanted
-        self._reader, self._store, self._on_result = reader, store, on_result
+    def __init__(self, begun: Begun, on_result: Callable[[Progress], None]) -> None:
+        job, server, who = begun.job, begun.scores, begun.who
+        config, sink, store, clock_ns = job.as_run, job.sink, job.store, job.clock_ns
+        langfuse = job.connections.to(sink.access)
+        self._begun, self._config, self._job, self._wanted = begun, config, job.name, job.wanted
+        self._reader, self._store, self._on_result = begun.reader, store, on_result
+        self._read_ahead = IN_BATCH if job.batch else READ_AHEAD
         self._held: dict[bytes, bytes] = {}
-        self._sessions = session_limits(config.sessions) if config.sessions and wanted == MatchSection() else None
+        self._sessions = session_limits(config.sessions) if config.sessions and job.judges_sessions else None
         self._past: dict[bytes, PastSession] = {}
         self._torn: set[str] = set()
         self._turns: dict[bytes, frozenset[str]] = {}
-        sampler = sampler_of(config, wanted)
+        sampler = sampler_of(config, job.wanted)
         self._origin = ChunkOrigin(None, None, sampler.admission, hash_key=sampler.hash_key)
-        rubrics = self._rubrics = configured(config)
+        rubrics = configured(config)
         readable = server.scores_v3 or server.legacy_reads
-        self._which = sink.scores
-        self._link_base = sink.link_base
-        self.numbering = Numbering(
-            langfuse, rubrics, v3=server.scores_v3, which=sink.scores, link_base=sink.link_base
-        ) if readable else None  # fmt: skip
+        self._numbering = Numbering(langfuse if readable else None, rubrics, sink, v3=server.scores_v3)
         self.scores_out = LangfuseScores(
             sink, langfuse=langfuse, store=store, rubrics=rubrics, counters=SilentScoreCounters(), clock_ns=clock_ns,
-            overtaken=self.numbering.overtaken_by if self.numbering else None,
+            overtaken=self._numbering.overtaken_by if readable else None,
         )  # fmt: skip
         stages = EvaluationStages(
             archive=self,
@@ -159,7 +118,7 @@ class Backfill:
             reference_keys=config.reference_keys,
             redact=redacting(kept_redaction(config)),
             conversations=conversations(config) if self._sessions else None,
-            references=references,
+            references=begun.references,
             slices=config.alerts.slices,
         )
         self._pipeline = Pipeline(
@@ -275,7 +234,9 @@ class Backfill:
 
     async def _go_on(self) -> None:
         self._exports()
-        self._check_lent()
+        lent = self._begun.job.embedding
+        if lent is not None and lent.lost is not None:  # whoever asks its models would wait for ever
+            raise lent.lost
         await self._pipeline.drain()
         if self._held:
             await self._pipeline.pause(_PAUSE_S)
@@ -286,14 +247,10 @@ class Backfill:
             raise StoppedError(exports.reason)
         return exports
 
-    def _check_lent(self) -> None:
-        """Raise where the models of embeddings are lost, because their callers would wait for ever."""
-        if self._lent is not None and self._lent.lost is not None:
-            raise self._lent.lost
-
     async def _commit(self, result: TraceResult) -> None:
         past = self._past.get(result.trace_id) if result.session else None
-        numbered = await self._numbered(result, time_of(result) if past is None else past.ended_ns)
+        at_ns = time_of(result) if past is None else past.ended_ns
+        numbered = await self._reader.patiently(lambda: self._numbering.number(result.verdicts, at_ns))
         verdicts = [each.verdict for each in numbered]
         await self._store.finish(
             FinishedTrace(
@@ -320,15 +277,6 @@ class Backfill:
         if past is None:
             self._through()
 
-    async def _numbered(self, result: TraceResult, at_ns: int) -> list[Numbered]:
-        if self.numbering is None:
-            return [
-                Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns, self._which, self._link_base)
-                for verdict in result.verdicts
-            ]
-        numbering = self.numbering
-        return await self._reader.patiently(lambda: numbering.number(result.verdicts, at_ns))
-
     def _skip(self, why: str) -> None:
         self.progress.unjudged[why] += 1
         self._through()
@@ -353,6 +301,33 @@ class Backfill:
     def holds_judged(self, _trace_id: bytes) -> bool:
         """Yes: it is read whole each time."""
         return True
+
+
+async def run(
+    begun: Begun, on_result: Callable[[Progress], None], judged: Callable[[], None],
+    note: Callable[[str], None] = lambda _: None,
+) -> tuple[Progress, ExportSnapshot]:  # fmt: skip
+    """Judge, and wait until the scores are delivered. ``judged`` is called between the two.
+
+    ``note`` is called with what the caller must know meanwhile. Raises what ``Backfill.judge`` raises.
+    """
+    job, drawn = begun.job, begun.found.drawn
+    run = Backfill(begun, on_result)
+    shards = None if job.config.fleet is None else Shards(
+        job.config.fleet, job.shared_name, drawn, is_delivered=run.is_delivered, note=note
+    )  # fmt: skip
+    await run.scores_out.start()
+    try:
+        await run.judge(drawn, shards)
+        judged()
+        exports = await run.deliver()
+        if shards is not None:
+            await shards.settle()
+        return run.progress, exports
+    finally:
+        if shards is not None:
+            await shards.close()
+        await run.scores_out.stop()
 
 
 def _turn(turn: SessionTurn | None) -> StoredTurn | None:

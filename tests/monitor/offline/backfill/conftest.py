@@ -21,8 +21,9 @@ from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.monitor.evaluate.build import arrange_backends, build_backends
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.offline.backfill.listing import Reader, list_traces
-from sidejudge.monitor.offline.backfill.run import Backfill, Progress, sampler_of
+from sidejudge.monitor.offline.backfill.job import Begun, Job
+from sidejudge.monitor.offline.backfill.listing import Reader, list_traces, sampler_of
+from sidejudge.monitor.offline.backfill.run import Backfill, Progress
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
@@ -96,12 +97,12 @@ class Scene:
             if lent is not None:
                 arranged = arrange_backends(config, judge=None, embedding=lent)
                 who = replace(who, at_once=arranged.at_once, others=arranged.others)
-            run = Backfill(
-                config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse,
-                server=server, reader=reader,
-                store=store, who=who, references=await self.references(store, places), clock_ns=self.clock_ns,
-                on_result=heard, lent=lent,
+            known = await self.references(store, places)
+            of = _named(job)(
+                config=config, sink=config.sinks.langfuse, window=window, wanted=wanted, store=store,
+                connections=Held(self.langfuse), clock_ns=self.clock_ns, embedding=lent,
             )  # fmt: skip
+            run = Backfill(Begun(job=of, found=found, reader=reader, scores=server, references=known, who=who), heard)
             await run.scores_out.start()
             try:
                 await run.judge(found.drawn, shards and shards(found.drawn))
@@ -129,6 +130,19 @@ class Scene:
         assert len({row["id"] for row in rows}) == len(rows)
         assert all(row["id"] == score_id(row["traceId"], row["name"]) for row in rows)
         return {(row["traceId"], row["name"]): row["value"] for row in rows}
+
+
+@dataclass
+class Held:
+    langfuse: Langfuse
+
+    def to(self, _access: Access) -> Langfuse:
+        return self.langfuse
+
+
+def _named(job: str) -> type[Job]:
+    """Jobs of this name, whatever their configuration is."""
+    return type("Named", (Job,), {"name": job, "__slots__": ()})
 
 
 async def _no_time(_seconds: float) -> None:
