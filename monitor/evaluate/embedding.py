@@ -90,15 +90,8 @@ def unpack(packed: bytes) -> Vector:
 Vectors: TypeAlias = dict[str, Vector]
 PendingTexts: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
 
-
-class EmbeddingModel(Protocol):
-    """A source of vectors. It raises ``EmbeddingError``."""
-
-    @property
-    def name(self) -> str: ...
-    async def start(self) -> None: ...
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]: ...
-    async def close(self) -> None: ...
+EmbeddingModel: TypeAlias = "LocalModel | Retrying"
+"""A source of vectors. It raises ``EmbeddingError``."""
 
 
 class Embedder:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TypeAlias, cast
 
 import orjson
 
@@ -37,16 +37,6 @@ from sidejudge.scoring.verdict.documents import VerdictDocument
 
 _DAY_NS = 86_400 * 10**9
 Seen = tuple[Key, Observation, VerdictDocument]
-
-
-class Past(Protocol):
-    """Where verdicts come from. ``latest_ns`` is when the latest was reached, ``None`` when there is none."""
-
-    latest_ns: int | None
-
-    def since(self, begin_ns: int) -> Iterator[Seen]:
-        """Those from then on, the oldest first."""
-        ...
 
 
 class StoredPast:
@@ -130,6 +120,10 @@ class HistoryPast:
             with suppress(VerdictLineError):  # counted when the history was opened
                 if (at_ns := _checked(orjson.loads(orjson.dumps(verdict)))) >= begin_ns:
                     yield at_ns, verdict
+
+
+Past: TypeAlias = StoredPast | FiledPast | HistoryPast
+"""Where verdicts come from, the oldest first. ``latest_ns`` is when the latest was reached; None: there is none."""
 
 
 @dataclass(slots=True)

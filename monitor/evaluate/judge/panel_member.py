@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
-from sidejudge.integrations.judge.client import JudgeModel, TokenPrice
+from sidejudge.integrations.judge.batch import BatchJudgeClient
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.integrations.provider.attempt import Completion, JudgeAttempt, JudgeObserver
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
 from sidejudge.scoring.errors import SidejudgeError
@@ -41,13 +42,8 @@ _LEARNING: Final = 0.1
 _SETTLES_S: Final = 0.05
 """How often it is looked whether calls under way have settled."""
 
-
-class Client(Protocol):
-    """Sends one request to a model. Raises ``ProviderError``."""
-
-    async def complete(self, request: JudgeRequest, model: JudgeModel) -> Completion: ...
-    async def context_tokens(self, model: JudgeModel) -> int: ...
-    async def price(self, model: JudgeModel) -> TokenPrice | None: ...
+Client: TypeAlias = JudgeClient | BatchJudgeClient
+"""Sends one request to a model. Raises ``ProviderError``."""
 
 
 class UnansweredError(SidejudgeError):

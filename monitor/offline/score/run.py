@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import orjson
 
@@ -48,19 +48,10 @@ from .chunks import (
 from .request import ScoreRequest, judge_wait_s
 from .resume import Wanted, digest_of
 from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
+from .verdict_file import Output
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""
-
-
-class VerdictPlace(Protocol):
-    """Where verdicts stand and go. ``walked`` is whether none stands any more: all that follow are new."""
-
-    @property
-    def walked(self) -> bool: ...
-    def existing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
-    def all_walked(self) -> None: ...
-    def append(self, verdict: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +101,7 @@ class Batch:
     def run(
         self,
         source: Iterable[NumberedLine],
-        verdicts: VerdictPlace,
+        verdicts: Output | ChunkVerdicts,
         progress: Callable[[int], None],
         elsewhere: Elsewhere | None = None,
     ) -> ScoreTally:
@@ -141,7 +132,7 @@ class Batch:
         return self.tally
 
     async def _run_in_flight(
-        self, source: Iterable[NumberedLine], verdicts: VerdictPlace, progress: Callable[[int], None]
+        self, source: Iterable[NumberedLine], verdicts: Output | ChunkVerdicts, progress: Callable[[int], None]
     ) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
 
@@ -163,7 +154,7 @@ class Batch:
         finally:
             await self.backends.close()
 
-    def _tasks(self, line: NumberedLine, verdicts: VerdictPlace) -> list[_Task]:
+    def _tasks(self, line: NumberedLine, verdicts: Output | ChunkVerdicts) -> list[_Task]:
         """The rubrics to judge a line by: the verdicts that stand already are only counted."""
         if line.text is None:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
@@ -194,7 +185,7 @@ class Batch:
         return [task for task in tasks if task.names]
 
     def _missing(
-        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: VerdictPlace
+        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: Output | ChunkVerdicts
     ) -> Sequence[str]:
         """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
@@ -206,7 +197,7 @@ class Batch:
                 self.tally.add(stated)
         return missing
 
-    def _take(self, task: _Task, found: Iterable[Verdict], verdicts: VerdictPlace) -> None:
+    def _take(self, task: _Task, found: Iterable[Verdict], verdicts: Output | ChunkVerdicts) -> None:
         for verdict in found:
             reported = verdict.to_json()
             reported.update(task.extra)
@@ -237,7 +228,7 @@ class Batch:
         self.remarks.complain(message)
 
 
-def _until_walked(lines: Iterator[NumberedLine], verdicts: VerdictPlace) -> Iterator[NumberedLine]:
+def _until_walked(lines: Iterator[NumberedLine], verdicts: Output | ChunkVerdicts) -> Iterator[NumberedLine]:
     while not verdicts.walked and (line := next(lines, None)) is not None:
         yield line
 

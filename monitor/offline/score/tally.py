@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TypeAlias
 
 from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
@@ -27,14 +27,6 @@ from .resume import Duplicates
 
 _IGNORED = 50
 """Names of fields that are reported as ignored; names come from the file."""
-
-
-class Remarks(Protocol):
-    """The remarks of a run on its lines."""
-
-    def complain(self, message: str) -> None: ...
-    def ignored(self, name: str, number: int) -> None: ...
-    def case(self, case_id: str, number: int) -> None: ...
 
 
 @dataclass(slots=True)
@@ -89,6 +81,10 @@ class RecordedRemarks:
         """Make the same remarks again, in their order."""
         for kind, stated in self.kept:
             getattr(remarks, kind)(*stated)
+
+
+Remarks: TypeAlias = ReportedRemarks | RecordedRemarks
+"""The remarks of a run on its lines."""
 
 
 _MOST_KNOWN = 500

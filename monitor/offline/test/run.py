@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from sidejudge.integrations.agents.reply import AgentError, AgentReply, Request
+from sidejudge.integrations.agents.reply import AgentError, Request
 from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.offline.score.resume import AnotherRunError, AppendFile, case_digest
 from sidejudge.scoring.errors import SidejudgeError
@@ -25,6 +25,10 @@ from sidejudge.scoring.trace.span import Json, JsonRecord
 
 from .judge import AnswerError, RunJudge, read_answer
 from .test_file import CASE_FIELDS
+
+if TYPE_CHECKING:
+    from sidejudge.integrations.agents.http import HttpAgent
+    from sidejudge.integrations.agents.python import PythonAgent
 
 
 class ResultsFile:
@@ -103,14 +107,8 @@ UNREACHABLE_LIMIT = 3
 """Tests for which the agent could not be reached, with none before for which it could, after which a run gives up."""
 
 
-class Agent(Protocol):
-    """Whatever answers tests."""
-
-    name: str
-
-    async def __aenter__(self) -> Self: ...
-    async def __aexit__(self, *_: object) -> None: ...
-    async def ask(self, request: Request) -> AgentReply: ...
+Agent: TypeAlias = "HttpAgent | PythonAgent"
+"""Whatever answers tests."""
 
 
 class AgentUnreachableError(SidejudgeError):
