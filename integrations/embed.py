@@ -166,7 +166,10 @@ def _loaded(name: str, device: str | None) -> Encoder:
     except ImportError as error:
         missing = getattr(error, "name", None) or "sentence_transformers"
         raise EmbeddingError(f"embeddings need {missing}, which is not installed", INSTALL) from None
-    _leave_a_core()
+    # keep torch from taking every core from the threads that take traces in; what the operator has set stays
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch = import_module("torch")
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
     try:
         try:
             model: Encoder = library.SentenceTransformer(str(folder), device=device, local_files_only=True)
@@ -178,13 +181,6 @@ def _loaded(name: str, device: str | None) -> Encoder:
         remedy = _ANOTHER_FOLDER if folder.is_dir() else _NO_HUB
         raise EmbeddingError(f"the embedding model {name} cannot be loaded: {_brief(error)}", remedy) from None
     return model
-
-
-def _leave_a_core() -> None:
-    """Keep torch from taking every core from the threads that take traces in; what the operator has set stays."""
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch = import_module("torch")
-        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 
 
 def _brief(error: BaseException) -> str:

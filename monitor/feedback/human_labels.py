@@ -276,7 +276,10 @@ class HumanLabels:
                 self._settle(given_as[given.id], why, about)
         await self._comparison.look_at(corrections, v3=server.scores_v3)
         passed_over = Counter(self._others[given.id].why or "" for given in rows if given.id in self._others)
-        self._bound()
+        # of many labels the latest count, and the latest of the others are remembered
+        for kept in (self._labels, self._others):
+            if len(kept) > MOST_LABELS:
+                self._let_go(sorted(kept, key=lambda name: kept[name].at_ns)[:-MOST_LABELS])
         return passed_over
 
     def _changed(self, rows: Sequence[ListedScore]) -> tuple[list[Label], list[ListedScore]]:
@@ -307,12 +310,6 @@ class HumanLabels:
             given.at_ns, given.subject, given.author or "", tuple((each.rubric, each.metric) for each in about),
             None if why == UNMET else given, why,  # a verdict may still come
         )  # fmt: skip
-
-    def _bound(self) -> None:
-        """Of many labels the latest count, and the latest of the others are remembered."""
-        for kept in (self._labels, self._others):
-            if len(kept) > MOST_LABELS:
-                self._let_go(sorted(kept, key=lambda name: kept[name].at_ns)[:-MOST_LABELS])
 
     def _let_go(self, names: Collection[str]) -> None:
         """Labels are not there any more, or not as they were: they count no more."""

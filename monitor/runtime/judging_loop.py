@@ -112,7 +112,10 @@ class JudgingLoop:
         Raises a fault of our own: then judging has ended, and the process is not live any more.
         """
         while True:
-            await self._close_what_is_due()
+            self.pipeline.waiting.extend(self.due())
+            while (due_ns := self.assembler.due_ns) is not None and due_ns <= self.clock_ns():
+                await asyncio.sleep(0)
+                self.pipeline.waiting.extend(self.due())
             more = False
             try:
                 more = await self.pipeline.drain(BATCHES)
@@ -130,12 +133,6 @@ class JudgingLoop:
                 self.at_rest()
             if not more:
                 await self._rest()
-
-    async def _close_what_is_due(self) -> None:
-        self.pipeline.waiting.extend(self.due())
-        while (due_ns := self.assembler.due_ns) is not None and due_ns <= self.clock_ns():
-            await asyncio.sleep(0)
-            self.pipeline.waiting.extend(self.due())
 
     async def _rest(self) -> None:
         """Until a trace falls due, or a job of the judge queue ends."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
@@ -49,7 +49,7 @@ class CheckError(SidejudgeError, ValueError):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """A rule. ``build`` reads its argument and returns the test; it raises ``CheckError``.
 
@@ -62,6 +62,7 @@ class Check:
     holds: str
     argument: str
     build: Callable[[Json], object]
+    _: KW_ONLY
     subject: Subject = Subject.TEXT
     graded: bool = False
     method: Method = Method.EXACT

@@ -172,38 +172,16 @@ def _unfenced(found: str) -> str:
 
 
 CHECKS: Final = (
-    Check(
-        name="is-json",
-        title="JSON",
-        holds="it is JSON, strictly (one code fence around it is taken off), and meets the schema where one is given",
-        argument="true, or {schema: a JSON Schema or the path of a file with one}",
-        build=_is_json,
-        source="promptfoo's assertion of this name; JSON Schema draft 2020-12",
-    ),
-    Check(
-        name="contains-json",
-        title="JSON in a text",
-        holds="a JSON object or list stands in it, which meets the schema where one is given",
-        argument="true, or {schema: …}",
-        build=_contains_json,
-        undefined="its target is not known, or has 100 opening brackets without JSON behind them",
-    ),
-    Check(
-        name="is-xml",
-        title="XML",
-        holds="it is well-formed XML without a document type",
-        argument="true",
-        build=_is_xml,
-        undefined="its target is not known, or longer than 1,000,000 characters",
-    ),
-    Check(
-        name="is-sql",
-        title="SQL",
-        holds="it parses as SQL of the dialect; with `tables` it names no others, with `read_only` it is queries alone",
-        argument="true, a dialect, or {dialect, tables, read_only}",
-        build=_is_sql,
-        undefined="its target is not known, or longer than 20,000 characters",
-        extra="checks",
-    ),
-)
+    Check("is-json", "JSON", "it is JSON, strictly (one code fence around it is taken off), and meets the schema where "
+          "one is given", "true, or {schema: a JSON Schema or the path of a file with one}", _is_json,
+          source="promptfoo's assertion of this name; JSON Schema draft 2020-12"),
+    Check("contains-json", "JSON in a text", "a JSON object or list stands in it, which meets the schema where one is "
+          "given", "true, or {schema: …}", _contains_json,
+          undefined="its target is not known, or has 100 opening brackets without JSON behind them"),
+    Check("is-xml", "XML", "it is well-formed XML without a document type", "true", _is_xml,
+          undefined="its target is not known, or longer than 1,000,000 characters"),
+    Check("is-sql", "SQL", "it parses as SQL of the dialect; with `tables` it names no others, with `read_only` it is "
+          "queries alone", "true, a dialect, or {dialect, tables, read_only}", _is_sql, extra="checks",
+          undefined="its target is not known, or longer than 20,000 characters"),
+)  # fmt: skip
 """The checks of form."""

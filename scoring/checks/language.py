@@ -110,36 +110,16 @@ def _refusal(value: Json) -> TextTest:
 
 
 CHECKS: Final = (
-    Check(
-        name="language",
-        title="Language",
-        holds="it is written in this language (or one of these), as a model of byte n-grams sees it",
-        argument="codes of ISO 639-1",
-        build=_language,
-        method=Method.LEXICAL,
-        undefined="its target is not known, or has fewer than 20 letters",
-        source="langid.py (Lui and Baldwin 2012), as py3langid",
-        extra="checks",
-    ),
-    Check(
-        name="readability",
-        title="Reading ease",
-        holds="Flesch's reading ease of the English text lies within these limits (60 is plain English)",
-        argument="the least ease, or {min, max}",
-        build=_readability,
-        method=Method.LEXICAL,
-        undefined="its target is not known, or has no words in Latin letters",
-        source="Flesch 1948; syllables are groups of vowels",
-    ),
-    Check(
-        name="refusal",
-        title="Refusal",
-        holds="its first 500 characters decline the request in the usual phrases (of English; the plainest ones of "
-        "German, French and Spanish); mostly used as not-refusal",
-        argument="true",
-        build=_refusal,
-        method=Method.LEXICAL,
-        source="promptfoo's is-refusal",
-    ),
-)
+    Check("language", "Language", "it is written in this language (or one of these), as a model of byte n-grams sees "
+          "it", "codes of ISO 639-1", _language, method=Method.LEXICAL, extra="checks",
+          undefined="its target is not known, or has fewer than 20 letters",
+          source="langid.py (Lui and Baldwin 2012), as py3langid"),
+    Check("readability", "Reading ease", "Flesch's reading ease of the English text lies within these limits (60 is "
+          "plain English)", "the least ease, or {min, max}", _readability, method=Method.LEXICAL,
+          undefined="its target is not known, or has no words in Latin letters",
+          source="Flesch 1948; syllables are groups of vowels"),
+    Check("refusal", "Refusal", "its first 500 characters decline the request in the usual phrases (of English; the "
+          "plainest ones of German, French and Spanish); mostly used as not-refusal", "true", _refusal,
+          method=Method.LEXICAL, source="promptfoo's is-refusal"),
+)  # fmt: skip
 """The checks of language."""

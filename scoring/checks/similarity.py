@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from sidejudge.scoring.lexical.text import normalise, tokens
@@ -155,28 +156,19 @@ _COMPARED: Final = "a text, {to, threshold}, or true for the expected outcome"
 _UNDEFINED: Final = f"its target or the expected outcome is not known, or one is longer than {MAX_COMPARED} characters"
 
 
-def _check(
-    name: str, title: str, holds: str, build: Callable[[Json], Comparison], *, method: Method = Method.LEXICAL,
-    source: str, extra: str | None = "checks", argument: str = _COMPARED,
-) -> Check:  # fmt: skip
-    return Check(
-        name=name, title=title, holds=holds, argument=argument, build=build, subject=Subject.PAIR, graded=True,
-        method=method, undefined=_UNDEFINED, source=source, extra=extra,
-    )  # fmt: skip
-
-
+_check = partial(Check, subject=Subject.PAIR, graded=True, method=Method.LEXICAL, undefined=_UNDEFINED, extra="checks")
 CHECKS: Final = (
     _check("levenshtein", "Edit distance", "1 - edits / length of the longer text; with `at_most` at most so many of "
-           "them", _levenshtein, source="Levenshtein 1966; rapidfuzz", argument="a text, or {to, threshold | at_most}"),
-    _check("rouge-n", "ROUGE-N", "F1 of shared n-grams of words (n: 1 unless given)",
-           _reader(f_score, more=_rouge, names=("n",)), source="Lin 2004", extra=None,
-           argument="a text, or {to, n, threshold}"),
-    _check("f-score", "Word F1", "F1 of shared words", _reader(f_score),
+           "them", "a text, or {to, threshold | at_most}", _levenshtein, source="Levenshtein 1966; rapidfuzz"),
+    _check("rouge-n", "ROUGE-N", "F1 of shared n-grams of words (n: 1 unless given)", "a text, or {to, n, threshold}",
+           _reader(f_score, more=_rouge, names=("n",)), source="Lin 2004", extra=None),
+    _check("f-score", "Word F1", "F1 of shared words", _COMPARED, _reader(f_score),
            source="Rajpurkar et al. 2016 (SQuAD)", extra=None),
-    _check("bleu", "BLEU", "BLEU of the sentence with effective order, in [0, 1]", _bleu,
+    _check("bleu", "BLEU", "BLEU of the sentence with effective order, in [0, 1]", _COMPARED, _bleu,
            source="Papineni et al. 2002; sacreBLEU (Post 2018)"),
-    _check("chrf", "chrF", "chrF2 of the sentence, in [0, 1]", _chrf, source="Popović 2015; sacreBLEU (Post 2018)"),
-    _check("similar", "Likeness in meaning", "the cosine of the two texts' embeddings, in [0, 1]", _similar,
+    _check("chrf", "chrF", "chrF2 of the sentence, in [0, 1]", _COMPARED, _chrf,
+           source="Popović 2015; sacreBLEU (Post 2018)"),
+    _check("similar", "Likeness in meaning", "the cosine of the two texts' embeddings, in [0, 1]", _COMPARED, _similar,
            method=Method.EMBEDDING, source="promptfoo's assertion of this name", extra=None),
 )  # fmt: skip
 """The checks against another text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -97,26 +98,19 @@ def _finish_reason(value: Json) -> CaseTest:
     return test
 
 
-def _check(  # noqa: PLR0917  # rows of a table
-    name: str, title: str, holds: str, argument: str, build: Callable[[Json], CaseTest], undefined: str
-) -> Check:
-    return Check(
-        name=name, title=title, holds=holds, argument=argument, build=build, subject=Subject.CASE, undefined=undefined
-    )
-
-
+_check = partial(Check, subject=Subject.CASE)
 CHECKS: Final = (
     _check("latency", "Latency", "the case took at most this long, from its first to its last moment",
-           "a duration with its unit (800ms, 3s)", _latency, "the latency is not known"),
+           "a duration with its unit (800ms, 3s)", _latency, undefined="the latency is not known"),
     _check("cost", "Cost", "the case cost at most this many US dollars", "a number of US dollars", _cost,
-           "the cost is not known"),
+           undefined="the cost is not known"),
     _check("tokens", "Tokens", "its model calls took at most so many tokens", "a number, or {input, output, total}",
-           _tokens, "the tokens are not known"),
+           _tokens, undefined="the tokens are not known"),
     _check("max-steps", "Steps", "it took at most so many steps: calls of models, tools and retrievers (of a case "
            "without spans: of tools)", "a whole number", _max_steps,
-           "neither spans nor tools are known, or the trace is incomplete and within the limit"),
+           undefined="neither spans nor tools are known, or the trace is incomplete and within the limit"),
     _check("finish-reason", "Why the model stopped", "the last model call stopped for this reason (or one of these): "
            "stop, length, tool_calls, content_filter, error, else as it was sent", "a text, or several", _finish_reason,
-           "no model call of the case says why it stopped"),
+           undefined="no model call of the case says why it stopped"),
 )  # fmt: skip
 """The checks of effort."""

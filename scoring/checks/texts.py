@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.lexical.shown_text import label
@@ -138,38 +138,26 @@ def _length(value: Json) -> TextTest:
     return lambda found: within(len(found), low, high)
 
 
-def _check(
-    name: str, title: str, holds: str, argument: str, build: Callable[[Json], Callable[[str], Finding]]
-) -> Check:
-    return Check(name=name, title=title, holds=holds, argument=argument, build=build)
-
-
 CHECKS: Final = (
-    Check(
-        name="equals",
-        title="Equal",
-        holds="it is this text (surrounding white space aside), or this JSON value",
-        argument="a text, or any JSON value",
-        build=_equals,
-        subject=Subject.VALUE,
-    ),
-    _check("contains", "Contains a text", "this text stands in it", "a text", _contains),
-    _check("icontains", "Contains a text, in any case", "this text stands in it, in upper or lower case", "a text",
-           _icontains),
-    _check("contains-any", "Contains one of several", "one of these texts stands in it", "texts", _any),
-    _check("icontains-any", "Contains one of several, in any case",
-           "one of these texts stands in it, in upper or lower case", "texts", _iany),
-    _check("contains-all", "Contains all", "all of these texts stand in it", "texts", _all),
-    _check("icontains-all", "Contains all, in any case", "all of these texts stand in it, in upper or lower case",
-           "texts", _iall),
-    _check("starts-with", "Begins with", "it begins with this text (or one of these), leading white space aside",
-           "a text, or several", _starts_with),
-    _check("ends-with", "Ends with", "it ends with this text (or one of these), trailing white space aside",
-           "a text, or several", _ends_with),
-    _check("regex", "Matches a pattern", "this pattern matches somewhere in it",
-           "a regular expression of RE2's syntax", pattern),
-    _check("word-count", "Number of words", "it has this many words, split at white space",
-           "a whole number, or {min, max}", _word_count),
-    _check("length", "Number of characters", "it has this many characters", "{min, max}", _length),
+    Check("equals", "Equal", "it is this text (surrounding white space aside), or this JSON value",
+          "a text, or any JSON value", _equals, subject=Subject.VALUE),
+    Check("contains", "Contains a text", "this text stands in it", "a text", _contains),
+    Check("icontains", "Contains a text, in any case", "this text stands in it, in upper or lower case", "a text",
+          _icontains),
+    Check("contains-any", "Contains one of several", "one of these texts stands in it", "texts", _any),
+    Check("icontains-any", "Contains one of several, in any case",
+          "one of these texts stands in it, in upper or lower case", "texts", _iany),
+    Check("contains-all", "Contains all", "all of these texts stand in it", "texts", _all),
+    Check("icontains-all", "Contains all, in any case", "all of these texts stand in it, in upper or lower case",
+          "texts", _iall),
+    Check("starts-with", "Begins with", "it begins with this text (or one of these), leading white space aside",
+          "a text, or several", _starts_with),
+    Check("ends-with", "Ends with", "it ends with this text (or one of these), trailing white space aside",
+          "a text, or several", _ends_with),
+    Check("regex", "Matches a pattern", "this pattern matches somewhere in it",
+          "a regular expression of RE2's syntax", pattern),
+    Check("word-count", "Number of words", "it has this many words, split at white space",
+          "a whole number, or {min, max}", _word_count),
+    Check("length", "Number of characters", "it has this many characters", "{min, max}", _length),
 )  # fmt: skip
 """The checks of words."""

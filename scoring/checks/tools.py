@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -131,29 +132,21 @@ def _listed(words: Reason, names: Sequence[str]) -> Reason:
     return words + together((part(label(name)) for name in names[:_SHOWN]), ", ")
 
 
-def _check(  # noqa: PLR0917  # rows of a table
-    name: str, title: str, holds: str, argument: str, build: Callable[[Json], CaseTest], undefined: str, *,
-    graded: bool = False,
-) -> Check:  # fmt: skip
-    return Check(
-        name=name, title=title, holds=holds, argument=argument, build=build, subject=Subject.CASE, undefined=undefined,
-        graded=graded,
-    )  # fmt: skip
-
-
+_check = partial(Check, subject=Subject.CASE)
 _MISSED: Final = "the tool calls are not known, or the trace is incomplete and the missing part could decide"
 
 CHECKS: Final = (
     _check("tool-called", "Tool called", "this tool was called (of several: all of them)", "a name, or several",
-           _called, _MISSED),
+           _called, undefined=_MISSED),
     _check("tool-call-f1", "F1 of the tools called", "F1 of the set of tools called against this set",
-           "names", _f1, "the tool calls are not known, or the trace is incomplete", graded=True),
+           "names", _f1, undefined="the tool calls are not known, or the trace is incomplete", graded=True),
     _check("tool-sequence", "Order of tools", "these tools were called in this order, others between them or not; with "
-           "`exact: true` these calls and no others", "names, or {order, exact}", _sequence, _MISSED),
+           "`exact: true` these calls and no others", "names, or {order, exact}", _sequence,
+           undefined=_MISSED),
     _check("tool-args", "Arguments of tools", "the share of calls of these tools whose arguments meet their schema",
            "a map from names of tools to JSON Schemas", _args,
-           "the tool calls are not known; not applicable where none of the tools was called", graded=True),
+           undefined="the tool calls are not known; not applicable where none of the tools was called", graded=True),
     _check("max-tool-errors", "Failed tool calls", "at most so many tool calls failed", "a whole number", _max_errors,
-           _MISSED),
+           undefined=_MISSED),
 )  # fmt: skip
 """The checks of tools."""

@@ -166,7 +166,8 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
     plain = _STAMP.sub(" ", clause)
     normal = normalise(plain)
     dated = list(found_dates(normal))
-    rest = _without_marks(_cut(normal, [(start, end) for _, start, end in dated]))
+    # the text without the marks that the reason itself gives ("5/5", "score of 5"): they are no facts of the call
+    rest = _MARKS_GIVEN.sub(" ", _cut(normal, [(start, end) for _, start, end in dated]))
     words = words_of(rest)
     reported = [word for word in words if not _is_light(word) and not word.isdigit()]
     acts = frozenset(index for index, (cues, _) in enumerate(ACTS) if not cues.isdisjoint(words))
@@ -255,8 +256,3 @@ def _cut(text: str, spans: list[tuple[int, int]]) -> str:
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start]} {text[end:]}"
     return text
-
-
-def _without_marks(text: str) -> str:
-    """The text without the marks that the reason itself gives ("5/5", "score of 5"): they are no facts of the call."""
-    return _MARKS_GIVEN.sub(" ", text)

@@ -207,7 +207,11 @@ class ScoreDelivery(DeliveryTask):
         if taken:
             await self._outbox.taken(taken, now_ns, verify=self._verifies)
             self.status.last_success_ns = now_ns
-            await self._recovered()
+            self._size = min(self._most, self._size * 2)
+            if self._backoff.failures > 1:
+                self._size = self._most
+                await self._outbox.wake()
+            self._backoff.succeeded()
         for index, reason in outcome.refused.items():
             await self._outbox.park([kept[index]], reason)
             self._counters.export_failed(LANGFUSE, LangfuseErrorKind.REFUSED)
@@ -290,13 +294,6 @@ class ScoreDelivery(DeliveryTask):
     @property
     def _most(self) -> int:
         return MOST_AT_ONCE if self._sender.several else MOST_SINGLE
-
-    async def _recovered(self) -> None:
-        self._size = min(self._most, self._size * 2)
-        if self._backoff.failures > 1:
-            self._size = self._most
-            await self._outbox.wake()
-        self._backoff.succeeded()
 
     async def look_early(self) -> bool:
         """Look now for scores that would be looked for within a minute; whether any is there. None counts as missed.
