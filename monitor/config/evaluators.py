@@ -109,8 +109,8 @@ class JudgeModelSection(Section):
     panel: Annotated[tuple[ModelName, ...], GIVEN_AS_LIST] = ()
     """further judges that are asked the same questions; each costs as much again"""
     panel_rule: Literal["majority", "median"] = "majority"
-    """`majority`: the answer of more than half; `median`: the answer in the middle, a yes or no by majority; a panel
-    that is split has no answer"""
+    """`majority`: the answer of more than half, of values on a scale and of fractions the middle one; `median`: the
+    middle one of whole grades too, a yes or no by majority; a panel that is split has no answer"""
     timeout: PositiveDuration = parse_duration("60s")
     """of one attempt"""
     retries: int = Field(default=3, ge=0, le=20)
