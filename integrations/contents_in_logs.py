@@ -22,7 +22,7 @@ UNNAMED: Final = "log record"
 """Our name for the event of a record without one."""
 CHAT: Final = re.compile(
     r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
-    r"""|["']type["']: ?["'](?:human|ai|function_call|\w{2,30}Message)["']|_?role=|Message\("""
+    r"""|["']type["']: ?["'](?:human|ai|USER|AI|function_call|\w{2,30}Message)["']|_?role=|Message\("""
 )
 """Parts that every chat contains. The text is searched for them, so that other JSON is not read as messages."""
 MAY_SHOW: Final = re.compile(

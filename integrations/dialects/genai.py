@@ -20,6 +20,7 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from . import messages, unwrap
 from .fields import Fields, real, text, tokens
 from .reading import Dialect, OwnMetadata, SpanReading, failure
+from .shapes import kinds
 from .span_fields import CONTENTS, SpanFields
 
 NAME = "genai"
@@ -33,13 +34,14 @@ _KINDS = {
     "embeddings": SpanKind.EMBEDDING, "invoke_agent": SpanKind.AGENT, "execute_tool": SpanKind.TOOL,
     "retrieval": SpanKind.RETRIEVER, "search_memory": SpanKind.RETRIEVER, "create_agent": SpanKind.OTHER,
 }  # fmt: skip
-"""By ``gen_ai.operation.name``; operations that the conventions do not list are steps (CHAIN)."""
+"""By ``gen_ai.operation.name``; one that the conventions do not list is a model call by its name, else a step."""
 _KEYS = (
     ("gen_ai.tool.name", SpanKind.TOOL),
     ("gen_ai.request.model", SpanKind.LLM),
     ("gen_ai.response.model", SpanKind.LLM),
 )
 """Other attributes by which the kind of a span is known, where it does not name its operation."""
+_MCP, _MCP_CALL = "mcp.method.name", "tools/call"
 
 _FIELDS = Fields(
     agent=text("gen_ai.agent.name"),
@@ -128,8 +130,12 @@ def _is_silent(fields: SpanFields) -> bool:
 
 
 def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
+    if reading.attributes.get(_MCP) == _MCP_CALL and "gen_ai.tool.name" in reading.attributes:
+        reading.note("kind", _MCP)
+        return SpanKind.TOOL
     if operation is not None:
-        return _KINDS.get(operation, SpanKind.CHAIN)
+        unlisted = SpanKind.LLM if kinds.stated(operation) is SpanKind.LLM else SpanKind.CHAIN
+        return _KINDS.get(operation, unlisted)
     for key, kind in _KEYS:
         if key in reading.attributes:
             reading.note("kind", key)

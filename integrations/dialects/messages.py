@@ -1,7 +1,8 @@
 """Messages in any vendor's shape → ``Message``.
 
 Known shapes: OpenAI chat and responses, Anthropic, Gemini, Bedrock, the GenAI conventions' parts, the AI SDK's parts,
-LangChain (plain and ``lc``-serialised), OpenInference's dotted keys, Haystack's and LlamaIndex's printed objects.
+LangChain (plain and ``lc``-serialised), LangChain4j, OpenInference's dotted keys, Haystack's and LlamaIndex's printed
+objects.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ ROLES = {
     "aimessagechunk": "assistant", "chatbot": "assistant", "usermessage": "user", "assistantmessage": "assistant",
     "functionexecutionresultmessage": "tool",
 }  # fmt: skip
+_LANGCHAIN4J = {"SYSTEM": "system", "USER": "user", "AI": "assistant", "TOOL_EXECUTION_RESULT": "tool"}
+"""Types of its messages, of which only a user's has parts."""
 _MORE = frozenset({"tool_call_id", "name", "_name", "status", "additional_kwargs"})
 """Fields of a message other than its content and its calls."""
 _CONTENTS = ("content", "parts", "_content", "blocks", "contents")
@@ -145,7 +148,7 @@ def _pair(item: Json, found: list[Message]) -> bool:
 
 
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
-    if "lc" in item or "data" in item or "message.role" in item:
+    if "lc" in item or "data" in item or "message.role" in item or _langchain4j_role(item) is not None:
         item = _plain(item)
     if item.get("type") in ("function_call", "function_call_output"):
         found.append(_responses_item(item))
@@ -176,7 +179,20 @@ def _plain(item: dict[str, Json]) -> dict[str, Json]:
         return {"type": str(name).lower(), **kwargs}
     if isinstance(data := item.get("data"), dict) and "content" in data and isinstance(item.get("type"), str):
         return {**data, "type": item["type"]}
+    if (role := _langchain4j_role(item)) is not None:
+        parts = item.get("contents")
+        texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        return {
+            "role": role, "content": [*texts] or item.get("text"), "tool_calls": item.get("toolExecutionRequests"),
+            "tool_call_id": item.get("id"), "name": item.get("toolName"),
+            "status": "error" if item.get("isError") is True else None,
+        }  # fmt: skip
     return _undotted(item) if "message.role" in item else item
+
+
+def _langchain4j_role(item: dict[str, Json]) -> str | None:
+    named = item.get("type")
+    return _LANGCHAIN4J.get(named) if isinstance(named, str) and "role" not in item else None
 
 
 def _undotted(item: dict[str, Json]) -> dict[str, Json]:

@@ -214,7 +214,7 @@ def _not_refused(case: Case) -> Result:
 
 def last_model_call(case: Case) -> Span | None:
     """The model call that ended last; None without one."""
-    models = case.once(run_steps).models
+    models = () if case.trace is None else case.trace.speaking
     return max(models, key=lambda span: span.end_ns) if models else None
 
 

@@ -26,6 +26,9 @@ _MOST_BELOW: Final = 1_000
 _REQUEST: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|HTTPS?)\b", re.IGNORECASE)
 _LEAST_MESSAGE: Final = 12
 _HEAD: Final = 2_000
+_OF_MCP: Final = "mcp."
+"""How the attribute begins from which the kind of a request of MCP was read."""
+_SEPARATED: Final = re.compile(r"\w[\W_]+\Z")
 _WITHIN = 4
 """Most levels upwards that are searched for another span of the same call."""
 
@@ -42,7 +45,7 @@ def tool_spans(trace: Trace, reporting: Sequence[Span]) -> tuple[Sequence[Span],
     for span in reporting:
         upper = _upper(trace, span)
         held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
-        if held is None or held.tool is None or span.tool is None or not _same_call(held.tool, span.tool):
+        if held is None or held.tool is None or span.tool is None or not _same_call(held.tool, span.tool, span):
             kept[span.span_id] = span
             continue
         twins[span.span_id] = held.span_id
@@ -103,13 +106,23 @@ def _repeats(result: str, error: str) -> bool:
     return len(message) >= _LEAST_MESSAGE and message in result[:_HEAD]
 
 
-def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
-    """Whether two spans may be one call: a tool that calls itself uses different arguments."""
+def _same_call(upper: ToolCall, lower: ToolCall, below: Span) -> bool:
+    """Whether two spans may be one call: a tool that calls itself uses different arguments.
+
+    ``below`` is the span of the lower one. A request of MCP has the name that its server gives the tool, to which an
+    agent's framework adds the server's: ``mcp__weather__forecast``, ``weather_forecast``.
+    """
     ids = {upper.call_id, lower.call_id} - {None}
-    if upper.name != lower.name or len(ids) > 1:
+    asks_server = below.provenance.get("kind", "").startswith(_OF_MCP)
+    if len(ids) > 1 or (upper.name != lower.name and not (asks_server and _adds_server(upper.name, lower.name))):
         return False
     a, b = upper.arguments, lower.arguments
     return a is None or b is None or a == b or (a,) == sole(b) or (b,) == sole(a)
+
+
+def _adds_server(upper: str, lower: str) -> bool:
+    """Whether one name is the other behind a server's and a separator."""
+    return upper.endswith(lower) and _SEPARATED.search(upper.removesuffix(lower)) is not None
 
 
 def sole(arguments: Json) -> tuple[Json, ...]:

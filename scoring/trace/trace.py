@@ -12,6 +12,7 @@ from .record import record
 from .span import Completion, Span, SpanKind, Unread
 
 _LLM = SpanKind.LLM
+_CHECKING = frozenset({SpanKind.EVALUATOR, SpanKind.GUARDRAIL})
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,17 @@ class Trace:
             size = sum([len(self.children.get(span.span_id, ())) for span in level])
         unreached = tuple(left)
         return (*found, unreached) if unreached else tuple(found)
+
+    @property
+    def speaking(self) -> tuple[Span, ...]:
+        """The model calls that may be asked and answer for the run: none by which it is checked, if there are others.
+
+        A call below an evaluator or a guardrail judges what went in or came out.
+        """
+        if not any(span.kind in _CHECKING for span in self.spans):
+            return self.models
+        own = [span for span in self.models if not any(above.kind in _CHECKING for above in self.ancestors(span))]
+        return tuple(own) or self.models
 
     @property
     def complete(self) -> bool:

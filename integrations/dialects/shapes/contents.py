@@ -28,12 +28,16 @@ _RUNNING: Final = frozenset({
     "invoke", "run", "call", "execute", "start", "ask", "use", "agent", "tool", "function", "step", "task", "node",
 })  # fmt: skip
 """Words of a span's name beside the name of the agent or tool that it ran."""
+_OF_A_REQUEST: Final = frozenset({"name", "arguments", "_meta"})
 _LONGEST_NAME: Final = 200
 NAME: Final = re.compile(r"[^./:\\()]+")
 """Whether a text may be a name; ``Client.receive_response`` is the name of code."""
 PLAIN_IN: Final = frozenset({"input", "inputs", "prompt", "question", "user"})
 PLAIN_OUT: Final = frozenset({"output", "outputs", "completion", "answer", "bot", "assistant"})
 """Words that are enough on an otherwise unknown span. ``response`` is not among them: any server has one."""
+PROMPTED: Final = frozenset({"prompt", "question"})
+REPLIED: Final = frozenset({"response", "reply"})
+"""Words that are enough beside what a person or a model was asked in words."""
 
 
 class SpanContents:
@@ -43,6 +47,8 @@ class SpanContents:
     """
 
     def __init__(self, raw: RawSpan, span: Span, there: Sequence[NamedValue]) -> None:
+        if kinds.stated(span.name) is SpanKind.TOOL:
+            there = [_called_function(source) for source in there]
         self.raw, self.span, self.workflow = raw, span, _workflow(there)
         self.sources = [each for each in there if each.meaning != "agent" or each.value != self.workflow]
         self.ins: list[Candidate] = []
@@ -194,12 +200,20 @@ class SpanContents:
             return called[0].arguments, called[1]
         given = [(source, seen) for source, seen in self.ins if not seen.messages]
         if (found := self.best(given)) is not None:
-            return unwrap.arguments(found[1].value), found[0].name
+            return self._of_request(unwrap.arguments(found[1].value)), found[0].name
         for source in self.of("parameters"):
-            held = unwrap.arguments(source.value)
+            held = self._of_request(unwrap.arguments(source.value))
             if isinstance(held, dict) and "properties" not in held and held != {"type": "object"}:
                 return held, source.name
         return None
+
+    def _of_request(self, given: Json) -> Json:
+        """The arguments in MCP's request of the span's tool, ``{"name": "lookup", "arguments": {…}}``, else all."""
+        held = given.get("params", given) if isinstance(given, dict) else None
+        if not isinstance(held, dict) or not held.keys() <= _OF_A_REQUEST or "arguments" not in held:
+            return given
+        own = {self.span.tool and self.span.tool.name, (self.text("tool") or ("",))[0]}
+        return held["arguments"] if held.get("name") in own else given
 
 
 def _tools(found: Mapping[str, str]) -> dict[str, str]:
@@ -209,6 +223,12 @@ def _tools(found: Mapping[str, str]) -> dict[str, str]:
         name: source for name, source in named.items()
         if not any(name != other and name.endswith(f"__{other}") for other in named)
     }  # fmt: skip
+
+
+def _called_function(source: NamedValue) -> NamedValue:
+    """A function's name on a span that is called a call of one: the tool, and no function of the program."""
+    named = source.meaning is None and words(source.name)[-2:] == ("function", "name")
+    return replace(source, meaning="tool") if named else source
 
 
 def _workflow(there: Sequence[NamedValue]) -> AttributeValue:

@@ -36,7 +36,8 @@ _KINDS: Final = {
 _BY_WORD: Final = {word: kind for kind, named in _KINDS.items() for word in named}
 
 _NAMED_TOOL: Final = re.compile(
-    r"(?:execute|call|run|use|invoke)?[ _]?tool(?:[ _]call)?s?(?:[ :/.]+)(?P<name>\S.*)", re.IGNORECASE
+    r"(?:(?:execute|call|run|use|invoke)?[ _]?tool(?:[ _]call)?s?|function[ _](?:call|tool))(?:[ :/.]+)(?P<name>\S.*)",
+    re.IGNORECASE,
 )
 _NAMED_AGENT: Final = re.compile(
     r"(?:invoke|run|call|execute)?[ _]?agent(?:[ _]run)?(?:[ :/.]+)(?P<name>\S.*)", re.IGNORECASE

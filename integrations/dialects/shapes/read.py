@@ -21,8 +21,8 @@ from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread
 
 from . import kinds, values
-from .contents import NAME, PLAIN_IN, PLAIN_OUT, Candidate, SpanContents, in_words, plain, unnested
-from .settled_kind import settled
+from .contents import NAME, PLAIN_IN, PLAIN_OUT, PROMPTED, REPLIED, Candidate, SpanContents, in_words, plain, unnested
+from .settled_kind import settled, states_tool
 from .sources import TURNS, NamedValue, named_turns, sources, with_results
 from .values import Seen
 from .words import words
@@ -155,7 +155,7 @@ class _Reader:
         elif (
             self._kind is SpanKind.CHAIN
             and (tool := self._there.text("tool"))
-            and self._there.of("input", "parameters")
+            and (self._there.of("input", "parameters") or states_tool(self._there))
         ):
             self._kind = SpanKind.TOOL  # of an operation that the conventions do not list
             self._note("kind", tool[1])
@@ -176,7 +176,9 @@ class _Reader:
         ins, outs = ([pair for pair in among if self._fits_step(pair)] for among in (self._there.ins, self._there.outs))
         if self._kind is SpanKind.OTHER:
             ins = [pair for pair in ins if plain(pair[0], PLAIN_IN) and in_words(pair[1], unwrap.task)]
-            outs = [pair for pair in outs if plain(pair[0], PLAIN_OUT) and in_words(pair[1], unwrap.answer)]
+            prompted = any(plain(pair[0], PROMPTED) for pair in ins)
+            among = PLAIN_OUT | REPLIED if prompted else PLAIN_OUT
+            outs = [pair for pair in outs if plain(pair[0], among) and in_words(pair[1], unwrap.answer)]
         if span.input is None and not _stated(span.input_messages) and (found := self._there.best(ins, chats=chats)):
             self._went_in(*found)
         if span.output is None and not _stated(span.output_messages) and (found := self._there.best(outs, chats=chats)):

@@ -25,6 +25,9 @@ _CERTAIN_KINDS: Final = frozenset(
         ("run", "type"),
     }
 )
+_OF_STEPS: Final = frozenset({("step", "kind"), ("step", "type"), ("node", "kind"), ("node", "type")})
+_CHECKING: Final = frozenset({SpanKind.EVALUATOR, SpanKind.GUARDRAIL})
+"""Kinds of steps that need no contents of their own: what they look at stands below them."""
 _RUNS: Final = frozenset({"agent", "run", "invoke", "execute", "start", "session"})
 
 
@@ -68,7 +71,7 @@ def _converses(there: SpanContents) -> bool:
 def _stated_kind(there: SpanContents) -> tuple[SpanKind, str] | None:
     """The kind that an attribute names; a bare ``type`` only where the span shows something that fits it."""
     stated = [
-        (kind, source.name, words(source.name)[-2:] in _CERTAIN_KINDS or _states_tool(there, kind, source))
+        (kind, source.name, _is_certain(kind, words(source.name)[-2:]) or _states_tool(there, kind, source))
         for source in there.of("kind")
         if source.attribute
         and "tool" not in words(source.name)[:-1]
@@ -79,6 +82,17 @@ def _stated_kind(there: SpanContents) -> tuple[SpanKind, str] | None:
         if certain or (kind is not SpanKind.CHAIN and _fits(there, kind)):
             return kind, name
     return None
+
+
+def _is_certain(kind: SpanKind, ending: tuple[str, ...]) -> bool:
+    """Whether a name that ends so states this kind whatever else the span shows."""
+    return ending in _CERTAIN_KINDS or (kind in _CHECKING and ending in _OF_STEPS)
+
+
+def states_tool(there: SpanContents) -> bool:
+    """Whether an attribute says in so many words that the span is a call of a tool: ``tool_call``."""
+    said = [source.value for source in there.of("kind") if source.attribute and isinstance(source.value, str)]
+    return any(kinds.stated(value) is SpanKind.TOOL and "tool" in words(value) for value in said)
 
 
 def _states_tool(there: SpanContents, kind: SpanKind, source: NamedValue) -> bool:

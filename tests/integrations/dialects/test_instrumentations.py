@@ -542,3 +542,20 @@ def test_langchain_s_pairs_are_messages() -> None:
         "input.value": '{"messages": [["system", "Be brief."], ["human", "Where?"]]}',
     }))  # fmt: skip
     assert span.input == "Where?"
+
+
+def test_an_operation_that_is_called_a_completion_is_a_model_call() -> None:
+    called = {"gen_ai.operation.name": "completion", "gen_ai.request.model": "m-1"}
+    request = [{"contents": [{"text": "Why?", "type": "TEXT"}], "type": "USER"}]
+    answer = {"text": "Because.", "toolExecutionRequests": [], "type": "AI"}
+    contents = {"gen_ai.prompt": json.dumps(request), "gen_ai.completion": json.dumps(answer)}
+    span = normalise(_raw("completion", "", attributes=called | contents))
+    assert (span.kind, span.input, span.output) == (SpanKind.LLM, "Why?", "Because.")
+    assert normalise(_raw("plan", "", attributes=called | {"gen_ai.operation.name": "plan"})).kind is SpanKind.CHAIN
+
+
+def test_a_request_of_mcp_for_a_tool_is_its_call_and_no_other_request_is() -> None:
+    request = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "find"}
+    span = normalise(_raw("tools/call find", "", attributes=request))
+    assert (span.kind, span.tool, span.provenance["kind"]) == (SpanKind.TOOL, ToolCall(name="find"), "mcp.method.name")
+    assert normalise(_raw("tools/list", "", attributes={"mcp.method.name": "tools/list"})).kind is SpanKind.OTHER

@@ -82,6 +82,13 @@ DOTTED: Json = {
         {"message.role": "assistant", "message.content": "Because."},
     ]
 }  # fmt: skip
+LANGCHAIN4J: Json = [
+    {"text": "Be brief.", "type": "SYSTEM"},
+    {"contents": [{"text": "Why?", "type": "TEXT"}], "attributes": {}, "type": "USER"},
+    {"toolExecutionRequests": [{"id": "c", "name": "f", "arguments": '{"q": "x"}'}], "attributes": {}, "type": "AI"},
+    {"id": "c", "toolName": "f", "text": "found", "type": "TOOL_EXECUTION_RESULT"},
+    {"text": "Because.", "toolExecutionRequests": [], "attributes": {}, "type": "AI"},
+]
 PRINTED_CALL = "ToolCall(tool_name='f', arguments={'q': 'x'}, id='c', extra=None)"
 HAYSTACK: Json = [
     "ChatMessage(_role=<ChatRole.SYSTEM: 'system'>, _content=[TextContent(text='Be brief.')], _name=None, _meta={})",
@@ -94,8 +101,19 @@ HAYSTACK: Json = [
 
 @pytest.mark.parametrize(
     "conversation",
-    [OPENAI, ANTHROPIC, CONVENTIONS, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, DOTTED, HAYSTACK],
-    ids=["openai", "anthropic", "conventions", "langchain", "bedrock", "responses", "gemini", "dotted", "haystack"],
+    [OPENAI, ANTHROPIC, CONVENTIONS, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, DOTTED, HAYSTACK, LANGCHAIN4J],
+    ids=[
+        "openai",
+        "anthropic",
+        "conventions",
+        "langchain",
+        "bedrock",
+        "responses",
+        "gemini",
+        "dotted",
+        "haystack",
+        "langchain4j",
+    ],
 )
 def test_every_vendor_s_conversation_reads_alike(conversation: Json) -> None:
     found = messages.read(conversation)

@@ -249,6 +249,38 @@ def test_a_tool_below_a_tool_is_another_call_where_anything_that_is_told_of_them
         assert [call.name for call in case.tools_used] == ["look_up", lower.name]
 
 
+@pytest.mark.parametrize(
+    ("upper", "source", "calls"),
+    [
+        ("mcp__sky__look_up", "mcp.method.name", 1),
+        ("sky_look_up", "mcp.method.name", 1),
+        ("sky.look_up", "mcp.tool.name (by shape)", 1),
+        ("relook_up", "mcp.method.name", 2),
+        ("sky_look_up", "gen_ai.operation.name", 2),
+    ],
+)
+def test_a_request_of_mcp_is_the_call_to_whose_name_the_framework_adds_the_server_s(
+    upper: str, source: str, calls: int
+) -> None:
+    lower = replace(_span("lower", "upper", T, 2, 7, tool=_call("look_up")), provenance={"kind": source})
+    case = _case(_span("upper", None, T, 0, 9, tool=_call(upper, {"n": 1})), lower)
+    assert [call.name for call in case.tools_used] == [upper, "look_up"][:calls]
+
+
+def test_a_model_by_which_a_run_is_checked_neither_asks_nor_answers_for_it() -> None:
+    calls = (
+        _span("guard", "root", SpanKind.GUARDRAIL, 0, 1),
+        _span("g", "guard", L, 0, 1, input="Is it safe? Where is A-1?", output="SAFE"),
+        _span("llm", "root", L, 2, 3, input="Where is A-1?", output="In Riga."),
+        _span("eval", "root", SpanKind.EVALUATOR, 4, 5),
+        _span("e", "eval", L, 4, 5, input="Rate it.", output="0.9"),
+    )
+    case = _case(_span("root", None, C, 0, 9), *calls)
+    assert (case.input, case.model_output) == ("Where is A-1?", "In Riga.")
+    alone = _case(_span("root", None, C, 0, 9), *calls[:2])  # a service that does nothing else
+    assert alone.model_output == "SAFE"
+
+
 def test_an_agent_below_the_lower_of_two_spans_of_one_call_makes_it_a_hand_off() -> None:
     case = _case(
         _span("upper", None, T, 0, 9, tool=_call("ask_around", {"n": 1})),

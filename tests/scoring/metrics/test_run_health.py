@@ -583,3 +583,10 @@ def test_a_tool_that_gives_the_answer_is_no_tool_that_was_tried(name, by):
 def test_a_plain_step_that_failed_is_a_step_of_the_run_unless_it_is_part_of_another(steps, failed):
     result = next(s.result for s in judged(run(*SOUND, *steps)).scores if s.metric == "step_success")
     assert result.details.get("count", 0) == failed
+
+
+def test_a_check_of_the_answer_that_was_cut_off_leaves_the_answer_whole() -> None:
+    check = span("check", "agent", SpanKind.EVALUATOR, 7)
+    cut = model("e1", 7, "The answer is", finish="length", parent="check")
+    found = judged(run(*SOUND, check, cut))
+    assert values(found)["answer_intact"] == 1.0

@@ -202,12 +202,49 @@ def test_an_empty_list_may_be_an_answer_and_is_named() -> None:
             {"acme.entity.name": "lookup", "acme.kind": "tool", "acme.input": {"id": "A-1"}, "acme.result": "gone"},
         ),
         ("step", {"acme.tool.function_name": "lookup", "acme.parameters": '{"id": "A-1"}', "acme.output": "gone"}),
+        (
+            "function_call",
+            {"function.name": "lookup", "function.arguments": '{"id": "A-1"}', "function.output": "gone"},
+        ),
+        ("function_call lookup", {"acme.arguments": '{"id": "A-1"}', "acme.output": "gone"}),
+        (
+            "send",
+            {
+                "mcp.tool.name": "lookup",
+                "mcp.params": '{"name": "lookup", "arguments": {"id": "A-1"}}',
+                "x.out": "gone",
+            },
+        ),
         ("lookup", {"acme.node": '{"type": "tool"}', "acme.request": '{"id": "A-1"}', "acme.response": "gone"}),
     ],
 )
 def test_a_tool_is_read_with_its_arguments_and_its_result(name: str, attributes: dict[str, AttributeValue]) -> None:
     span = normalise(_raw(attributes, name=name))
     assert (span.kind, span.tool) == (SpanKind.TOOL, ToolCall(name="lookup", arguments={"id": "A-1"}, result="gone"))
+
+
+def test_a_function_of_a_program_is_no_tool() -> None:
+    function = {"function.name": "lookup", "function.arguments": '{"id": "A-1"}', "function.output": "gone"}
+    assert normalise(_raw(function, name="shop.lookup")).kind is SpanKind.OTHER
+
+
+def test_a_reply_beside_a_prompt_is_what_was_answered_and_a_response_alone_is_not() -> None:
+    asked = normalise(_raw({"acme.prompt": "Where is A-1?", "acme.reply": "On its way."}))
+    assert (asked.input, asked.output) == ("Where is A-1?", "On its way.")
+    assert normalise(_raw({"acme.user.id": "7", "acme.response": "sent"})).output is None
+
+
+def test_a_step_that_says_that_it_checks_needs_no_contents() -> None:
+    kinds = {normalise(_raw({"step.kind": word})).kind for word in ("guardrail", "evaluation")}
+    assert kinds == {SpanKind.GUARDRAIL, SpanKind.EVALUATOR}
+    assert normalise(_raw({"ticket.category": "moderation"})).kind is SpanKind.OTHER
+
+
+def test_a_tool_that_is_named_in_so_many_words_is_one_without_contents() -> None:
+    named = {"gen_ai.operation.name": "framework", "acme.ai.kind": "tool_call", "acme.tool.definition.name": "lookup"}
+    span = normalise(_raw(named, name="tool_call lookup"))
+    assert (span.kind, span.tool) == (SpanKind.TOOL, ToolCall(name="lookup"))
+    assert normalise(_raw(named | {"acme.ai.kind": "advisor"})).kind is SpanKind.CHAIN
 
 
 @pytest.mark.parametrize(
