@@ -276,6 +276,8 @@ def _may_differ(fact: str, translation: str) -> bool:
 
 def _in_place_of(lost: CriticalFact, other: CriticalFact) -> bool:
     """Whether a fact of the translation may replace a missing one: both are of one kind."""
+    if lost.time:
+        return bool(other.time)
     if lost.literal:
         return bool(other.literal) and lost.literal[-1:].isalpha() == other.literal[-1:].isalpha()
     if lost.date:

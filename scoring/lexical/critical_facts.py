@@ -30,7 +30,15 @@ _DIGITS = re.compile(r"\d+(?:(?:\) ?|[ \u00a0\u2009\u202f./-])\(?\d+)*")
 """Groups of digits that may be one number: 0800 123-4567, 4111 1111 1111 1111, (555) 123.4567."""
 _LONG = 7
 """Fewest digits of a number (a telephone, an account) that may be grouped in any way."""
+_POINT = re.compile(r"(?<![\w.,])\.(?=\d)")
+"""The point of a number without a zero before it: .5."""
 _TIME = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
+_CLOCK = re.compile(
+    r"(?<![\w:.,])(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?"
+    r" ?(?:(?P<half>[ap])\.? ?m(?:\.|\b)|uhr\b(?: (?P<past>[0-5]\d)\b)?)"
+    r"|(?<![\w:.,])(?P<h>\d{1,2})(?:[:.](?P<m>[0-5]\d) ?h\b| ?h ?(?P<n>[0-5]\d)\b(?! ?m))"
+)
+"""A time of day that says so: 2:30 pm, 14.30 Uhr, 14 Uhr 30, 14.30 h, 14h30."""
 _TOKEN = re.compile(r"(?<![a-z0-9])[a-z0-9]+(?:[-_/][a-z0-9]+)*")
 _MIXED = re.compile(r"[a-z]\d")
 _HEAD = re.compile(r"([a-z]+)[-_/]?(?=\d)")
@@ -50,12 +58,31 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeOfDay:
+    """A time as it is written, and in 24 hours where that is known, in minutes; time stamps alike, in seconds.
+
+    ``2:30`` may be at night. ``hour``: only the hour is given, as in ``9 Uhr``.
+    """
+
+    written: int
+    in_day: int | None = None
+    hour: bool = field(default=False, compare=False)
+
+    def agrees(self, other: TimeOfDay) -> bool:
+        """The same time. A half of the day that only one of them gives contradicts nothing."""
+        if self.in_day is None or other.in_day is None:
+            return self.written == other.written
+        return self.in_day == other.in_day
+
+
+@dataclass(frozen=True, slots=True)
 class CriticalFact:
-    """One fact: a number, a range of numbers (``3–5 days``), a date, or a code or time as it is written."""
+    """One fact: a number, a range of numbers (``3–5 days``), a date, a time, or a code as it is written."""
 
     text: str = field(compare=False)
     quantities: tuple[Quantity, ...] = ()
     date: frozenset[str] = frozenset()
+    time: TimeOfDay | None = None
     literal: str = ""
 
 
@@ -64,7 +91,7 @@ class CriticalFacts:
 
     def __init__(self, text: str) -> None:
         text = _SPACED.sub(_joined, normalise(_GROUPED.sub(_joined, text)))
-        found, words = _read(_SCIENTIFIC.sub(_plain, text))
+        found, words = _read(_SCIENTIFIC.sub(_plain, _POINT.sub("0.", text)))
         self.facts: tuple[CriticalFact, ...] = tuple(dict.fromkeys(found))
         self._measures: dict[str, set[str | None]] = {}
         for quantity in (quantity for fact in self.facts for quantity in fact.quantities):
@@ -72,19 +99,26 @@ class CriticalFacts:
                 self._measures.setdefault(value, set()).add(quantity.measure)
         self._dates = {day for fact in self.facts for day in fact.date}
         self._days = {day[-5:] for day in self._dates}
+        self._times = [fact.time for fact in self.facts if fact.time]
         self._literals = {fact.literal for fact in self.facts if fact.literal}
         # "COVID-19" and "COVID 19", "2 days" and "two days" are one fact, whichever way round.
         self._joined = {left + right for left, right in pairwise(words)}
         self._words = {str(NUMBER_WORDS[word]) for word in words if NUMBER_WORDS.get(word, _SMALL) < _SMALL}
+        self._words.update(str(time.written // 60) for time in self._times if time.hour)
         self._words.update(digits for literal in self._literals for digits in re.findall(r"\d+", literal))
 
     def state(self, fact: CriticalFact) -> bool:
         """Whether the fact is here. A unit, currency or year that only one side gives contradicts nothing."""
         if fact.literal:
             return fact.literal in self._literals or fact.literal in self._joined
+        if fact.time:
+            return any(map(fact.time.agrees, self._times)) or (fact.time.hour and self._counts(fact.time.written // 60))
         if fact.date:
             return any(self._has_day(day) for day in fact.date)
         return all(self._has(quantity) for quantity in fact.quantities)
+
+    def _counts(self, number: int) -> bool:
+        return str(number) in self._measures or str(number) in self._words
 
     def _has_day(self, day: str) -> bool:
         return day in self._dates or day[-5:] in (self._days if len(day) == 5 else self._dates)
@@ -162,6 +196,7 @@ def _read(text: str) -> tuple[list[CriticalFact], list[str]]:
     words = tokens(text)
     found: list[CriticalFact] = []
     text = _take(text, found, _dates(text))
+    text = _take(text, found, _clock_times(text))
     text = _take(text, found, ((_fact_of_time(m.group()), m.start(), m.end()) for m in _TIME.finditer(text)))
     text = _take(text, found, ((_fact_of_code(m.group()), m.start(), m.end()) for m in _codes(text)))
     found += _ranges(text)
@@ -187,8 +222,28 @@ def _dates(text: str) -> Iterator[tuple[CriticalFact, int, int]]:
             yield CriticalFact(text[start:end], date=readings), start, end
 
 
+def _clock_times(text: str) -> Iterator[tuple[CriticalFact, int, int]]:
+    for match in _CLOCK.finditer(text):
+        minute = match["minute"] or match["past"] or match["m"] or match["n"]
+        hour, half = int(match["hour"] or match["h"]), match["half"]
+        if hour <= (12 if half else 24):
+            written = hour * 60 + int(minute or 0)
+            in_day = _in_day(written) if half is None else written % 720 + 720 * (half == "p")
+            yield (
+                CriticalFact(match.group(), time=TimeOfDay(written, in_day, minute is None)),
+                match.start(),
+                match.end(),
+            )
+
+
 def _fact_of_time(written: str) -> CriticalFact:
-    return CriticalFact(written, literal=f"{timestamps(written)[0]}s")
+    stamp = timestamps(written)[0]
+    return CriticalFact(written, time=TimeOfDay(stamp, _in_day(stamp)))
+
+
+def _in_day(written: int) -> int | None:
+    """A time that is none of a clock of twelve hours."""
+    return None if 60 <= written < 780 else written
 
 
 def _fact_of_code(written: str) -> CriticalFact:

@@ -21,7 +21,7 @@ _LETTERS_BEFORE = re.compile(r"[^\W\d_]+\Z")
 _LONGEST_CURRENCY = max(map(len, CURRENCIES))
 _STAMP = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:])")
 _MONTH = "|".join(sorted((re.escape(name) for name in MONTHS), key=len, reverse=True))
-_ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_ISO_DATE = re.compile(r"(?<!\d)(\d{4})([-/])(\d{2})\2(\d{2})(?!\d)")
 _PLAIN_DATE = re.compile(r"(?<![\d./-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-])")
 _DAY_MONTH = re.compile(rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)? ?(?:of |de )?({_MONTH})\b(?:,? (?:de )?(\d{{4}}))?")
 _MONTH_DAY = re.compile(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{{4}}))?")
@@ -108,7 +108,7 @@ def dates(text: str) -> list[frozenset[str]]:
 def found_dates(normalised: str) -> Iterator[tuple[frozenset[str], int, int]]:
     """Dates of a normalised text with their place in it."""
     for match in _ISO_DATE.finditer(normalised):
-        yield _dated(match, {(int(match[2]), int(match[3]))}, match[1])
+        yield _dated(match, {(int(match[3]), int(match[4]))}, match[1])
     for match in _PLAIN_DATE.finditer(normalised):
         first, second = int(match[1]), int(match[3])
         yield _dated(match, {(first, second), (second, first)}, match[4] if len(match[4]) == 4 else "20" + match[4])

@@ -63,6 +63,17 @@ def test_facts_are_read_each_once(text, found):
         ("1e3", "1,000"),
         ("2.5e-3 kg", "0.0025 kg"),
         ("1,5E6 Euro", "1.5 million euros"),
+        (".5 mg", "0,5 mg"),
+        ("2026/03/12", "12.03.2026"),
+        ("2:30 pm", "14.30 Uhr"),
+        ("2:30 p. m.", "14h30"),
+        ("12:30 a.m.", "00:30"),
+        ("12 pm", "12:00"),
+        ("2:30", "2:30 pm"),
+        ("14 Uhr 30", "14:30 h"),
+        ("9 Uhr", "9:00 Uhr"),
+        ("um 9 Uhr", "um neun"),
+        ("5 h 30 min", "5 hours 30 minutes"),
     ],
 )
 def test_one_fact_written_two_ways_does_not_drift(expected, stated):
@@ -95,6 +106,11 @@ def test_one_fact_written_two_ways_does_not_drift(expected, stated):
         ("1e3 km", "1e4 km"),
         ("1234.5678", "12345678"),
         ("1000-2000 €", "10002000 €"),
+        (".5 mg", "5 mg"),
+        ("2:30 pm", "2:30 am"),
+        ("10:30 am", "22:30"),
+        ("14.30 Uhr", "14.45 Uhr"),
+        ("9 Uhr", "10 Uhr"),
     ],
 )
 def test_a_changed_fact_is_one_omission_and_no_addition_beyond_it(expected, stated):
@@ -157,6 +173,9 @@ def test_omissions_one_way_are_additions_the_other(left, right):
         "1\u202f000\u202f",
         "1'000'",
         "(1) ",
+        "1 p",
+        "1h",
+        ".1",
         "1e3 ",
     ],
 )
