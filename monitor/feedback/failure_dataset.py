@@ -195,6 +195,7 @@ class FailureDatasetFeeder:
         except LangfuseError as error:
             self._ready = False
             self._status.change("retrying" if error.kind.transient else "stopped", str(error))
+            self._counters.exported(LANGFUSE_DATASET)
             self._counters.export_failed(LANGFUSE_DATASET, error.kind.value)
             return
         self._status.change("ok")

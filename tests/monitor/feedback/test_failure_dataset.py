@@ -199,6 +199,7 @@ async def test_an_item_at_which_the_server_fails_each_time_is_given_up_and_an_ou
     for _ in range(20):
         await feeder.tick()
     assert (feeder.snapshot().state, feeder.snapshot().dead) == ("retrying", 0)
+    assert scene.bench.handed == scene.bench.failed.total() > 0, "what was not accepted was handed over"
     scene.fake.standing_fault = lambda r: away(r) if trace(1).encode() in r.raw else None
     for _ in range(7):  # it failed once before
         assert scene.items() == []
