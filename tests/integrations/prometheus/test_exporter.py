@@ -399,7 +399,9 @@ def test_of_services_that_one_label_stands_for_the_worst_is_shown():
 
 def test_the_worst_takes_no_place_of_the_cap_from_the_first():
     exporter = new(label_cap=1)
-    exporter.watch(lambda: Snapshot(services=[standing("a", passes=30, failures=0), standing("b", 0, 30)]))
+    exporter.watch(
+        lambda: Snapshot(services=[standing("a", passes=30, failures=0), standing("b", passes=0, failures=30)])
+    )
     assert [name[1] for name in samples(exporter) if name[0] == "sidejudge_pass_ratio"] == ["a"]
 
 
