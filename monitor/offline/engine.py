@@ -26,7 +26,6 @@ from urllib.parse import urlsplit
 
 from sidejudge.scoring.errors import RemediedError
 
-S = TypeVar("S")
 P = TypeVar("P")
 R = TypeVar("R")
 
@@ -45,13 +44,11 @@ class WorkersLostError(ElsewhereError):
 class Engine(Protocol):
     """Processes pieces. At most ``AHEAD`` pieces for each processor are held at a time."""
 
-    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+    def map(self, work: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
         """The results of all pieces, in the order of the pieces.
 
         Args:
-            make: Called once with ``stated`` in each process that works; returns what is called with each piece.
-                A function or a class of a module, for other processes import it.
-            stated: What all pieces need. It is sent to each process once.
+            work: Called with each piece. It is sent to each process once, and keeps there what it makes.
             pieces: They and their results are pickled where other processes work.
 
         Raises:
@@ -64,13 +61,11 @@ class Engine(Protocol):
 class Here:
     """This process alone."""
 
-    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+    def map(self, work: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
         """See ``Engine.map``."""
-        return map(make(stated), pieces)
+        return map(work, pieces)
 
 
-_wanted: tuple[Callable[[Any], Callable[[Any], Any]], Any] | None = None
-"""What a process makes its work of, with the first piece."""
 _work: Callable[[Any], Any] | None = None
 
 
@@ -80,9 +75,9 @@ class Processes:
     def __init__(self, count: int) -> None:
         self._count = count
 
-    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+    def map(self, work: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
         """See ``Engine.map``."""
-        pool = ProcessPoolExecutor(self._count, get_context("spawn"), _begin, (make, stated))
+        pool = ProcessPoolExecutor(self._count, get_context("spawn"), _begin, (work,))
         waiting: deque[Future[R]] = deque()
         try:
             for piece in pieces:
@@ -102,12 +97,12 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def _begin(make: Callable[[Any], Callable[[Any], Any]], stated: object) -> None:
+def _begin(work: Callable[[Any], Any]) -> None:
     """Prepare a worker: it leaves interrupts to the process that started it, and ends with it."""
-    global _wanted  # noqa: PLW0603  # a pool has no other place for what a worker keeps
+    global _work  # noqa: PLW0603  # a pool has no other place for what a worker keeps
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
-    _wanted = make, stated
+    _work = work
 
 
 def _end_with_parent() -> None:
@@ -119,12 +114,8 @@ def _end_with_parent() -> None:
 
 
 def _done(piece: object) -> object:
-    global _work  # noqa: PLW0603  # as above
-    if _work is None:  # made with the first piece, for what fails while a worker is prepared only breaks the pool
-        if _wanted is None:
-            raise RuntimeError("the worker was not prepared")
-        make, stated = _wanted
-        _work = make(stated)
+    if _work is None:
+        raise RuntimeError("the worker was not prepared")
     return _work(piece)
 
 
@@ -158,17 +149,17 @@ class RayCluster:
         if self._ray is not None:
             self._ray.shutdown()
 
-    def map(self, make: Callable[[S], Callable[[P], R]], stated: S, pieces: Iterable[P]) -> Iterator[R]:
+    def map(self, work: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
         """See ``Engine.map``. Ray starts with the first call."""
         self.start()
         ray = self._ray
         try:
             cpus = int(ray.cluster_resources().get("CPU", 1))
-            work = ray.remote(num_cpus=1, max_retries=_RETRIES)(_done_on_ray)
-            name, held, workers = uuid.uuid4().hex, [ray.put((make, stated))], max(1, self._count or cpus)
+            remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(_done_on_ray)
+            name, held, workers = uuid.uuid4().hex, [ray.put(work)], max(1, self._count or cpus)
             waiting: deque[tuple[int, Any]] = deque()
             for task in _tasks(pieces, workers):
-                waiting.append((len(task), work.remote(name, held, *task)))
+                waiting.append((len(task), remote.remote(name, held, *task)))
                 while sum(count for count, _ in waiting) > workers * AHEAD:
                     yield from self._results(waiting.popleft()[1])
             while waiting:
@@ -249,16 +240,16 @@ def _tasks(pieces: Iterable[P], workers: int) -> Iterator[Sequence[P]]:
         yield task
 
 
-_made: dict[str, Callable[[Any], Any]] = {}
+_held: dict[str, Callable[[Any], Any]] = {}
 """What a process of Ray works with, by the name of the call of ``map``; the last one alone."""
 
 
 def _done_on_ray(name: str, held: Sequence[Any], *task: object) -> list[object]:
     """Work on pieces in a process of Ray, which keeps what was made from one task to the next."""
-    if name not in _made:
+    if name not in _held:
         import ray  # noqa: PLC0415  # an extra
 
-        make, stated = ray.get(held[0])
-        _made.clear()
-        _made[name] = make(stated)
-    return [_made[name](piece) for piece in task]
+        work = ray.get(held[0])
+        _held.clear()
+        _held[name] = work
+    return [_held[name](piece) for piece in task]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -148,10 +147,23 @@ class RunSource:
 
     def _of_cases(self, file: Path, complain: Callable[[str], None], engine: Engine) -> Iterator[ObservedRun]:
         with case_lines(file) as found:
-            for runs, problems in engine.map(_observing, self, chunks(found)):
+            for runs, problems in engine.map(self._observed, chunks(found)):
                 for problem in problems:
                     complain(f"{file}: {problem}")
                 yield from runs
+
+    def _observed(self, chunk: Sequence[NumberedLine]) -> tuple[list[ObservedRun], list[str]]:
+        """The runs of some lines, and why lines are no cases."""
+        cases, problems = [], []
+        for line in chunk:
+            if line.text is None:
+                problems.append(f"line {line.number} is too long")
+                continue
+            try:
+                cases.append(read_case(line.text, line.number))
+            except CaseError as error:
+                problems.append(str(error))
+        return list(self.observed(cases)), problems
 
     def observed(self, cases: Iterable[Case]) -> Iterator[ObservedRun]:
         """The runs of cases that match."""
@@ -196,24 +208,6 @@ def _rewarded(mark: Json) -> bool | None:
     if mark is None:
         return None
     return mark.lower() in _TRUE if isinstance(mark, str) else mark in _TRUE
-
-
-def _observing(source: RunSource) -> Callable[[Sequence[NumberedLine]], tuple[list[ObservedRun], list[str]]]:
-    return partial(_observed, source)
-
-
-def _observed(source: RunSource, chunk: Sequence[NumberedLine]) -> tuple[list[ObservedRun], list[str]]:
-    """The runs of some lines, and why lines are no cases."""
-    cases, problems = [], []
-    for line in chunk:
-        if line.text is None:
-            problems.append(f"line {line.number} is too long")
-            continue
-        try:
-            cases.append(read_case(line.text, line.number))
-        except CaseError as error:
-            problems.append(str(error))
-    return list(source.observed(cases)), problems
 
 
 MOST: Final = 10_000

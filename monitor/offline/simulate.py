@@ -64,7 +64,7 @@ class FiledPast:
         self.bad_lines = 0
         found: list[tuple[int, int]] = []
         with path.open("rb", buffering=1 << 20) as file:
-            for placed in (engine or Here()).map(_placing, None, chunks(lines(file), most=1024)):
+            for placed in (engine or Here()).map(_placed, chunks(lines(file), most=1024)):
                 self.bad_lines += len(placed.problems)
                 for problem in placed.problems:
                     complain(problem)
@@ -133,10 +133,6 @@ class _Placed:
     read: int
     found: list[tuple[int, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-
-def _placing(_: None) -> Callable[[Sequence[NumberedLine]], _Placed]:
-    return _placed
 
 
 def _placed(chunk: Sequence[NumberedLine]) -> _Placed:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import orjson
@@ -291,8 +292,7 @@ class ChunkJudge:
     """
 
     def __init__(self, request: ScoreRequest) -> None:
-        self._batch = batch_of(request, request.settings(), RecordedRemarks())
-        self._batch.in_groups = True
+        self._request = request
 
     def __call__(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
         """Judge the lines of one chunk, at least one."""
@@ -305,6 +305,12 @@ class ChunkJudge:
             out = str(error)
         done = b"".join(verdicts.blocks)
         return JudgedChunk(verdicts=done, remarks=remarks, tally=tally, read=lines[-1].read, judge_out=out)
+
+    @cached_property
+    def _batch(self) -> Batch:
+        batch = batch_of(self._request, self._request.settings(), RecordedRemarks())
+        batch.in_groups = True
+        return batch
 
 
 _JUDGED_LINES = 16
@@ -330,7 +336,7 @@ def judged_by(engine: Engine, request: ScoreRequest) -> Elsewhere:
     most = CHUNK_LINES if request.actors is None else _JUDGED_LINES
 
     def judged(lines: Iterator[NumberedLine]) -> Iterator[JudgedChunk]:
-        return engine.map(ChunkJudge, request, chunks(lines, most))
+        return engine.map(ChunkJudge(request), chunks(lines, most))
 
     return judged
 

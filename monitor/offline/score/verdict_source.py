@@ -79,13 +79,13 @@ class VerdictSource:
     def read_into(self, tally: VerdictTally, progress: Callable[[int], None]) -> None:
         """Count every verdict that stands; ``progress`` gets the bytes read, twice the size of the file in all."""
         size, revisions = 0, Revisions()
-        for found in self.engine.map(_taking, None, self._chunks()):
+        for found in self.engine.map(_taken, self._chunks()):
             size = found.read
             revisions.merge(found.sums)
             progress(size)
         seen = Duplicates()
         # What a running monitor has appended since is left out: what it revises is not known.
-        for found in self.engine.map(_counting, (tally, revisions), self._chunks(size)):
+        for found in self.engine.map(partial(_counted, tally, revisions), self._chunks(size)):
             for number, why in found.bad:
                 self.complain(f"line {number}: {why}")
             self.bad_lines += len(found.bad)
@@ -102,10 +102,6 @@ class VerdictSource:
             yield from chunks(read, _CHUNK_LINES, _CHUNK_BYTES)
 
 
-def _taking(_: None) -> Callable[[Sequence[NumberedLine]], _Counted]:
-    return _taken
-
-
 def _taken(chunk: Sequence[NumberedLine]) -> _Counted:
     """Take note of lines that revise others; every other is left to the second reading."""
     revisions = Revisions()
@@ -119,10 +115,6 @@ def _taken(chunk: Sequence[NumberedLine]) -> _Counted:
         except (orjson.JSONDecodeError, VerdictLineError):
             continue  # the second reading reports it
     return _Counted(revisions, chunk[-1].read)
-
-
-def _counting(stated: tuple[VerdictTally, Revisions]) -> Callable[[Sequence[NumberedLine]], _Counted]:
-    return partial(_counted, *stated)
 
 
 def _counted(tally: VerdictTally, revisions: Revisions, chunk: Sequence[NumberedLine]) -> _Counted:

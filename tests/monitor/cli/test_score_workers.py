@@ -118,12 +118,13 @@ def test_a_worker_that_reads_another_configuration_is_refused(tmp_path: Path) ->
     settings = resolve(config, {}).config
     request = ScoreRequest(config=config, fingerprint=fingerprint(settings), chosen=("city",))
     case = json.dumps({"case_id": "a", "model_output": "Berlin"}).encode()
-    judged = ChunkJudge(request)([NumberedLine(1, case, len(case))])
+    lines = [NumberedLine(1, case, len(case))]
+    judged = ChunkJudge(request)(lines)
     assert json.loads(judged.verdicts)["passed"] is True
 
     config.write_text(config.read_text().replace("Berlin", "Paris"))
     with pytest.raises(OtherConfigError, match="has changed since the run began"):
-        ChunkJudge(request)
+        ChunkJudge(request)(lines)
     config.write_text("rubrics: [")
     with pytest.raises(OtherConfigError, match="cannot be read by a worker"):
-        ChunkJudge(request)
+        ChunkJudge(request)(lines)

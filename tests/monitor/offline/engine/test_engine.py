@@ -28,9 +28,8 @@ from tests.verdict_lines import json_lines, metric_line, verdict_line
 class Pickled:
     """Works as other processes do: what goes to them and comes back is pickled."""
 
-    def map(self, make: Callable[[Any], Callable[[Any], Any]], stated: Any, pieces: Iterable[Any]) -> Iterator[Any]:
-        make, stated = pickle.loads(pickle.dumps((make, stated)))
-        work = make(stated)
+    def map(self, work: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
+        work = pickle.loads(pickle.dumps(work))
         for piece in pieces:
             yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(piece)))))
 
