@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from sidejudge.integrations.provider.attempt import JudgeObserver
     from sidejudge.integrations.provider.library import LiteLLM
     from sidejudge.integrations.store.contents import JudgeCallTable
-    from sidejudge.monitor.evaluate.embedding import EmbeddingBackend, VectorCacheStorage
+    from sidejudge.monitor.evaluate.embedding import EmbeddingBackend
+    from sidejudge.monitor.evaluate.judge.answer_cache import CacheStorage
     from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
     from sidejudge.monitor.evaluate.judge.panel import JudgeSettings
     from sidejudge.monitor.evaluate.judge.panel_member import Client
@@ -87,7 +88,7 @@ def build_backends(
     config: Config,
     *,
     memory: JudgeStorage,
-    vectors: VectorCacheStorage,
+    vectors: CacheStorage[bytes],
     observer: JudgeObserver | None,
     embedding_observer: EmbeddingMetrics | None = None,
     calls: JudgeCallTable | None = None,

@@ -13,13 +13,13 @@ import random
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.integrations.embed import EmbeddingError, LocalModel, RemoteModel
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
-from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config.evaluators import EmbeddingSection
+from sidejudge.monitor.evaluate.judge.answer_cache import Cache, CacheStorage
 from sidejudge.monitor.evaluate.judge.breaker import REACTIONS, pause
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, Vector, answer, texts, unit
@@ -30,51 +30,6 @@ if TYPE_CHECKING:
     from sidejudge.integrations.prometheus.judge_metrics import EmbeddingMetrics
 
 log = logging.getLogger("sidejudge.embedding")
-
-
-class VectorCacheStorage(Protocol):
-    """Where vectors lie: bytes by key, bounded."""
-
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, bytes]: ...
-    async def put(self, vectors: Mapping[str, bytes], now_ns: int, most: int) -> None: ...
-
-
-class VectorCache:
-    """Vectors by model and text. A store that fails costs time, not answers."""
-
-    def __init__(self, storage: VectorCacheStorage, *, model: str, entries: int, clock_ns: Callable[[], int]) -> None:
-        self._storage = storage
-        self._model = model
-        self._entries = entries
-        self._clock_ns = clock_ns
-
-    async def get(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """The cached vectors, by text."""
-        if not texts or not self._entries:
-            return {}
-        try:
-            return await asyncio.to_thread(self._get, texts)
-        except StoreError as error:
-            log.warning("could not read vectors; the texts are embedded again", extra={"cause": str(error)})
-            return {}
-
-    async def put(self, packed: Mapping[str, bytes]) -> None:
-        """Keep packed vectors by text."""
-        if not packed or not self._entries:
-            return
-        vectors = {self._key(text): vector for text, vector in packed.items()}
-        try:
-            await self._storage.put(vectors, self._clock_ns(), self._entries)
-        except StoreError as error:
-            log.warning("could not keep vectors", extra={"cause": str(error)})
-
-    def _get(self, texts: Sequence[str]) -> dict[str, Vector]:
-        by_key = {self._key(text): text for text in texts}
-        found = self._storage.get(list(by_key), self._clock_ns())
-        return {by_key[key]: unpack(vector) for key, vector in found.items()}
-
-    def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self._model}\0{text}".encode()).hexdigest()
 
 
 def pack(vector: Vector) -> bytes:
@@ -97,9 +52,15 @@ EmbeddingModel: TypeAlias = "LocalModel | Retrying"
 class Embedder:
     """One model and its cache, used from one event loop."""
 
-    def __init__(self, model: EmbeddingModel, cache: VectorCache, *, observer: EmbeddingMetrics | None = None) -> None:
+    def __init__(
+        self, model: EmbeddingModel, storage: CacheStorage[bytes], *, entries: int, clock_ns: Callable[[], int],
+        observer: EmbeddingMetrics | None = None,
+    ) -> None:  # fmt: skip
         self._model: Final = model
-        self._cache = cache
+        self._cache = Cache(
+            storage, unpack, entries=entries, clock_ns=clock_ns,
+            log=log, what="vectors", again="the texts are embedded again",
+        )  # fmt: skip
         self._observer = observer
         self._requested: list[PendingTexts] = []
         self._working: asyncio.Task[None] | None = None
@@ -110,7 +71,7 @@ class Embedder:
 
     async def vectors(self, texts: Sequence[str]) -> Vectors:
         """A vector for each text that the model gives a direction. Raises ``EmbeddingError``."""
-        known = await self._cache.get(texts)
+        known = await self._known(texts)
         missing = tuple(text for text in dict.fromkeys(texts) if text not in known)
         if self._observer is not None:
             self._observer.looked_up(hits=len(known), misses=len(missing))
@@ -155,9 +116,16 @@ class Embedder:
                     future.set_result({text: made[text] for text in texts if text in made})
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
-        known = await self._cache.get(texts)  # the call before may have embedded some of them
+        known = await self._known(texts)  # the call before may have embedded some of them
         left = [text for text in texts if text not in known]
         return {**known, **await self._anew(left)} if left else known
+
+    async def _known(self, texts: Sequence[str]) -> Vectors:
+        by_key = {self._key(text): text for text in texts}
+        return {by_key[key]: vector for key, vector in (await self._cache.get(list(by_key))).items()}
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"{self._model.name}\0{text}".encode()).hexdigest()
 
     async def _anew(self, texts: Sequence[str]) -> Vectors:
         began, failed = time.monotonic(), True
@@ -168,7 +136,7 @@ class Embedder:
             if self._observer is not None:
                 self._observer.embedded(texts=len(texts), duration_s=time.monotonic() - began, failed=failed)
         packed = await asyncio.to_thread(_packed, texts, given)
-        await self._cache.put(packed)
+        await self._cache.put({self._key(text): vector for text, vector in packed.items()})
         # What comes out of the cache later is what is answered with now, to the last digit.
         return {text: unpack(vector) for text, vector in packed.items()}
 
@@ -259,13 +227,13 @@ def embedding_backend(
     section: EmbeddingSection,
     *,
     library: LiteLLM,
-    storage: VectorCacheStorage,
+    storage: CacheStorage[bytes],
     clock_ns: Callable[[], int],
     observer: EmbeddingMetrics | None = None,
 ) -> EmbeddingBackend:
     """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
-    cache = VectorCache(storage, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
-    embedder = Embedder(embedding_model(section, library), cache, observer=observer)
+    model = embedding_model(section, library)
+    embedder = Embedder(model, storage, entries=section.cache_entries, clock_ns=clock_ns, observer=observer)
     return EmbeddingBackend(embedder, section.cosines)
 
 

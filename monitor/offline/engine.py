@@ -249,7 +249,6 @@ def _done_on_ray(name: str, held: Sequence[Any], *task: object) -> list[object]:
     if name not in _held:
         import ray  # noqa: PLC0415  # an extra
 
-        work = ray.get(held[0])
         _held.clear()
-        _held[name] = work
+        _held[name] = ray.get(held[0])
     return [_held[name](piece) for piece in task]

@@ -1,4 +1,4 @@
-"""Cache of judged answers: an answer that was paid for is not requested again, not even after a restart."""
+"""Cache of judged answers and vectors: what was paid for is not requested again, not even after a restart."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from sidejudge.integrations.store.errors import StoreError
 
-log = logging.getLogger("sidejudge.judge")
+V = TypeVar("V")
+T = TypeVar("T")
 
 
-class AnswerCacheStorage(Protocol):
-    """The storage of the cache: JSON by key, bounded in number."""
+class CacheStorage(Protocol[V]):
+    """The storage of a cache: things by key, bounded in number."""
 
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, str]: ...
-    async def put(self, answers: Mapping[str, str], now_ns: int, most: int) -> None: ...
+    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]: ...
+    async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,34 +59,40 @@ class CachedAnswer:
         )
 
 
-class AnswerCache:
-    """Answers by question and model. A store that fails costs money, not answers."""
+class Cache(Generic[V, T]):
+    """Things by key; ``read`` is what one of the store stands for. A store that fails costs work, not answers.
 
-    def __init__(self, storage: AnswerCacheStorage, *, entries: int, clock_ns: Callable[[], int]) -> None:
-        self._storage = storage
-        self._entries = entries
-        self._clock_ns = clock_ns
+    ``log``, ``what`` and ``again`` are for the log: what the things are, and what follows where they cannot be read.
+    """
 
-    async def get(self, keys: Sequence[str]) -> dict[str, CachedAnswer]:
-        """The known answers by key."""
+    def __init__(
+        self, storage: CacheStorage[V], read: Callable[[V], T], *, entries: int, clock_ns: Callable[[], int],
+        log: logging.Logger, what: str, again: str,
+    ) -> None:  # fmt: skip
+        self._storage, self._read, self._entries, self._clock_ns = storage, read, entries, clock_ns
+        self._log, self._what, self._again = log, what, again
+
+    async def get(self, keys: Sequence[str]) -> dict[str, T]:
+        """The known things by key."""
         if not keys or not self._entries:
             return {}
         try:
-            found = await asyncio.to_thread(self._storage.get, keys, self._clock_ns())
+            return await asyncio.to_thread(self._get, keys)
         except StoreError as error:
-            log.warning("could not read judged answers; the judge is asked again", extra={"cause": str(error)})
+            self._log.warning("could not read %s; %s", self._what, self._again, extra={"cause": str(error)})
             return {}
-        return {key: CachedAnswer.from_json(text) for key, text in found.items()}
 
-    async def put(self, answers: Mapping[str, CachedAnswer]) -> None:
-        """Store answers by key."""
-        if not answers or not self._entries:
+    def _get(self, keys: Sequence[str]) -> dict[str, T]:
+        return {key: self._read(thing) for key, thing in self._storage.get(keys, self._clock_ns()).items()}
+
+    async def put(self, things: Mapping[str, V]) -> None:
+        """Store things by key."""
+        if not things or not self._entries:
             return
-        texts = {key: kept.to_json() for key, kept in answers.items()}
         try:
-            await self._storage.put(texts, self._clock_ns(), self._entries)
+            await self._storage.put(things, self._clock_ns(), self._entries)
         except StoreError as error:
-            log.warning("could not keep judged answers", extra={"cause": str(error)})
+            self._log.warning("could not keep %s", self._what, extra={"cause": str(error)})
 
 
 def key(model: str, question: str) -> str:

@@ -13,7 +13,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
 from sidejudge.integrations.judge.client import JudgeModel
@@ -38,7 +38,7 @@ from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT, OUTLINED
 
-from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
+from .answer_cache import Cache, CachedAnswer, CacheStorage, key
 from .breaker import CONSECUTIVE, Breaker
 from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
 from .call_record import record_of
@@ -57,11 +57,21 @@ OnAnswered: TypeAlias = Callable[[Case, str, JudgeRequest, Mapping[Question, obj
 """Is called with each answered request, the identity of its judge, and the answers."""
 
 
-class JudgeStorage(AnswerCacheStorage, Protocol):
+class JudgeStorage(CacheStorage[str], Protocol):
     """The part of the store that a judge uses: answers, and dollars spent by the hour."""
 
     async def spend(self, hour_s: int, usd: float) -> None: ...
     def spent_since(self, since_s: int) -> dict[int, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all requests about some questions share: their case, judge, the cache's keys, and who pays."""
+
+    case: Case
+    panel: JudgePanel
+    keys: Mapping[Question, str]
+    bill: JudgeBill
 
 
 class JudgeBackend:
@@ -91,7 +101,10 @@ class JudgeBackend:
         self._clock_ns = clock_ns
         self._calls = calls
         self._on_answered = on_answered
-        self._cache = AnswerCache(memory, entries=section.cache_entries, clock_ns=clock_ns)
+        self._cache = Cache(
+            memory, CachedAnswer.from_json, entries=section.cache_entries, clock_ns=clock_ns,
+            log=log, what="judged answers", again="the judge is asked again",
+        )  # fmt: skip
         self.budget: Final = JudgeBudget(
             per_hour=section.budget_usd_per_hour,
             per_day=section.budget_usd_per_day,
@@ -270,8 +283,8 @@ class JudgeBackend:
                 requests, case, list(asked), context_tokens=context_tokens, permuted=permuted, outline=panel.outline
             )
             found: dict[Question, Reply] = dict(refused)
-            of_these = {each: keys[question] for each, question in asked.items()}
-            for answered in await asyncio.gather(*(self._ask(case, panel, each, of_these, bill) for each in made)):
+            these = _Asked(case, panel, {each: keys[question] for each, question in asked.items()}, bill)
+            for answered in await asyncio.gather(*(self._ask(these, each) for each in made)):
                 found |= answered
             return {question: found[each] for each, question in asked.items()}
 
@@ -284,18 +297,9 @@ class JudgeBackend:
     def _panel_for(self, question: Question) -> JudgePanel:
         return self._others.get(_judge_of(question), self._panel)
 
-    async def _ask(
-        self,
-        case: Case,
-        panel: JudgePanel,
-        request: JudgeRequest,
-        keys: Mapping[Question, str],
-        bill: JudgeBill,
-        *,
-        left_out: Collection[str] = (),
-    ) -> dict[Question, Reply]:
+    async def _ask(self, asked: _Asked, request: JudgeRequest, left_out: Collection[str] = ()) -> dict[Question, Reply]:
         """Send one request to every panel member and combine their answers; ``left_out``: parts that it lacks."""
-        call, own = uuid.uuid4().hex, JudgeBill()
+        panel, call, own = asked.panel, uuid.uuid4().hex, JudgeBill()
         sent, redacted = self._redacted(request)
         answers: Mapping[Question, CachedAnswer | NoAnswer] = {}
         try:
@@ -306,17 +310,17 @@ class JudgeBackend:
             smaller: dict[Question, Reply] = {}
             divides = len(request.questions) > 1 or (panel.outline and request.outline is None)
             if divides and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
-                smaller = await self._ask_apart(case, panel, request, keys, bill)
+                smaller = await self._ask_apart(asked, request)
             if error.kind is ProviderErrorKind.CONTENT_REFUSED:
                 why = Reason("filtered: {error}", error=quoted(label(str(error), MAX_REASON)))
                 failed = NoAnswer(why, judgement=paid, final=True)
-                smaller = await self._ask_less(case, panel, request, keys, bill, left_out=left_out)
+                smaller = await self._ask_less(asked, request, left_out)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
-            bill.take(own)
-            await self._keep(case, call, sent, own, answers)
+            asked.bill.take(own)
+            await self._keep(asked.case, call, sent, own, answers)
         if self._on_answered is not None:
-            self._on_answered(case, panel.identity, sent, answers)
+            self._on_answered(asked.case, panel.identity, sent, answers)
         notes = (*((REDACTED,) if redacted else ()), *((LEFT_OUT,) if left_out else ()))
         answers = {question: _noted(answer, notes, request.outline) for question, answer in answers.items()}
         replies: dict[Question, Reply] = {}
@@ -327,8 +331,9 @@ class JudgeBackend:
                 judgement = self._paid(panel.name, own, answer.prompt_version, call) or Judgement(
                     panel.name, answer.prompt_version
                 )
-                replies[question] = await self._reply(case, question, answer, judgement)
-        await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
+                replies[question] = await self._reply(asked.case, question, answer, judgement)
+        kept = {asked.keys[q]: each.to_json() for q, each in answers.items() if isinstance(each, CachedAnswer)}
+        await self._cache.put(kept)
         return replies
 
     async def repeat(self, judge: str, request: JudgeRequest) -> Mapping[Question, CachedAnswer | NoAnswer] | None:
@@ -348,13 +353,9 @@ class JudgeBackend:
         return None if panel is None else await panel.ask(request, JudgeBill())
 
     async def _keep(
-        self,
-        case: Case,
-        call: str,
-        request: JudgeRequest,
-        bill: JudgeBill,
+        self, case: Case, call: str, request: JudgeRequest, bill: JudgeBill,
         answers: Mapping[Question, CachedAnswer | NoAnswer],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Keep prompt and answer, where that is configured. A failing store only loses the record."""
         identity, most_bytes = case.trace_id or case.case_id, self._section.keep_calls_bytes
         if self._calls is None or most_bytes is None or not bill.exchanges or _TRACE_ID.fullmatch(identity) is None:
@@ -386,40 +387,35 @@ class JudgeBackend:
             replaced += count
         return replace(request, messages=tuple(messages)), replaced
 
-    async def _ask_apart(
-        self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
-    ) -> dict[Question, Reply]:
+    async def _ask_apart(self, asked: _Asked, request: JudgeRequest) -> dict[Question, Reply]:
         """Send the questions of a request that was too long, as far as they fit into requests of half its length."""
         half = (request.prompt_tokens + request.answer_tokens) // 2
         made, _ = await asyncio.to_thread(
-            requests, case, request.questions[::-1] if request.permuted else request.questions,
-            context_tokens=half, permuted=request.permuted, outline=panel.outline,
+            requests, asked.case, request.questions[::-1] if request.permuted else request.questions,
+            context_tokens=half, permuted=request.permuted, outline=asked.panel.outline,
         )  # fmt: skip
         replies: dict[Question, Reply] = {}
-        for answered in await asyncio.gather(*(self._ask(case, panel, each, keys, bill) for each in made)):
+        for answered in await asyncio.gather(*(self._ask(asked, each) for each in made)):
             replies |= answered
         return replies
 
-    async def _ask_less(
-        self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill,
-        *, left_out: Collection[str],
-    ) -> dict[Question, Reply]:  # fmt: skip
+    async def _ask_less(self, asked: _Asked, request: JudgeRequest, left_out: Collection[str]) -> dict[Question, Reply]:
         """Repeat questions that a filter stopped: first without spare parts, then each question by itself."""
-        spare = spare_parts(case, request.questions)
+        spare = spare_parts(asked.case, request.questions)
         groups: list[Sequence[Question]] = [request.questions]
         if left_out or not spare:
             spare, groups = frozenset(left_out), [[each] for each in request.questions]
             if len(groups) == 1:
                 return {}
         replies: dict[Question, Reply] = {}
-        context_tokens = await self._context(panel)
+        context_tokens = await self._context(asked.panel)
         for group in groups:
             made, _ = await asyncio.to_thread(
-                requests, case, group[::-1] if request.permuted else group,
+                requests, asked.case, group[::-1] if request.permuted else group,
                 context_tokens=context_tokens, permuted=request.permuted, left_out=spare,
             )  # fmt: skip
             for each in made:
-                replies |= await self._ask(case, panel, each, keys, bill, left_out=spare)
+                replies |= await self._ask(asked, each, spare)
         return replies
 
     async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Reply:

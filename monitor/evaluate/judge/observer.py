@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sidejudge.integrations.provider.attempt import Flag, JudgeAttempt, JudgeObserver
-from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.questions.question import Question
+from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 
 if TYPE_CHECKING:
     from .judge_backend import JudgeBackend
@@ -20,31 +19,13 @@ class JudgeObservers(JudgeObserver):
     """Passes each event to several observers."""
 
     def __init__(self, *each: JudgeObserver) -> None:
-        self._each = each
+        for event in (name for name in vars(JudgeObserver) if not name.startswith("_")):
+            setattr(self, event, partial(_call_all, [getattr(observer, event) for observer in each]))
 
-    def judging(self, case: Case) -> None:
-        for observer in self._each:
-            observer.judging(case)
 
-    def asking(self, questions: Sequence[Question]) -> None:
-        for observer in self._each:
-            observer.asking(questions)
-
-    def attempted(self, attempt: JudgeAttempt) -> None:
-        for observer in self._each:
-            observer.attempted(attempt)
-
-    def repaired(self, model: str, *, requested: int, answered: int) -> None:
-        for observer in self._each:
-            observer.repaired(model, requested=requested, answered=answered)
-
-    def looked_up(self, *, hits: int, misses: int) -> None:
-        for observer in self._each:
-            observer.looked_up(hits=hits, misses=misses)
-
-    def flagged(self, model: str, flag: Flag) -> None:
-        for observer in self._each:
-            observer.flagged(model, flag)
+def _call_all(events: Iterable[Callable[..., None]], *stated: object, **named: object) -> None:
+    for event in events:
+        event(*stated, **named)
 
 
 class JudgeLog(JudgeObserver):

@@ -9,7 +9,7 @@ import pytest
 
 from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.evaluate.embedding import Embedder, VectorCache
+from sidejudge.monitor.evaluate.embedding import Embedder
 from tests.waiting import until
 
 
@@ -59,8 +59,7 @@ def store(tmp_path):
 
 
 def embedder(model, shelf, *, entries=100, watched=None):
-    cache = VectorCache(shelf, model=model.name, entries=entries, clock_ns=lambda: 1)
-    return Embedder(model, cache, observer=watched)
+    return Embedder(model, shelf, entries=entries, clock_ns=lambda: 1, observer=watched)
 
 
 async def test_vectors_are_of_length_one_and_a_text_without_direction_has_none(store):

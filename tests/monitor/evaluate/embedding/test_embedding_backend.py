@@ -8,7 +8,7 @@ import pytest
 
 from sidejudge.integrations.embed import EmbeddingError
 from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
-from sidejudge.monitor.evaluate.embedding import Embedder, EmbeddingBackend, VectorCache
+from sidejudge.monitor.evaluate.embedding import Embedder, EmbeddingBackend
 from sidejudge.monitor.offline.score.request import LruCache
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.embedding import MAX_TEXTS
@@ -41,8 +41,7 @@ class Model:
 
 
 def answerer(model):
-    cache = VectorCache(LruCache(), model=model.name, entries=100, clock_ns=lambda: 1)
-    return EmbeddingBackend(Embedder(model, cache))
+    return EmbeddingBackend(Embedder(model, LruCache(), entries=100, clock_ns=lambda: 1))
 
 
 async def test_all_texts_of_a_round_are_embedded_in_one_call():

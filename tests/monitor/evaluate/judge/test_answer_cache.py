@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from sidejudge.integrations.store.errors import StoreUnavailable
-from sidejudge.monitor.evaluate.judge.answer_cache import AnswerCache, CachedAnswer, key
+from sidejudge.monitor.evaluate.judge.answer_cache import Cache, CachedAnswer, key
 
 VALUES = [True, 0.75, 2, ("a claim", "another"), {"claims": [{"claim": "a", "accurate": True}]}, (), {"level": "good"}]
 
@@ -23,13 +25,14 @@ def test_another_model_and_another_question_have_another_key():
 
 
 async def test_a_cache_of_no_entries_asks_nobody_and_one_that_fails_is_empty(store):
-    kept = {"k": CachedAnswer(value=True, reason="", prompt_version="v")}
-    none = AnswerCache(store.judged, entries=0, clock_ns=lambda: 1)
+    answer = CachedAnswer(value=True, reason="", prompt_version="v")
+    kept, named = {"k": answer.to_json()}, {"log": logging.getLogger("sidejudge.judge"), "what": "x", "again": "y"}
+    none = Cache(store.judged, CachedAnswer.from_json, entries=0, clock_ns=lambda: 1, **named)
     await none.put(kept)
     assert await none.get(["k"]) == {}
-    some = AnswerCache(store.judged, entries=10, clock_ns=lambda: 1)
+    some = Cache(store.judged, CachedAnswer.from_json, entries=10, clock_ns=lambda: 1, **named)
     await some.put(kept)
-    assert await some.get(["k", "l"]) == kept
+    assert await some.get(["k", "l"]) == {"k": answer}
     store.close()
     with pytest.raises(StoreUnavailable):
         store.judged.get(["k"], 1)
