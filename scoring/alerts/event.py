@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
 
 from sidejudge.scoring.trace.span import JsonRecord
 
@@ -34,10 +35,7 @@ class Example:
 
     def to_json(self) -> dict[str, object]:
         """The example as JSON."""
-        stated: dict[str, object] = {
-            "trace_id": self.trace_id, "reason": self.reason, "composite": self.composite, "closed_ns": self.closed_ns,
-        }  # fmt: skip
-        return {**stated, **_others(self)}
+        return _stated(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +53,20 @@ class MainFailure:
 
     def to_json(self) -> dict[str, object]:
         """The failure as JSON."""
-        stated: dict[str, object] = {"reason": self.reason, "count": self.count, "of": self.of}
-        return {**stated, **_others(self)}
+        return _stated(self)
 
 
-def _others(stated: Example | MainFailure) -> dict[str, object]:
-    """The other forms of the reason, where they differ."""
-    others = {"quoted": stated.quoted, "nameless": stated.nameless}
-    return {name: text for name, text in others.items() if text is not None}
+def _stated(shown: Example | MainFailure) -> dict[str, object]:
+    """The fields as JSON; the other forms of the reason only where they differ."""
+    return {name: each for name, each in asdict(shown).items() if each is not None or name == "composite"}
+
+
+_NAMES: Final = {"transition": "turn", "stated": "said"}
+"""Fields that have another name in JSON."""
+
+
+def _named(record: AlertEvent | Incident) -> dict[str, object]:
+    return {_NAMES.get(name, name): getattr(record, name) for name in record.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,12 +118,8 @@ class AlertEvent:
     def to_json(self) -> Mapping[str, object]:
         """The event as JSON: times in ns since the epoch, unknown values null."""
         return {
-            "id": self.id, "fingerprint": self.fingerprint, "turn": self.transition.value, "condition": self.condition,
-            "severity": self.severity.value, "title": self.title, "meaning": self.meaning, "runbook": self.runbook,
-            "labels": dict(self.labels), "said": self.stated, "unit": self.unit, "value": self.value,
-            "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
-            "since_ns": self.since_ns, "at_ns": self.at_ns, "number": self.number,
-            "changed_ns": self.changed_ns, "measured_ns": self.measured_ns, "muted": self.muted,
+            "id": self.id, "fingerprint": self.fingerprint, **_named(self), "turn": self.transition.value,
+            "severity": self.severity.value, "labels": dict(self.labels),
             "examples": [example.to_json() for example in self.examples],
             "failure": self.failure.to_json() if self.failure is not None else None,
             "explained": self.explained.to_json() if self.explained is not None else None,
@@ -161,6 +161,7 @@ class Incident:
     title: str
     labels: Labels
     began_ns: int
+    ended_ns: int | None = None
     stated: str
     value: float | None
     lower: float | None
@@ -168,18 +169,12 @@ class Incident:
     n: int | None
     limit: float | None
     changed_ns: int | None = None
-    ended_ns: int | None = None
     silent: bool = False
     muted: bool = False
 
     def to_json(self) -> dict[str, object]:
         """The incident as JSON: times in ns since the epoch, unknown values null."""
-        return {
-            "condition": self.condition, "severity": self.severity.value, "title": self.title,
-            "labels": dict(self.labels), "began_ns": self.began_ns, "ended_ns": self.ended_ns, "said": self.stated,
-            "value": self.value, "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
-            "changed_ns": self.changed_ns, "silent": self.silent, "muted": self.muted,
-        }  # fmt: skip
+        return {**_named(self), "severity": self.severity.value, "labels": dict(self.labels)}
 
 
 @dataclass(slots=True)

@@ -67,16 +67,8 @@ class Definition:
 
     def to_json(self) -> dict[str, object]:
         """The definition in the shape of the seed's endpoint."""
-        return {
-            "name": self.name,
-            "display_name": self.display_name,
-            "description": self.description,
-            "tier": self.tier.value,
-            "default_weight": self.default_weight,
-            "score_type": self.score_type,
-            "rubric": self.rubric,
-            "include_in_defaults": self.include_in_defaults,
-        }
+        shown = ("name", "display_name", "description", "tier", "default_weight", "score_type", "rubric")
+        return {name: getattr(self, name) for name in (*shown, "include_in_defaults")}
 
 
 def _from_five_to_zero(*criteria: str) -> tuple[tuple[str, str], ...]:
