@@ -63,17 +63,17 @@ def learn(  # noqa: PLR0917  # click passes options by name
     """Learn scenarios from runs.
 
     FILEs hold cases (JSON Lines, as 'inspect --format json' writes them), recorded OTLP requests (.pb, .json), or are
-    the store of a monitor, which may run, or what its sinks.parquet wrote (DIR, s3://…). 'langfuse' reads traces from
-    the Langfuse of --config. For each group it finds the lines that good runs keep to: tools and agents that always
-    run, their order, limits of calls and tokens, the shape of arguments, and the origin of their values. A line fails a
-    run only where good runs that had no part in choosing it show, with 95 %, that all such lines together fail no more
-    than --most-false of good runs; that takes 309 good runs of a group at 0.01, 69 at 0.05. Every other line is written
-    under signs: it shows that a run departs from what most do, and fails none. Exit 1 when --against finds differences.
+    the store of a monitor, which may run. DIR is a folder of files, or what sinks.parquet wrote (s3://… too).
+    'langfuse' reads traces from the Langfuse of --config. For each group it finds the lines that good runs keep to:
+    tools and agents that always run, their order, limits of calls and tokens, the shape of arguments, and the origin of
+    their values. A line fails a run only where good runs that had no part in choosing it show, with 95 %, that all such
+    lines together fail no more than --most-false of good runs; that takes 309 good runs of a group at 0.01, 69 at 0.05.
+    Every other line is written under signs: it shows that a run departs from what most do, and fails none. Exit 1 when
+    --against finds differences.
 
     --workers and --engine have the lines of files of cases read by several processes; what is learned is the same. One
     process learns from a group, because its runs are compared with each other.
     """
-    from sidejudge.integrations.history.reading import is_history
     from sidejudge.scoring.learning.contract import MIN_RUNS
     from sidejudge.scoring.learning.contract import learn as learned
 
@@ -81,8 +81,7 @@ def learn(  # noqa: PLR0917  # click passes options by name
     if files == ("langfuse",):
         runs = list(source.observed(_langfuse(config, since, until, source.match, most)))
     else:
-        histories = tuple(filter(is_history, files))
-        named = _existing(tuple(file for file in files if file not in histories))
+        named, histories = _apart(files)
         with engine_of(engine) as working:
             runs = _runs(source, named, histories, working)
     if not runs:
@@ -97,7 +96,9 @@ def learn(  # noqa: PLR0917  # click passes options by name
         with waiting(f"learning from {amount(len(own), 'run')} of {group}"):
             contract = learned(group, own, elsewhere=elsewhere, most_false=most_false, by_request=by_request)
         if contract is None:
-            click.echo(f"{group}: {len(own)} runs, too few to learn from; {MIN_RUNS} good ones are needed", err=True)
+            click.echo(
+                f"{group}: {amount(len(own), 'run')}, too few to learn from; {MIN_RUNS} good ones are needed", err=True
+            )
             continue
         if review:
             contract = _reviewed(contract)
@@ -115,11 +116,28 @@ def learn(  # noqa: PLR0917  # click passes options by name
     return 0
 
 
-def _existing(files: tuple[str, ...]) -> list[Path]:
+def _apart(files: tuple[str, ...]) -> tuple[list[Path], tuple[str, ...]]:
+    """The files, those of folders too, and the histories: folders with Parquet in them, and object stores."""
+    from sidejudge.integrations.history.reading import is_history
+    from sidejudge.monitor.offline.init.sample import recordings
+
+    named: list[Path] = []
+    histories: list[str] = []
     for file in files:
-        if not Path(file).is_file():
+        path = Path(file)
+        if file.startswith(("http://", "https://")):
+            raise CommandError(f"{file}: the runs of a monitor are read from its store", "name the file of store.path")
+        if path.is_file():
+            named.append(path)
+        elif path.is_dir() and next(path.rglob("*.parquet"), None) is None:
+            if not (found := recordings(path)):
+                raise CommandError(f"{file}: holds no cases, requests or history", "name a folder that does")
+            named += found
+        elif is_history(file):
+            histories.append(file)
+        else:
             raise CommandError(f"{file}: there is no such file", "name files of cases or requests, or a store")
-    return [Path(file) for file in files]
+    return named, tuple(histories)
 
 
 def _source(*, where: tuple[str, ...], group_by: str, good: Good, labels: Path | None, reward: str | None) -> RunSource:

@@ -50,6 +50,11 @@ class _Watched:
         match = MatchSection.model_construct(**{key: getattr(route.match, key) for key in _ASKED})
         return cls(name, f"{name} ({route.match.describe()})", match, whole=match == route.match)
 
+    def takes_the_rest_of(self, other: _Watched) -> bool:
+        """Whether this one asks for nothing, or for less of the same than the other."""
+        mine, theirs = ({key: held for key in _ASKED if (held := getattr(each.match, key))} for each in (self, other))
+        return not mine or mine.items() < theirs.items()
+
 
 class SilentRoutes:
     """Holds the configured routes against the traces that ended."""
@@ -86,16 +91,16 @@ class SilentRoutes:
     def _hold(self, known: Identity) -> None:
         name, service, environment = known
         case = Case(case_id="", model_output=None, name=name, service=service, environment=environment)
-        taken: str | None = None
+        taken: _Watched | None = None
         for route in self._routes:
             if not route.match.matches(case):
                 continue
-            if taken is None or not any(getattr(route.match, key) for key in _ASKED):
+            if taken is None or route.takes_the_rest_of(taken):
                 route.silent = False  # one for whatever is left over may find nothing left
             if taken is None:
-                taken = route.name if route.whole else None
-            elif taken not in route.taken_by:
-                route.taken_by.append(taken)
+                taken = route if route.whole else None
+            elif taken.name not in route.taken_by:
+                route.taken_by.append(taken.name)
 
     def lines(self, enough: int = ENOUGH) -> Iterator[str]:
         """A line for each silent route; empty until enough traces were seen."""

@@ -11,7 +11,7 @@ from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_calls import answer_given, tool_calls
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace import Trace, speaking
 from sidejudge.scoring.trace.trace_index import TraceIndex
 
 from .case import Case, Utterance, parse_output
@@ -95,7 +95,7 @@ def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequenc
     yield from index.inputs
     if root is not None:
         yield root.input
-    for span in (*_topmost_agents(trace, runs)[:1], *trace.speaking):
+    for span in (*_topmost_agents(trace, runs)[:1], *speaking(trace)):
         yield span.input
     for span in index.chains:
         yield span.input
@@ -109,7 +109,7 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
     if _failed_without_answer(root, agents):
         return  # a model's last message before the run failed is a step of it, not its answer
-    spoken = sorted(trace.speaking, key=lambda span: span.end_ns, reverse=True)
+    spoken = sorted(speaking(trace), key=lambda span: span.end_ns, reverse=True)
     if spoken and not any(shows(span.output) for span in agents):
         # Where a tool for it gave the answer after the last call of a model, the text of that call was a thought.
         tools = sorted(trace.spans, key=lambda span: span.start_ns)
@@ -135,7 +135,7 @@ def written_beside_a_call(trace: Trace, answer: Json) -> bool:
     Then nothing that speaks for the run (the trace, its root, a topmost agent) states an output. Such a text may be a
     thought, or the answer of an agent that called a tool last: a trace does not show which.
     """
-    last = max(trace.speaking, key=lambda span: span.start_ns, default=None)
+    last = max(speaking(trace), key=lambda span: span.start_ns, default=None)
     if last is None or not _asks_for_tools(last) or all(span.output != answer for span in trace.models):
         return False
     tops = _topmost_agents(trace, agent_runs(trace, [span for span in trace.spans if span.agent]))

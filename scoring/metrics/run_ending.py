@@ -13,7 +13,7 @@ from sidejudge.scoring.metrics.metric import pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace import Trace, speaking
 
 from .answer_failure import answer_failure, is_refusal, sole_text
 from .run_steps import acts, failure_part, is_lone_call, run_steps, signs, stated_cause
@@ -214,7 +214,7 @@ def _not_refused(case: Case) -> Result:
 
 def last_model_call(case: Case) -> Span | None:
     """The model call that ended last; None without one."""
-    models = () if case.trace is None else case.trace.speaking
+    models = () if case.trace is None else speaking(case.trace)
     return max(models, key=lambda span: span.end_ns) if models else None
 
 

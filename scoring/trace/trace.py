@@ -102,17 +102,6 @@ class Trace:
         return (*found, unreached) if unreached else tuple(found)
 
     @property
-    def speaking(self) -> tuple[Span, ...]:
-        """The model calls that may be asked and answer for the run: none by which it is checked, if there are others.
-
-        A call below an evaluator or a guardrail judges what went in or came out.
-        """
-        if not any(span.kind in _CHECKING for span in self.spans):
-            return self.models
-        own = [span for span in self.models if not any(above.kind in _CHECKING for above in self.ancestors(span))]
-        return tuple(own) or self.models
-
-    @property
     def complete(self) -> bool:
         """Whether it has a root, every named parent has arrived, and it was neither cut short nor torn.
 
@@ -134,6 +123,17 @@ class Trace:
             seen.add(parent.span_id)
             yield parent
             span = parent
+
+
+def speaking(trace: Trace) -> tuple[Span, ...]:
+    """The model calls that may be asked and answer for the run: none by which it is checked, if there are others.
+
+    A call below an evaluator or a guardrail judges what went in or came out.
+    """
+    if not any(span.kind in _CHECKING for span in trace.spans):
+        return trace.models
+    own = [span for span in trace.models if not any(above.kind in _CHECKING for above in trace.ancestors(span))]
+    return tuple(own) or trace.models
 
 
 def _precedence(span: Span) -> tuple[int, int, str]:

@@ -7,6 +7,7 @@ A name is a file, a folder, a pattern (``calls/*.jsonl``), each on this machine 
 from __future__ import annotations
 
 import io
+import re
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -26,15 +27,24 @@ from .case_lines import TABLES, Format, NumberedLine, TableError, form_of, lines
 
 _ENDINGS: Final = (".jsonl", ".ndjson", ".pb", *TABLES)
 """Endings of the files of a folder that are read."""
+_JSON: Final = ".json"
+_REQUEST: Final = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs)"')
+"""How an OTLP request in JSON begins."""
+_HEAD: Final = 1_000
+"""Bytes of a file that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """One file: its name, its size in bytes (None where it has none), and what opens it."""
+    """One file: its name, its size in bytes (None where it has none), what opens it, and how it begins to be written.
+
+    ``form`` is None where the ending of the name says it.
+    """
 
     name: str
     size: int | None
     open: Callable[[], BinaryIO]
+    form: Format | None = None
 
 
 @dataclass(slots=True)
@@ -51,7 +61,12 @@ class CaseSources:
     _begins: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.files = _remote(self.given) if "://" in self.given else _local(self.given)
+        self.files = _remote(self.given) if "://" in self.given else _local(self.given, self.form)
+        if not self.files and Path(self.given).is_dir():
+            raise TableError(
+                f"{self.given}: the folder holds neither cases nor recorded requests",
+                "name a folder with .jsonl, .csv, .tsv, .parquet or .pb, or with OTLP requests in .json",
+            )
         if not self.files:
             raise TableError(f"{self.given}: there is no such file", "name a file, a folder or a pattern in quotes")
 
@@ -93,10 +108,10 @@ class CaseSources:
         return f"{self.files[at].name}, line {int(number) - self._begins[at]}{colon}{rest}"
 
     def _form(self, file: CaseFile) -> Format:
-        return self.form or form_of(file.name)
+        return self.form or file.form or form_of(file.name)
 
 
-def _local(given: str) -> Sequence[CaseFile]:
+def _local(given: str, form: Format | None) -> Sequence[CaseFile]:
     if given == "-":
         return (CaseFile("-", None, lambda: sys.stdin.buffer),)
     path = Path(given)
@@ -104,12 +119,28 @@ def _local(given: str) -> Sequence[CaseFile]:
     if has_magic(given) and not path.exists():
         found = [Path(each) for each in glob(given, recursive=True)]  # noqa: PTH207  # it may be absolute
     if path.is_dir():
-        found = [each for each in path.rglob("*") if each.suffix.lower() in _ENDINGS]
+        found = [each for each in path.rglob("*") if _is_read(each, form)]
     return [_file(each) for each in sorted(found) if not each.is_dir() and (each.exists() or each == path)]
 
 
+def _is_read(path: Path, form: Format | None) -> bool:
+    """Whether a file of a folder is read: by its ending, or as a request in JSON."""
+    ending = path.suffix.lower()
+    return ending in _ENDINGS or (ending == _JSON and path.is_file() and (form == "otlp" or _is_request(path)))
+
+
+def _is_request(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _REQUEST.match(file.read(_HEAD)) is not None
+    except OSError:
+        return False  # reading it names the reason
+
+
 def _file(path: Path) -> CaseFile:
-    return CaseFile(str(path), path.stat().st_size if path.is_file() else None, lambda: path.open("rb", 1 << 20))
+    recorded = path.suffix.lower() == _JSON and path.is_file() and _is_request(path)
+    size = path.stat().st_size if path.is_file() else None
+    return CaseFile(str(path), size, lambda: path.open("rb", 1 << 20), "otlp" if recorded else None)
 
 
 def _remote(given: str) -> Sequence[CaseFile]:

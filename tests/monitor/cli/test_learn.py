@@ -120,6 +120,16 @@ def test_a_mistake_has_a_cause_and_a_remedy(call, shop, arguments, cause):
     assert "remedy:" in done.output
 
 
+def test_a_folder_of_recordings_is_read_and_an_address_or_an_empty_folder_is_named(call, shop, tmp_path):
+    shop("runs.jsonl", 1, 4, 0.0)
+    assert "4 runs, too few to learn from" in call("learn", str(tmp_path)).output
+    (tmp_path / "none").mkdir()
+    empty = call("learn", str(tmp_path / "none"))
+    assert (empty.exit_code, "holds no cases, requests or history" in empty.output) == (2, True)
+    monitor = call("learn", "http://127.0.0.1:8790")
+    assert (monitor.exit_code, "the runs of a monitor are read from its store" in monitor.output) == (2, True)
+
+
 def test_too_few_runs_are_said_to_be_too_few(call, shop):
     done = call("learn", str(shop("runs.jsonl", 1, 4, 0.0)))
     assert done.exit_code == 2

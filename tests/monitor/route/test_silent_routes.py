@@ -100,6 +100,15 @@ def test_a_route_for_what_is_left_over_is_not_silent_where_nothing_is():
     assert lines(routes({"match": {"service": "desk"}, "rubrics": ["qa"]}, {"rubrics": ["qa"]}), *[SUPPORT] * 60) == []
 
 
+def test_a_route_for_the_rest_of_a_service_is_not_silent_where_nothing_is_left_and_a_narrower_one_behind_it_is():
+    named = {"match": {"name": "invoke_agent *", "service": "desk"}, "rubrics": ["qa"]}
+    rest = {"match": {"service": "desk"}, "rubrics": ["qa"]}
+    assert lines(routes(named, rest), *[SUPPORT] * 60) == []
+    (line,) = lines(routes(rest, named), *[SUPPORT] * 60)
+    assert line.endswith("what it is for goes to routes[0] before it")
+    assert len(lines(routes(rest, rest), *[SUPPORT] * 60)) == 1
+
+
 def test_an_earlier_route_that_asks_for_more_than_names_leaves_the_rest():
     failures = {"match": {"service": "desk", "level": "error"}, "rubrics": ["qa"]}
     desk = {"match": {"service": "desk"}, "rubrics": ["qa"]}

@@ -71,6 +71,19 @@ def test_recorded_requests_are_cases_one_a_trace(tmp_path: Path) -> None:
     assert [each.span_id for each in line.case.trace.spans] == [span(number).hex() for number in (1, 2)]
 
 
+def test_requests_in_json_are_known_by_how_they_begin(tmp_path: Path) -> None:
+    spans = [{"traceId": "7" * 32, "spanId": "1" * 16, "name": "chat", "startTimeUnixNano": "1", "endTimeUnixNano": "2",
+              "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]}]  # fmt: skip
+    (tmp_path / "traces.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}, indent=1))
+    (tmp_path / "manifest.json").write_text(json.dumps({"files": []}))
+    for given in (tmp_path, tmp_path / "traces.json"):
+        (line,) = CaseSources(str(given)).lines()
+        assert json.loads(line.text)["trace_id"] == "7" * 32
+    (tmp_path / "traces.json").unlink()
+    with pytest.raises(TableError, match="holds neither cases nor recorded requests"):
+        CaseSources(str(tmp_path))
+
+
 @PYARROW.mark
 def test_an_object_store_is_read_by_name_folder_and_pattern(bucket: str, folder: Path) -> None:  # noqa: F811  # the fixture
     fs, pattern = import_module("pyarrow.fs"), bucket
