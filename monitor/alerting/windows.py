@@ -317,10 +317,13 @@ class Windows:
         if window is not None and since_ns is not None and now_ns - reach_ns < since_ns < now_ns:
             window, begins, reach_ns = window.since(since_ns), window.failures, now_ns - since_ns
         estimate = self._estimate(key, window, begins)
+        incomplete, judge_failed = (window.incomplete, window.judge_failed) if window else (0, 0)
         return ServiceStatus(
-            service=key.service, environment=key.environment, rubric=key.rubric,
-            estimate=estimate, appraisal=appraise(estimate, policy, sequence, drops),
-            incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
+            service=key.service, environment=key.environment, rubric=key.rubric, estimate=estimate,
+            appraisal=appraise(
+                estimate, policy, sequence, drops, incomplete=incomplete, judge_failed=judge_failed
+            ),
+            incomplete=incomplete, judge_failed=judge_failed,
             forced=window.forced if window else 0,
             composite_mean=window.composite.value if window and window.composite.n else None,
             metric_means=window.means if window else {},

@@ -127,19 +127,23 @@ class Drops:
 
 
 def appraise(
-    estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequence | None = None, drops: Drops | None = None
-) -> Appraisal:
-    """The status of an estimate; ``None`` (no verdict in the window) is insufficient data.
+    estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequence | None = None, drops: Drops | None = None,
+    *, incomplete: int = 0, judge_failed: int = 0,
+) -> Appraisal:  # fmt: skip
+    """The status of an estimate; ``None`` (no verdict in the window passed or failed) is insufficient data.
 
-    Mode ``adaptive`` needs the ``sequence`` and the ``drops`` of the same verdicts; without them nothing can be known
-    to be worse.
+    ``incomplete`` verdicts of the window neither passed nor failed, those of ``judge_failed`` because the judge failed:
+    the reason names them where data is missing. Mode ``adaptive`` needs the ``sequence`` and the ``drops`` of the same
+    verdicts; without them nothing can be known to be worse.
     """
     if estimate is None:
-        return Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
+        nothing = "no verdict in the window passed or failed" if incomplete else "no verdict in the window"
+        return Appraisal(Status.INSUFFICIENT_DATA, nothing + _undecided(incomplete, judge_failed))
     if policy.mode == "adaptive" and (worse := _worse(estimate, policy, sequence, drops or Drops())):
         return worse
     if estimate.effective_n < policy.min_samples:
-        return Appraisal(Status.INSUFFICIENT_DATA, f"{_known(estimate)}, {_number(policy.min_samples)} are needed")
+        needed = f"{_known(estimate)}, {_number(policy.min_samples)} are needed"
+        return Appraisal(Status.INSUFFICIENT_DATA, needed + _undecided(incomplete, judge_failed))
     if policy.mode == "adaptive":
         return _not_worse(estimate, policy.thresholds.warning)
     # 9 decimals, as everywhere a value meets a bound (rubrics §1.3): 17 of 20 is 0.85, however it was weighted.
@@ -242,6 +246,16 @@ def _known(estimate: Estimate) -> str:
     """The number of verdicts and, where sampling was uneven, their effective number."""
     verdicts = amount(estimate.n, "verdict")
     return verdicts if estimate.effective_n == estimate.n else f"{verdicts} count as {_number(estimate.effective_n)}"
+
+
+def _undecided(incomplete: int, judge_failed: int) -> str:
+    """The verdicts that neither passed nor failed, as the end of a reason; empty without any."""
+    if not incomplete:
+        return ""
+    cause = "" if not judge_failed else ", because the judge failed" if judge_failed == incomplete else (
+        f", {judge_failed:,} of them because the judge failed"
+    )  # fmt: skip
+    return f"; {incomplete:,} {'is' if incomplete == 1 else 'are'} incomplete{cause}"
 
 
 def _number(value: float) -> str:

@@ -223,10 +223,13 @@ class FleetWindows:
             whole, begins, reach_ns = self._since(key, since_ns), whole.sums.n("failures"), now_ns - since_ns
         estimate = self._estimate(key, whole, begins)
         sums, plain, cascade = whole.sums, self._plain(key, whole), CascadeSums.read(whole.sums)
+        incomplete, judge_failed = sums.n("incomplete"), sums.n("judge_failed")
         return ServiceStatus(
-            service=key.service, environment=key.environment, rubric=key.rubric,
-            estimate=estimate, appraisal=appraise(estimate, policy, sequence, drops),
-            incomplete=sums.n("incomplete"), judge_failed=sums.n("judge_failed"), forced=sums.n("forced"),
+            service=key.service, environment=key.environment, rubric=key.rubric, estimate=estimate,
+            appraisal=appraise(
+                estimate, policy, sequence, drops, incomplete=incomplete, judge_failed=judge_failed
+            ),
+            incomplete=incomplete, judge_failed=judge_failed, forced=sums.n("forced"),
             composite_mean=_mean(sums, "composite"),
             metric_means={name: mean for name in _metrics(sums) if (mean := _mean(sums, f"metric/{name}")) is not None},
             missing=missing_band(
