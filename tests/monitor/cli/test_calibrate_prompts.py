@@ -80,6 +80,14 @@ def test_numbers_are_compared_by_their_distance_from_the_label(compared):
     assert (metric["unit"], metric["better"]) == ("distance", "A")
 
 
+def test_judges_that_are_equally_far_from_the_label_on_either_side_are_not_told_apart(compared):
+    labels = [{"case_id": f"c{i}", "rubric": "qa", "metric": "m", "label": 0.6, "by": "ann"} for i in range(20)]
+    judged = [[verdict_line(f"c{i}", scores=[metric_line("m", value)]) for i in range(20)] for value in (0.4, 0.8)]
+    metric, _ = read(compared(labels, *judged, "--format", "json"))
+    assert (metric["a"], metric["b"], metric["difference"], metric["p"]) == (0.2, 0.2, 0.0, 1.0)
+    assert metric["better"] == "not told apart"
+
+
 def test_yes_or_no_labels_of_a_graded_metric_are_compared_by_distance(compared):
     labels = [{"case_id": f"c{i}", "rubric": "qa", "metric": "m", "label": i % 2 == 0, "by": "ann"} for i in range(30)]
     a, b = (
