@@ -61,6 +61,14 @@ def test_numbers_of_a_metric_are_an_ordinal_scale():
     assert "true_positive_rate" not in grade.figures
 
 
+def test_numbers_are_compared_to_nine_decimals():
+    lines = [verdict_line(str(i), scores=[metric_line("m", ours)]) for i, ours in enumerate((1 - 0.9, 0.1 + 0.2, 0.5))]
+    (found,) = calibrated(
+        [label(str(i), stated, metric="m") for i, stated in enumerate((0.1, 0.3, 0.5))], lines
+    ).report()
+    assert (list(found.categories), found.figures["raw_agreement"].value) == ([0.1, 0.3, 0.5], 1.0)
+
+
 def test_a_category_is_compared_with_the_metrics_rating():
     rated = {**metric_line("m", 0.9), "rating": "acceptable"}
     unrated = metric_line("m", 0.9)
