@@ -1,0 +1,118 @@
+"""What the assembler knows of a trace that is open, closed, held back or let go, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from tests.monitor.ingest.test_assembler import LIMITS, chunk, closings, tid
+
+WAITING = AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000, root_wait_ns=10_000)
+
+
+def test_a_trace_is_judged_once_it_was_closed_and_not_held_back():
+    assembler = Assembler(LIMITS)
+    assert (assembler.is_judged(tid(1)), assembler.has_root(tid(1))) == (False, None)
+    assembler.add(chunk(1, (2, 1)), 0)
+    assert (assembler.is_judged(tid(1)), assembler.has_root(tid(1))) == (False, False)
+    assembler.due(30)
+    assembler.hold_back(tid(1))
+    assert not assembler.is_judged(tid(1))
+    assert assembler.let_go(tid(1))
+    assert (assembler.is_judged(tid(1)), assembler.has_root(tid(1))) == (True, False)
+    assembler.add(chunk(1, 1), 40)
+    assert (assembler.is_judged(tid(1)), assembler.has_root(tid(1))) == (True, True)
+
+
+def test_the_threshold_that_a_trace_was_drawn_at_is_known_while_the_trace_is():
+    assembler = Assembler(LIMITS)
+    assert assembler.drawn_at(tid(1)) == 0
+    assembler.add(chunk(1, 1, threshold=5), 0)
+    assert assembler.drawn_at(tid(1)) == 5
+    assembler.due(2)
+    assert assembler.drawn_at(tid(1)) == 5
+
+
+@pytest.mark.parametrize("revision", [1, 2, 3, 4])
+def test_a_restored_trace_counts_on_from_any_revision(revision):
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.restore(tid(1), revision, 100)
+    assembler.add(chunk(1, (2, 1)), 200)
+    assert closings(assembler, 202) == [(1, "root_ended", revision + 1)]
+
+
+def test_draining_waits_for_just_as_long_as_it_is_asked_to():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 2)
+    assert assembler.drain(4, 3) == []
+    assert len(assembler.drain(5, 3)) == 1
+    assembler.add(chunk(2, 1), 6)
+    assert len(assembler.drain(6)) == 1
+
+
+def test_under_pressure_what_was_closed_up_to_a_time_is_let_go():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.due(2)
+    assembler.forget(1)
+    assert assembler.knows(tid(1))
+    assembler.forget(2)
+    assert not assembler.knows(tid(1))
+    assert assembler.add(chunk(1, (2, 1)), 3) is Arrival.TOO_LATE
+
+
+def test_a_root_is_awaited_of_what_was_closed_without_one_and_for_longer_than_late_spans():
+    assembler = Assembler(WAITING)
+    assembler.add(chunk(1, (2, 1)), 0)
+    assembler.add(chunk(2, 1), 0)
+    assert closings(assembler, 30) == [(2, "root_ended", 1), (1, "idle", 1)]
+    assert (assembler.awaited(29), assembler.awaited(30)) == ([], [tid(1)])
+    assembler.due(2_000)
+    assert (assembler.knows(tid(1)), assembler.knows(tid(2))) == (True, False)
+    no_longer = Assembler(AssemblyLimits(grace_ns=2, idle_ns=30, late_ns=1_000, root_wait_ns=1_000))
+    no_longer.add(chunk(1, (2, 1)), 0)
+    no_longer.due(30)
+    assert no_longer.awaited(30) == []
+
+
+def test_a_root_that_comes_after_all_speaks_for_its_service():
+    """Five traces have roots, and five more have them late: so one that lacks its root is still waited for."""
+    assembler = Assembler(WAITING)
+    for number in range(1, 6):
+        assembler.add(chunk(number, 1), 0)
+    assert len(assembler.due(2)) == 5
+    for number in range(6, 11):
+        assembler.add(chunk(number, (2, 1)), 10)
+    assert assembler.due(700) == [], "their roots are overdue"
+    for number in range(6, 11):
+        assembler.add(chunk(number, 1), 700)
+    assert len(assembler.due(702)) == 5
+    for number in range(11, 14):
+        assembler.add(chunk(number, (2, 1)), 800)
+    assert assembler.due(9_000) == []
+
+
+def test_closed_traces_are_remembered_up_to_a_number_and_a_number_of_spans():
+    by_number = Assembler(AssemblyLimits(grace_ns=2, late_ns=1_000, max_open_traces=1))
+    for number in range(1, 6):
+        by_number.add(chunk(number, 1), number * 10)
+        by_number.due(number * 10 + 2)
+    assert [by_number.knows(tid(number)) for number in range(1, 6)] == [False, True, True, True, True]
+    by_spans = Assembler(AssemblyLimits(grace_ns=2, late_ns=1_000, max_open_spans=3))
+    for number in range(1, 6):
+        by_spans.add(chunk(number, 1, (2, 1), (3, 1)), number * 10)
+        by_spans.due(number * 10 + 2)
+    assert [by_spans.knows(tid(number)) for number in range(1, 6)] == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_trace_that_was_cut_takes_no_more_and_what_it_has_is_a_duplicate(closed):
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.cut(tid(1), 3)
+    if closed:
+        (closing,) = assembler.due(0)
+        assert (closing.completion, closing.left_out) == ("pressure", 3)
+    assert assembler.classify(chunk(1, (2, 1))) is Arrival.TOO_LARGE
+    assert assembler.classify(chunk(1, 1)) is Arrival.DUPLICATE
