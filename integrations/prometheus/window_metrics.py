@@ -17,7 +17,7 @@ from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.metric_status import Level, MetricLimit, MetricStatus
-from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, SliceStatus
+from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE, ServiceStatus, SliceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from . import families as f
@@ -52,7 +52,7 @@ class LimitMetrics:
         found: dict[str, dict[Level, float]] = {}
         for limit in self._limits:
             value = values.get(limit.measure)
-            if value is None or limit.rubric != rubric or not limit.concerns(service or ""):
+            if value is None or limit.rubric != rubric or not limit.concerns(service or UNKNOWN_SERVICE):
                 continue
             kept = found.setdefault(limit.name, {})
             for level, bound in limit.levels:

@@ -638,3 +638,11 @@ def test_limits_of_one_metric_share_its_series():
     found = samples(Exporter(CollectorRegistry(), replace(KNOWN, limits=below)))
     assert found["sidejudge_limited_metric_limit", "qa", "tone_mean", "warning"] == 0.6
     assert found["sidejudge_limited_metric_kept_threshold_ratio", "qa", "tone_mean", "warning"] == 0.6
+
+
+def test_a_limit_on_traces_that_name_no_service_counts_them():
+    unnamed = replace(LATENCY, services=("unknown_*",))
+    exporter = Exporter(CollectorRegistry(), replace(KNOWN, limits=[unnamed]))
+    exporter.limits.values(None, None, "", {"latency": 1.0}, 2.0)
+    seen = samples(exporter)
+    assert seen["sidejudge_limited_metric_weight_total", "", "latency_p95", "unknown", "unknown_service"] == 2
