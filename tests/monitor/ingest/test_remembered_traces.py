@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
@@ -116,3 +118,29 @@ def test_a_trace_that_was_cut_takes_no_more_and_what_it_has_is_a_duplicate(close
         assert (closing.completion, closing.left_out) == ("pressure", 3)
     assert assembler.classify(chunk(1, (2, 1))) is Arrival.TOO_LARGE
     assert assembler.classify(chunk(1, 1)) is Arrival.DUPLICATE
+
+
+def test_under_pressure_the_longest_idle_fragment_closes_first_also_one_that_was_opened_again():
+    assembler = Assembler(replace(WAITING, max_open_traces=1))
+    for number in range(1, 6):
+        assembler.add(chunk(number, 1), 0)
+    assert len(assembler.due(2)) == 5
+    assembler.add(chunk(9, (2, 1)), 3)
+    assembler.add(chunk(6, (2, 1)), 4)
+    assembler.restore(tid(6), 1, 20)
+    assert assembler.reopen(tid(6), 30)
+    assembler.add(chunk(9, (3, 1)), 99)
+    assert closings(assembler, 100) == [(6, "pressure", 2)]
+
+
+def test_a_root_is_overdue_after_twice_the_time_that_one_took():
+    assembler = Assembler(replace(WAITING, idle_ns=1_400, deadline_ns=1_500))
+    for number in range(1, 6):
+        assembler.add(chunk(number, (2, 1)), 10)
+    for number in range(1, 6):
+        assembler.add(chunk(number, 1), 1_010)
+    assert len(assembler.due(1_012)) == 5
+    for number in range(6, 12):
+        assembler.add(chunk(number, (2, 1)), 2_000)
+    assert assembler.due(3_999) == []
+    assert len(assembler.due(4_000)) == 6, "the service no longer sends roots"
