@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.document import read_document
 from tests.helm.checks import containers, pod_specs
@@ -266,6 +267,20 @@ def test_every_selector_selects_what_it_is_for(engine, case):
             target = scaler["spec"]["scaleTargetRef"]
             assert (target["kind"], target["name"]) == (workload["kind"], workload["metadata"]["name"])
             assert "replicas" not in workload["spec"], "it would undo the scaler's work at each upgrade"
+
+
+def test_no_label_of_a_target_takes_the_place_of_one_of_a_metric(engine):
+    """What the operator puts on each target: a label of a metric with the same name would become ``exported_…``."""
+    of_pods = {"job", "namespace", "pod", "container", "endpoint", "instance"}
+    for kind, endpoints, given in (
+        ("PodMonitor", "podMetricsEndpoints", of_pods), ("ServiceMonitor", "endpoints", {*of_pods, "service"}),
+    ):  # fmt: skip
+        enabled = {"podMonitor": {"enabled": kind == "PodMonitor"}, "serviceMonitor": {"enabled": kind != "PodMonitor"}}
+        monitor = engine.render(CHART, {"monitoring": {**enabled, "sidecars": {"enabled": False}}}).one(kind)
+        (endpoint,) = monitor["spec"][endpoints]
+        dropped = {each["regex"] for each in endpoint.get("relabelings", ()) if each["action"] == "labeldrop"}
+        own = {label for family in FAMILIES for label in family.labels}
+        assert not own & (given - dropped), kind
 
 
 def test_long_names_stay_within_what_dns_allows(engine):
