@@ -24,6 +24,8 @@ REFERENCE_KEYS = (
 
 _LONGEST_EMPTY = 1000
 """Longest text, in characters, that is searched for JSON without contents."""
+_MOST_EARLIER = 100
+"""Most model calls whose texts are looked for in what the last one was shown, besides the first."""
 _EMPTY_OPENS = frozenset('{["n`~\ufeff')
 _STEPS = (SpanKind.AGENT, SpanKind.CHAIN)
 _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
@@ -91,14 +93,36 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
 
 
 def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
-    """The request: of the trace, else of its root, the topmost agent, the first model call or the topmost step."""
+    """The request: of the trace, else of its root, the topmost agent, the first model call or the topmost step.
+
+    A model call that stands alone is taken for the first.
+    """
     yield from index.inputs
     if root is not None:
         yield root.input
-    for span in (*_topmost_agents(trace, runs)[:1], *speaking(trace)):
+    for span in _topmost_agents(trace, runs)[:1]:
+        yield span.input
+    calls = speaking(trace)
+    if (alone := _stands_alone(calls)) is not None and not index.tools and not index.asking:
+        yield alone.input
+    for span in calls:
         yield span.input
     for span in index.chains:
         yield span.input
+
+
+def _stands_alone(calls: Sequence[Span]) -> Span | None:
+    """The model call that gives the answer, where it was shown nothing of what an earlier one was asked or answered.
+
+    So it is in a batch: there the answer belongs to its own request, not to that of the first call.
+    """
+    answering = next((call for call in sorted(calls, key=lambda span: -span.end_ns) if shows(call.output)), None)
+    if answering is None or answering is calls[0]:
+        return None
+    shown = "\n".join([message.text for message in answering.input_messages] or [str(answering.input)])
+    earlier = (calls[0], *[call for call in calls[-_MOST_EARLIER:] if call is not answering])
+    texts = (text for call in earlier for text in (call.input, call.output))
+    return None if any(isinstance(text, str) and text.strip() in shown for text in texts) else answering
 
 
 def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:

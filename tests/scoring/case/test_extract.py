@@ -281,6 +281,22 @@ def test_a_model_by_which_a_run_is_checked_neither_asks_nor_answers_for_it() -> 
     assert alone.model_output == "SAFE"
 
 
+def test_of_calls_that_have_nothing_to_do_with_each_other_the_last_is_asked_what_it_answers() -> None:
+    batch = [_span(f"l{n}", "root", L, n, n + 1, input=f"Sort item {n}.", output=f"bin {n}") for n in (1, 2, 3)]
+    failed = _span("l4", "root", L, 4, 5, input="Sort item 4.", error="429")
+    case = _case(_span("root", None, O, 0, 9), *batch, failed)
+    assert (case.input, case.model_output) == ("Sort item 3.", "bin 3")
+    chain = [
+        _span("a", "root", L, 1, 2, input="Write on bees.", output="Bees hum."),
+        _span("b", "root", L, 3, 4, input="Translate: Bees hum.", output="Bienen summen."),
+    ]
+    case = _case(_span("root", None, O, 0, 9), *chain)
+    assert (case.input, case.model_output) == ("Write on bees.", "Bienen summen.")
+    asked = _span("a", "root", L, 1, 2, input="Where is A-1?", output_messages=_asks(_call("find", {"id": "A-1"})))
+    told = _span("b", "root", L, 3, 4, input="Riga", output="In Riga.")
+    assert _case(_span("root", None, O, 0, 9), asked, told).input == "Where is A-1?"
+
+
 def test_an_agent_below_the_lower_of_two_spans_of_one_call_makes_it_a_hand_off() -> None:
     case = _case(
         _span("upper", None, T, 0, 9, tool=_call("ask_around", {"n": 1})),
