@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import yaml
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
 from sidejudge.scoring.trace.trace import Trace, unread_counts
@@ -148,8 +148,9 @@ def _silent(score: Mapping[str, object]) -> bool:
 
 def _facts(verdict: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     composite, mark = verdict.get("composite"), verdict.get("pass_mark")
-    yield "score", f"{composite:.3f}" if isinstance(composite, int | float) else "none"
-    if isinstance(mark, int | float):
+    mark = mark if isinstance(mark, int | float) else None
+    yield "score", beside(composite, mark) if isinstance(composite, int | float) else "none"
+    if mark is not None:
         yield "passes from", f"{mark:g}"
         if verdict.get("passed") is False and isinstance(composite, int | float) and composite >= mark:
             yield "fails all the same by", ", ".join(map(str, _list(verdict.get("blockers")))) or "another condition"

@@ -8,7 +8,7 @@ from typing import Final
 from sidejudge.integrations.store.contents import AnswerDocument, ExchangeDocument, JudgeCallDocument
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
-from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
@@ -166,7 +166,7 @@ def _why(details: TraceDocument) -> str:
 def _verdict(verdict: VerdictDocument) -> Iterator[str]:
     outcome = {True: "passed", False: "failed", None: "neither passed nor failed"}[verdict.get("passed")]
     composite = verdict.get("composite")
-    value = f", composite {composite:.3f}" if isinstance(composite, int | float) else ", no composite"
+    value = ", no composite" if composite is None else f", composite {beside(composite, verdict.get('pass_mark'))}"
     mark = f" (pass mark {verdict['pass_mark']:g})" if verdict.get("pass_mark") is not None else ""
     yield f"  {verdict['rubric']}: {outcome}{value}{mark}, {verdict.get('state')}"
     if verdict.get("reason"):

@@ -123,6 +123,7 @@ def _cases(path: Path) -> Iterator[Case]:
 
 
 def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) -> Iterator[str]:
+    from sidejudge.scoring.lexical.amount import beside
     from sidejudge.scoring.questions.question import Answer
     from sidejudge.scoring.result.result import Scored
 
@@ -152,7 +153,7 @@ def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) 
         for score in verdict.scores
     ]
     yield table(("metric", "value", "weight", "rating", "reason"), rows)
-    composite = "-" if verdict.composite is None else f"{verdict.composite:.3f}"
+    composite = "-" if verdict.composite is None else beside(verdict.composite, verdict.pass_mark)
     passed = {True: "passed", False: "failed", None: "neither passed nor failed"}[verdict.passed]
     yield f"{verdict.rubric_version}: {verdict.state.value}, composite {composite}, {passed}"
     if verdict.reason:

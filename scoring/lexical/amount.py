@@ -1,5 +1,7 @@
 """A number with its noun, as people write them.
 
+Beside: a value next to the mark that it reaches or not.
+
 Ranges: many numbers in few words.
 """
 
@@ -16,6 +18,20 @@ def amount(number: float, noun: str, several: str = "") -> str:
     """
     shown = f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
     return f"{shown} {noun if number == 1 else several or noun + 's'}"
+
+
+def beside(value: float, mark: float | None, decimals: int = 3) -> str:
+    """A value with so many decimals, or with more where these would put it on the other side of its mark.
+
+    >>> beside(0.8696, 0.87), beside(0.8692, 0.87), beside(0.87, 0.87), beside(0.5, None)
+    ('0.8696', '0.869', '0.870', '0.500')
+    """
+    texts = (f"{value:.{each}f}" for each in range(decimals, 10))
+    return next(text for text in texts if mark is None or _reaches(float(text), mark) == _reaches(value, mark))
+
+
+def _reaches(value: float, mark: float) -> bool:
+    return round(value, 9) >= round(mark, 9)
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -164,6 +164,12 @@ def test_the_story_of_a_trace_is_told_without_its_terminal_escapes(call, monitor
     assert "question_score_accuracy 0.500 fail, weight 0.7: 1 of 2 questions" in shown.stdout
 
 
+def test_a_composite_is_shown_on_the_side_of_the_pass_mark_that_decides() -> None:
+    verdict = {"rubric": "qa", "passed": False, "composite": 0.8697, "pass_mark": 0.87, "state": "valid"}
+    shown = list(explanation({"trace_id": TRACE, "reason": "scored", "verdicts": [verdict]}))
+    assert "  qa: failed, composite 0.8697 (pass mark 0.87), valid" in shown
+
+
 def test_a_story_of_few_words_is_told_as_well() -> None:
     assert list(explanation({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
     waits = list(explanation({"trace_id": TRACE, "reason": None, "waits_for": "judge"}))
