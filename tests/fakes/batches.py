@@ -61,7 +61,8 @@ class Batches:
             asked = json.loads(line)
             act = self.answer(Seen("/v1/chat/completions", {}, json.dumps(asked["body"]).encode()))
             response = {"status_code": act.status, "request_id": "r", "body": json.loads(act.body)}
-            lines.append(json.dumps({"id": "l", "custom_id": asked["custom_id"], "response": response, "error": None}))
+            found = {"id": "l", "custom_id": asked["custom_id"], "response": response, "error": None}
+            lines.append(json.dumps(found, ensure_ascii=False))
         return "\n".join(reversed(lines)).encode()
 
 

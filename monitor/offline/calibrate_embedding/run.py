@@ -55,7 +55,7 @@ def read_pairs(given: str) -> list[MeaningPair]:
         OSError: The file cannot be read.
     """
     source = files(__package__).joinpath("pairs.jsonl") if given == SHIPPED else Path(given)
-    lines = [line for line in source.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in source.read_text(encoding="utf-8").split("\n") if line.strip()]
     if len(lines) > _MOST:
         raise PairFileError(f"more than {_MOST} pairs")
     return [_pair(line, number) for number, line in enumerate(lines, 1)]

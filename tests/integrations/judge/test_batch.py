@@ -77,6 +77,15 @@ async def test_requests_that_come_together_are_one_batch_at_half_the_price(serve
     await client.close()
 
 
+async def test_a_line_separator_within_an_answer_ends_no_line(served, library):
+    _, provider = served
+    client = asking(library, Notes())
+    texts = ["one\u2028two", "three\x85four"]
+    answers = await asyncio.gather(*(client.complete(Request(text), model(provider)) for text in texts))
+    assert [each.text for each in answers] == [text.upper() for text in texts]
+    await client.close()
+
+
 async def test_a_run_that_was_killed_gets_the_answers_of_the_batch_that_it_handed_in(served, library):
     batches, provider = served
     batches.looks, notes = 10**9, Notes()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 
-from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, write_thresholds
+from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, read_pairs, write_thresholds
 
 FITTED = {"entity": 0.61, "statement": 0.63}
 
@@ -47,3 +49,10 @@ def test_what_would_be_no_configuration_is_not_written(tmp_path):
     file.write_text("sampling: {rate: 0.1}\n")
     with pytest.raises(NotWrittenError, match="no section"):
         write_thresholds(file, FITTED, lambda _: None)
+
+
+def test_a_line_separator_within_a_text_ends_no_pair(tmp_path):
+    pair = {"kind": "statement", "one": "Refund\u2028booked", "other": "Refund booked", "same": True}
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps(pair, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert [each.one for each in read_pairs(str(path))] == ["Refund\u2028booked"]
