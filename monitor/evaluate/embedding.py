@@ -50,13 +50,17 @@ EmbeddingModel: TypeAlias = "LocalModel | Retrying"
 
 
 class Embedder:
-    """One model and its cache, used from one event loop."""
+    """One model and its cache, used from one event loop.
+
+    ``address`` is that of its endpoint: one name may stand for different models at different addresses.
+    """
 
     def __init__(
         self, model: EmbeddingModel, storage: CacheStorage[bytes], *, entries: int, clock_ns: Callable[[], int],
-        observer: EmbeddingMetrics | None = None,
+        observer: EmbeddingMetrics | None = None, address: str | None = None,
     ) -> None:  # fmt: skip
         self._model: Final = model
+        self._name: Final = model.name if address is None else f"{model.name} at {address}"
         self._cache = Cache(
             storage, unpack, entries=entries, clock_ns=clock_ns,
             log=log, what="vectors", again="the texts are embedded again",
@@ -64,6 +68,8 @@ class Embedder:
         self._observer = observer
         self._requested: list[PendingTexts] = []
         self._working: asyncio.Task[None] | None = None
+        self._dimensions: int | None = None
+        """Of the latest vectors that the model made. Kept ones of another number are of another model of its name."""
 
     async def start(self) -> None:
         """Load the model now. Raises ``EmbeddingError``."""
@@ -81,7 +87,9 @@ class Embedder:
         self._requested.append((missing, future))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._work())
-        return {**known, **await future}
+        found = {**known, **await future}
+        outdated = [text for text, vector in known.items() if len(vector) != self._dimensions]
+        return {**found, **await self.vectors(outdated)} if outdated else found
 
     async def close(self) -> None:
         """Refuse waiting requests and end the model; idempotent."""
@@ -121,11 +129,13 @@ class Embedder:
         return {**known, **await self._anew(left)} if left else known
 
     async def _known(self, texts: Sequence[str]) -> Vectors:
+        """The kept vectors, without those of another number of dimensions than the latest ones."""
         by_key = {self._key(text): text for text in texts}
-        return {by_key[key]: vector for key, vector in (await self._cache.get(list(by_key))).items()}
+        kept = {by_key[key]: vector for key, vector in (await self._cache.get(list(by_key))).items()}
+        return {text: vector for text, vector in kept.items() if self._dimensions in (None, len(vector))}
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self._model.name}\0{text}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._name}\0{text}".encode()).hexdigest()
 
     async def _anew(self, texts: Sequence[str]) -> Vectors:
         began, failed = time.monotonic(), True
@@ -138,7 +148,9 @@ class Embedder:
         packed = await asyncio.to_thread(_packed, texts, given)
         await self._cache.put({self._key(text): vector for text, vector in packed.items()})
         # What comes out of the cache later is what is answered with now, to the last digit.
-        return {text: unpack(vector) for text, vector in packed.items()}
+        made = {text: unpack(vector) for text, vector in packed.items()}
+        self._dimensions = len(next(iter(made.values()))) if made else self._dimensions
+        return made
 
 
 _CLOSED: Final = "embedding has ended; the monitor is shutting down"
@@ -233,7 +245,9 @@ def embedding_backend(
 ) -> EmbeddingBackend:
     """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
     model = embedding_model(section, library)
-    embedder = Embedder(model, storage, entries=section.cache_entries, clock_ns=clock_ns, observer=observer)
+    embedder = Embedder(
+        model, storage, entries=section.cache_entries, clock_ns=clock_ns, observer=observer, address=section.api_base
+    )
     return EmbeddingBackend(embedder, section.cosines)
 
 

@@ -21,6 +21,7 @@ class Letters:
     calls: list[list[str]] = field(default_factory=list)
     gate: asyncio.Event | None = None
     errors: dict[str, Exception] = field(default_factory=dict)
+    dimensions: int = 2
 
     async def start(self): ...
 
@@ -31,7 +32,7 @@ class Letters:
         for text, error in self.errors.items():
             if text in texts:
                 raise error
-        return [[float(text.count("a")), float(text.count("b"))] for text in texts]
+        return [[float(text.count(letter)) for letter in "abc"[: self.dimensions]] for text in texts]
 
     async def close(self): ...
 
@@ -87,6 +88,26 @@ async def test_another_model_has_vectors_of_its_own(store):
     other = Letters("others")
     await embedder(other, store.vectors).vectors(["a"])
     assert other.calls == [["a"]]
+
+
+async def test_vectors_of_another_model_behind_the_same_name_are_made_anew(store):
+    await embedder(Letters(), store.vectors).vectors(["a", "b"])
+    other = Letters(dimensions=3)
+    made = embedder(other, store.vectors)
+    found = await made.vectors(["a", "b", "abc"])
+    assert {len(vector) for vector in found.values()} == {3}
+    assert other.calls == [["abc"], ["a", "b"]]
+    assert await made.vectors(["a", "abc"]) == {text: found[text] for text in ("a", "abc")}
+    assert len(other.calls) == 2
+
+
+async def test_a_model_of_one_name_at_another_address_has_vectors_of_its_own(store):
+    first, other = Letters(), Letters()
+    await embedder(first, store.vectors).vectors(["a"])
+    elsewhere = Embedder(other, store.vectors, entries=100, clock_ns=lambda: 1, address="http://localhost:8080/v1")
+    await elsewhere.vectors(["a"])
+    await elsewhere.vectors(["a"])
+    assert (first.calls, other.calls) == ([["a"]], [["a"]])
 
 
 async def test_without_room_for_vectors_every_call_embeds_anew(store):
