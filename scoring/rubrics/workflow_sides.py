@@ -76,6 +76,17 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
     return None
 
 
+def _not_named(case: Case, names: Iterable[str]) -> Unavailable | None:
+    """The same of agents, which may have run without a name as well."""
+    names = list(names)
+    if (doubt := not_understood(case, names)) is not None or case.trace is None or not names:
+        return doubt
+    if any(span.kind is SpanKind.AGENT and not span.agent for span in case.trace.spans):
+        why = "{name} may have been called: an agent ran, and the trace does not show its name"
+        return Unavailable(Reason(why, name=part(label(names[0]))))
+    return None
+
+
 def _words(name: str) -> str:
     return " ".join(_NO_WORD.sub(" ", name).casefold().split())
 
@@ -164,9 +175,10 @@ def _validated(case: Case, side: Side, called: Sequence[str] | None, field: str)
     if called is None:
         return Unavailable(Reason("{field} is not known", field=own(field)))
     found = validate(side, called)
+    doubted = _not_named if field == "agents_called" else not_understood
     if found["pass"]:
-        return not_understood(case, side.exclude) or Scored(value=1.0, details=found)
-    if not found["unexpected"] and (doubt := not_understood(case, side.missing(dict.fromkeys(called)))) is not None:
+        return doubted(case, side.exclude) or Scored(value=1.0, details=found)
+    if not found["unexpected"] and (doubt := doubted(case, side.missing(dict.fromkeys(called)))) is not None:
         return doubt
     reported = [
         Reason("{kind}: {names}", kind=own(kind), names=together(map(part, names), ", "))

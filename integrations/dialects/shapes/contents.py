@@ -175,8 +175,8 @@ class SpanContents:
             return called[0].name, called[1]
         span_name = self.span.name
         if (name := kinds.tool_name(span_name)) is None and "tool" not in words(span_name):
-            name = span_name
-        return None if name is None else (name, "span name")
+            name = kinds.called(span_name) or span_name
+        return None if name is None or says_that_it_ran(name) else (name, "span name")
 
     def called(self) -> tuple[ToolCall, str] | None:
         """The one call of a tool that an attribute holds whole: ``{"name": "lookup", "arguments": {…}}``."""
@@ -214,6 +214,12 @@ class SpanContents:
             return given
         own = {self.span.tool and self.span.tool.name, (self.text("tool") or ("",))[0]}
         return held["arguments"] if held.get("name") in own else given
+
+
+def says_that_it_ran(name: str) -> bool:
+    """Whether a span's name says that something ran, and not what: ``agent.run``, ``step``."""
+    said = words(name)
+    return bool(said) and _RUNNING.issuperset(said) and name.isascii() and not any(map(str.isdecimal, name))
 
 
 def _tools(found: Mapping[str, str]) -> dict[str, str]:

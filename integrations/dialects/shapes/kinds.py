@@ -42,6 +42,11 @@ _NAMED_TOOL: Final = re.compile(
 _NAMED_AGENT: Final = re.compile(
     r"(?:invoke|run|call|execute)?[ _]?agent(?:[ _]run)?(?:[ :/.]+)(?P<name>\S.*)", re.IGNORECASE
 )
+_CALLED: Final = re.compile(
+    r"(?:call|execute|invoke|run|use)[ :]+(?P<name>[A-Za-z]\w*(?:[._-]|(?<=[a-z])(?-i:(?=[A-Z])))[\w.-]+)",
+    re.IGNORECASE,
+)
+"""A verb before a name of several words that are written as one, as names in programs are."""
 
 
 def stated(value: object) -> SpanKind | None:
@@ -59,6 +64,15 @@ def stated(value: object) -> SpanKind | None:
 def tool_name(span_name: str) -> str | None:
     """The tool in a span's name such as ``execute_tool lookup`` and ``tool: lookup``."""
     return _named(span_name, _NAMED_TOOL)
+
+
+def called(span_name: str) -> str | None:
+    """The name behind the verb in ``call track_parcel``; None where what follows may be words of a name.
+
+    >>> called("call track_parcel"), called("run tests")
+    ('track_parcel', None)
+    """
+    return _named(span_name, _CALLED)
 
 
 def agent_name(span_name: str) -> str | None:

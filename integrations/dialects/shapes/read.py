@@ -21,7 +21,19 @@ from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread
 
 from . import kinds, values
-from .contents import NAME, PLAIN_IN, PLAIN_OUT, PROMPTED, REPLIED, Candidate, SpanContents, in_words, plain, unnested
+from .contents import (
+    NAME,
+    PLAIN_IN,
+    PLAIN_OUT,
+    PROMPTED,
+    REPLIED,
+    Candidate,
+    SpanContents,
+    in_words,
+    plain,
+    says_that_it_ran,
+    unnested,
+)
 from .settled_kind import settled, states_tool
 from .sources import TURNS, NamedValue, named_turns, sources, with_results
 from .values import Seen
@@ -309,7 +321,7 @@ class _Reader:
                 or self._there.own_name()
                 or (kinds.agent_name(span_name) or span_name, "span name")
             )
-            if NAME.fullmatch(named[0]):
+            if NAME.fullmatch(named[0]) and not (named[1] == "span name" and says_that_it_ran(named[0])):
                 self._fields["agent"] = named[0]
                 self._provenance["agent"] = NAMED_BY_SPAN if named[1] == "span name" else f"{named[1]} ({BY_SHAPE})"
 

@@ -388,6 +388,15 @@ def test_nor_where_a_models_answer_was_not_understood():
         )
 
 
+@pytest.mark.parametrize(("name", "passed"), [(None, None), ("writer", False)])
+def test_an_agent_is_not_missing_where_one_ran_whose_name_the_trace_does_not_show(name, passed):
+    ran = span("a", None, SpanKind.AGENT, name="agent.run", agent=name, output="done")
+    about = replace(extract(trace(ran)), scenario={"agents_should_include": ["research"]})
+    assert verdict(about).passed is passed
+    left_out = {"agents_should_exclude": ["research"]}
+    assert verdict(replace(about, scenario=left_out)).passed is (True if name else None)
+
+
 def test_an_agent_is_not_missing_where_a_step_of_its_name_was_not_understood():
     root = {**ROOT, "agent": "orchestrator"}
     assert verdict(traced(root, SEARCHED)).passed is False

@@ -223,6 +223,17 @@ def test_a_tool_is_read_with_its_arguments_and_its_result(name: str, attributes:
     assert (span.kind, span.tool) == (SpanKind.TOOL, ToolCall(name="lookup", arguments={"id": "A-1"}, result="gone"))
 
 
+def test_a_span_that_says_only_that_something_ran_names_nothing() -> None:
+    for name in ("Agent.run", "run", "agent step"):
+        span = normalise(_raw({"acme.span.kind": "agent", "acme.input": "Go.", "acme.output": "Done."}, name=name))
+        assert (span.kind, span.agent) == (SpanKind.AGENT, None)
+    called = {"acme.span.kind": "tool", "acme.arguments": '{"id": "A-1"}'}
+    names = {name: normalise(_raw(called, name=name)) for name in ("call", "call look_up", "run tests", "受付係")}
+    assert {name: span.tool and span.tool.name for name, span in names.items()} == {
+        "call": None, "call look_up": "look_up", "run tests": "run tests", "受付係": "受付係",
+    }  # fmt: skip
+
+
 def test_a_function_of_a_program_is_no_tool() -> None:
     function = {"function.name": "lookup", "function.arguments": '{"id": "A-1"}', "function.output": "gone"}
     assert normalise(_raw(function, name="shop.lookup")).kind is SpanKind.OTHER
