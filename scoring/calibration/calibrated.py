@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -115,6 +116,7 @@ def calibrated(
 
     ``passes`` and ``labels`` (a label for each labelled verdict, which ``passes`` count too) only for ``pass``.
     """
+    pairs = _in_decimals(pairs)
     n = sum(pairs.values())
     values = {stated for pair in pairs for stated in pair}
     numbers = sorted(each for each in values if isinstance(each, float))
@@ -144,6 +146,15 @@ def calibrated(
         rubric=rubric, metric=metric, n=n, undecided=undecided, scale=scale, confusion=table, figures=figures,
         categories=[False, True] if metric == PASS else shown, labels=labels,
     )  # fmt: skip
+
+
+def _in_decimals(pairs: Mapping[tuple[Said, Said], int]) -> Mapping[tuple[Said, Said], int]:
+    """The pairs with numbers rounded to 9 decimals (rubrics §1.3): a value of 1 - 0.9 is the label 0.1."""
+    found: Counter[tuple[Said, Said]] = Counter()
+    for pair, count in pairs.items():
+        x, y = (each if isinstance(each, str) else round(each, 9) for each in pair)
+        found[x, y] += count
+    return found
 
 
 def _chance_corrected(table: Confusion | Unavailable, ordinal: Sequence[float]) -> dict[str, Figure]:

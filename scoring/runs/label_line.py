@@ -17,8 +17,6 @@ Said: TypeAlias = float | str
 """A number (a boolean is 1 or 0), or the name of a category: for a metric, one of its ratings."""
 Subject: TypeAlias = tuple[str, str]
 """``trace_id`` or ``case_id``, and the id."""
-_DECIMALS = 9
-"""Label and value are compared after rounding to so many decimals (rubrics §1.3): 1 - 0.9 is 0.1."""
 _LARGEST = 1e15
 
 
@@ -82,7 +80,7 @@ def _stated(field: str, value: object, metric: str) -> Said:
             )
         return float(value)
     if isinstance(value, bool | int | float) and abs(value) <= _LARGEST:
-        return round(float(value), _DECIMALS)
+        return float(value)
     if isinstance(value, str) and value:
         return value
     raise LabelLineError(f"{field}: is {label(repr(value))}, neither true or false, nor a number, nor a category")
@@ -95,6 +93,4 @@ def our_value(line: VerdictLine, given: LabelLine) -> Said | None:
     score = line.scores.get(given.metric)
     if score is None:
         return None
-    if isinstance(given.stated, str):
-        return score.rating
-    return None if score.value is None else round(score.value, _DECIMALS)
+    return score.rating if isinstance(given.stated, str) else score.value
