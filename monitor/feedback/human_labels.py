@@ -290,7 +290,7 @@ class HumanLabels:
             held = self._labels.get(given.id) or self._others.get(given.id)
             if held is not None and held.given == given:
                 continue
-            if held is not None and held.given is not None:  # edited
+            if held is not None and (held.given is not None or held.by != (given.author or "")):  # edited
                 self._let_go({given.id})
             why = self._why_not(given)
             if why is not None:
