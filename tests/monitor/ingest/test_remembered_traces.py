@@ -61,6 +61,10 @@ def test_under_pressure_what_was_closed_up_to_a_time_is_let_go():
     assert assembler.knows(tid(1))
     assembler.forget(2)
     assert not assembler.knows(tid(1))
+    assembler.add(chunk(2, 1), 2)
+    assembler.due(4)
+    assembler.forget(9)
+    assert not assembler.knows(tid(2))
     assert assembler.add(chunk(1, (2, 1)), 3) is Arrival.TOO_LATE
 
 
@@ -129,8 +133,8 @@ def test_under_pressure_the_longest_idle_fragment_closes_first_also_one_that_was
     assembler.add(chunk(6, (2, 1)), 4)
     assembler.restore(tid(6), 1, 20)
     assert assembler.reopen(tid(6), 30)
-    assembler.add(chunk(9, (3, 1)), 99)
-    assert closings(assembler, 100) == [(6, "pressure", 2)]
+    assembler.add(chunk(9, (3, 1)), 59)
+    assert closings(assembler, 60) == [(6, "pressure", 2)]
 
 
 def test_a_root_is_overdue_after_twice_the_time_that_one_took():
@@ -144,3 +148,50 @@ def test_a_root_is_overdue_after_twice_the_time_that_one_took():
         assembler.add(chunk(number, (2, 1)), 2_000)
     assert assembler.due(3_999) == []
     assert len(assembler.due(4_000)) == 6, "the service no longer sends roots"
+
+
+def test_a_trace_whose_root_is_awaited_stays_open_for_as_long_as_that():
+    assembler = Assembler(WAITING)
+    for number in range(1, 6):
+        assembler.add(chunk(number, 1), 0)
+    assert len(assembler.due(2)) == 5
+    assembler.add(chunk(6, (2, 1)), 10)
+    assert closings(assembler, 10_009) == []
+    assert closings(assembler, 10_010) == [(6, "deadline", 1)]
+
+
+def test_of_what_another_monitor_may_take_over_only_whole_and_cut_traces_are_closed():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.add(chunk(2, (2, 1)), 0)
+    assembler.add(chunk(3, (2, 1)), 0)
+    assembler.cut(tid(3), 1)
+    assert assembler.torn_traces == 1
+    drained = [(closing.trace_id, closing.completion) for closing in assembler.drain(0, whole=True)]
+    assert drained == [(tid(1), "root_ended"), (tid(3), "pressure")]
+    assert (assembler.open_traces, assembler.torn_traces) == (1, 1)
+
+
+def test_a_trace_that_another_monitor_took_over_is_forgotten_unless_it_was_judged():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.due(2)
+    assembler.add(chunk(2, (2, 1)), 3)
+    assert [assembler.give_away(tid(number)) for number in (1, 2, 3)] == [False, True, False]
+    assert assembler.unknown({tid(1), tid(2)}) == {tid(2)}
+    assert assembler.open_traces == 0
+
+
+@pytest.mark.parametrize("one_open", [False, True])
+@pytest.mark.parametrize("one_closed", [False, True])
+def test_traces_that_are_neither_open_nor_closed_are_unknown(one_open, one_closed):
+    assembler = Assembler(LIMITS)
+    if one_closed:
+        assembler.add(chunk(1, 1), 0)
+        assembler.due(2)
+    if one_open:
+        assembler.add(chunk(2, 1), 3)
+    known = {tid(1)} if one_closed else set()
+    known |= {tid(2)} if one_open else set()
+    everything = {tid(1), tid(2), tid(3)}
+    assert assembler.unknown(everything) == everything - known
