@@ -195,3 +195,33 @@ def test_traces_that_are_neither_open_nor_closed_are_unknown(one_open, one_close
     known |= {tid(2)} if one_open else set()
     everything = {tid(1), tid(2), tid(3)}
     assert assembler.unknown(everything) == everything - known
+
+
+def test_under_pressure_a_fragment_that_still_grows_is_spared():
+    assembler = Assembler(replace(LIMITS, max_open_traces=1))
+    assembler.add(chunk(1, 1, (3, 2)), 0)
+    assembler.add(chunk(2, (2, 1)), 1)
+    assert closings(assembler, 2) == [(1, "pressure", 1)]
+
+
+def test_too_many_spans_close_the_oldest_by_however_much_there_are_too_many():
+    assembler = Assembler(replace(LIMITS, max_open_spans=3))
+    assembler.add(chunk(1, 1, (2, 1), (3, 9)), 0)
+    assert closings(assembler, 1) == []
+    assembler.add(chunk(2, 1, (2, 1), (3, 9)), 1)
+    assert closings(assembler, 1) == [(1, "pressure", 1)]
+
+
+def test_a_trace_that_was_idle_for_long_enough_just_at_its_deadline_was_idle():
+    assembler = Assembler(LIMITS)
+    for now in range(0, 571, 15):
+        assembler.add(chunk(1, (now + 2, 1)), now)
+    assert closings(assembler, 600) == [(1, "idle", 1)]
+
+
+def test_a_trace_of_which_some_spans_were_drawn_under_load_was_drawn_so():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0, thinned=True)
+    assembler.add(chunk(1, (2, 1)), 1)
+    assembler.add(chunk(2, 1), 1)
+    assert [closing.thinned for closing in assembler.due(3)] == [True, False]
