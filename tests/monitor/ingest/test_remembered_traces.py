@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.trace_limits import TraceSize
 from tests.monitor.ingest.test_assembler import LIMITS, chunk, closings, tid
 
 WAITING = AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000, root_wait_ns=10_000)
@@ -225,3 +226,13 @@ def test_a_trace_of_which_some_spans_were_drawn_under_load_was_drawn_so():
     assembler.add(chunk(1, (2, 1)), 1)
     assembler.add(chunk(2, 1), 1)
     assert [closing.thinned for closing in assembler.due(3)] == [True, False]
+
+
+def test_the_size_of_a_trace_is_known_while_the_trace_is_and_the_last_one_stays_however_large():
+    assembler = Assembler(replace(LIMITS, max_open_spans=1))
+    assembler.add(chunk(1, 1, (2, 1), (3, 1)), 0)
+    assembler.add(chunk(1, (4, 1), (5, 1)), 0, decoded=70)
+    assert assembler.size(tid(1)) == TraceSize(5, 70)
+    assert len(assembler.due(0)) == 1
+    assert assembler.size(tid(1)) == TraceSize(5, 70)
+    assert assembler.size(tid(2)) == TraceSize()
