@@ -156,3 +156,10 @@ def test_of_many_traces_that_close_at_once_no_more_are_kept_than_may_wait():
     assert 50 < len(kept) <= 100
     weight = sum(1 / probability(closing.origin.threshold) for closing in kept)
     assert 0.5 < weight / 5_000 < 1.5, "few, but they stand for all"
+
+
+def test_without_load_a_trace_is_drawn_at_the_configured_rate_and_counts_so():
+    assembler = Assembler(AssemblyLimits(grace_ns=2), shedding=LoadShedding(admission=0, max_waiting=100))
+    assembler.add(root(b"\1" * 16), 0)
+    (closing,) = assembler.due(2)
+    assert (closing.thinned, closing.give_up, closing.origin.threshold) == (False, None, 0)

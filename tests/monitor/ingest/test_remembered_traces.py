@@ -236,3 +236,12 @@ def test_the_size_of_a_trace_is_known_while_the_trace_is_and_the_last_one_stays_
     assert len(assembler.due(0)) == 1
     assert assembler.size(tid(1)) == TraceSize(5, 70)
     assert assembler.size(tid(2)) == TraceSize()
+
+
+def test_the_oldest_open_trace_dates_from_when_it_was_opened():
+    assembler = Assembler(LIMITS)
+    assert assembler.oldest_ns is None
+    assembler.add(chunk(1, (2, 1)), 5)
+    assembler.add(chunk(2, 1), 6)
+    assembler.add(chunk(1, (3, 1)), 7)
+    assert assembler.oldest_ns == 5
