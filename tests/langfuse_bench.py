@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from sidejudge.integrations.langfuse.scores import Declared, score_id
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.deliver.langfuse.delivery import ScoreDelivery
+from sidejudge.monitor.feedback.parts import FeedbackParts
+from sidejudge.scoring.checks.redaction import Redaction
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 
 START_NS = 1_795_000_000 * 10**9
@@ -62,6 +65,13 @@ class Bench:
         return ScoreDelivery(
             outbox=self.store.outbox, langfuse=self.langfuse, declared=DECLARED, counters=self, remember=self.remember,
             clock_ns=lambda: self.now_ns, backoff=Backoff(random.Random(1).random),
+        )  # fmt: skip
+
+    def feedback_parts(self, scores_out: Any = None, **rubrics: Any) -> FeedbackParts:
+        """What exchanges with people share; ``scores_out`` has the server that answers."""
+        return FeedbackParts(
+            scores_out=scores_out or SimpleNamespace(langfuse=self.langfuse, server=None), store=self.store,
+            rubrics=rubrics, counters=self, redaction=Redaction(("key", "email")), clock_ns=lambda: self.now_ns,
         )  # fmt: skip
 
     def exported(self, _destination: str, count: int = 1, *, at_s: float | None = None) -> None:

@@ -10,19 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.integrations.langfuse.annotations import ListedScore, ObjectType, holds, put, queues_named
-from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import AnnotationQueueSection
 from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
-from sidejudge.scoring.verdict.rubric import Rubric
+
+from .parts import FeedbackParts
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -43,25 +42,13 @@ class _Doubtful:
 
 
 class AnnotationQueueFeeder:
-    """Puts verdicts in doubt into one queue, in ticks.
+    """Puts verdicts in doubt into one queue, in ticks."""
 
-    ``room`` returns whether an object may be put in, where other monitors feed the same queue.
-    """
-
-    def __init__(
-        self,
-        *,
-        section: AnnotationQueueSection,
-        langfuse: Langfuse,
-        rubrics: Mapping[str, Rubric],
-        store: Store,
-        clock_ns: Callable[[], int],
-        room: Callable[[str], Awaitable[bool]] | None = None,
-    ) -> None:
-        self._room = room
+    def __init__(self, section: AnnotationQueueSection, parts: FeedbackParts) -> None:
+        self._room = parts.room(f"review/{section.name}", section.per_hour, 3_600.0)
         self._name, self._per_hour = section.name, section.per_hour
-        self._langfuse, self._rubrics, self._store = langfuse, rubrics, store
-        self._clock_ns = clock_ns
+        self._langfuse, self._rubrics = parts.scores_out.langfuse, parts.rubrics
+        self._store, self._clock_ns = parts.store, parts.clock_ns
         self._queue_id: str | None = None
         self._looked_ns: int | None = None
         self._put: dict[str, int] = {}

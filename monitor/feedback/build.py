@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.config.langfuse import LangfuseSink
-from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
-from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
-from sidejudge.monitor.fleet.fleet import Fleet, Quota
 from sidejudge.scoring.alerts.condition import Agreement
-from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.snapshots import ExportSnapshot
@@ -23,6 +19,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from .annotation_queue import AnnotationQueueFeeder
 from .failure_dataset import FailureDatasetFeeder
 from .human_labels import HumanLabels
+from .parts import FeedbackParts
 from .shared_labels import SharedLabels
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -38,41 +35,17 @@ ELSEWHERE: Final = "another monitor of the fleet reads the labels"
 
 
 class LangfuseFeedback:
-    """Reads labels, asks for reviews and feeds the dataset of failures, in its own task.
+    """Reads labels, asks for reviews and feeds the dataset of failures, in its own task."""
 
-    It uses the connection of ``scores_out``.
-    """
-
-    def __init__(
-        self,
-        config: LangfuseSink,
-        *,
-        scores_out: LangfuseScores,
-        store: Store,
-        rubrics: Mapping[str, Rubric],
-        counters: DeliveryCounters,
-        redaction: Redaction,
-        clock_ns: Callable[[], int],
-        fleet: Fleet | None = None,
-    ) -> None:
-        self._scores_out, self._clock_ns = scores_out, clock_ns
-        self._rubrics = rubrics = dict(rubrics)
-        queue, read = config.annotation_queue, config.annotations
-        self._routing = None if queue is None else AnnotationQueueFeeder(
-            section=queue, langfuse=scores_out.langfuse, rubrics=rubrics, store=store,
-            clock_ns=clock_ns, room=_room(fleet, f"review/{queue.name}", queue.per_hour, 3_600.0),
-        )  # fmt: skip
-        self._people = None if read is None else HumanLabels(
-            langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
-            section=read, store=store, clock_ns=clock_ns,
-            requested_for=self._routing.requested_for if self._routing else lambda _: False,
-        )  # fmt: skip
-        failures = config.failure_dataset
-        self._failures = None if failures is None else FailureDatasetFeeder(
-            section=failures, redaction=redaction, langfuse=scores_out.langfuse, server=lambda: scores_out.server,
-            store=store, counters=counters, clock_ns=clock_ns,
-            room=_room(fleet, f"item/{failures.name}", failures.per_day, 86_400.0),
-        )  # fmt: skip
+    def __init__(self, config: LangfuseSink, parts: FeedbackParts) -> None:
+        self._scores_out, self._clock_ns, fleet = parts.scores_out, parts.clock_ns, parts.fleet
+        self._rubrics = dict(parts.rubrics)
+        parts = replace(parts, rubrics=self._rubrics)
+        queue, read, failures = config.annotation_queue, config.annotations, config.failure_dataset
+        self._routing = None if queue is None else AnnotationQueueFeeder(queue, parts)
+        asked = self._routing.requested_for if self._routing else lambda _: False
+        self._people = None if read is None else HumanLabels(read, parts, requested_for=asked)
+        self._failures = None if failures is None else FailureDatasetFeeder(failures, parts)
         self._shared = None if fleet is None or read is None else SharedLabels(fleet, self._labels_read, self._version)
         self._every_ns = read.every.ns if read else 0
         self._read_due_ns = self._route_due_ns = 0
@@ -162,7 +135,3 @@ class LangfuseFeedback:
             for feeder in (self._routing, self._failures):
                 if feeder is not None:
                     await feeder.tick()
-
-
-def _room(fleet: Fleet | None, kind: str, most: int, within_s: float) -> Callable[[str], Awaitable[bool]] | None:
-    return None if fleet is None else Quota(fleet, kind, most, within_s).room

@@ -11,19 +11,17 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from sidejudge.integrations.dialects import normalise
-from sidejudge.integrations.langfuse.client import Langfuse, encoded
+from sidejudge.integrations.langfuse.client import encoded
 from sidejudge.integrations.langfuse.datasets import NewDatasetItem, dataset_exists, item_id, make_dataset, put_item
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.otlp.wire.kept import PackedSpansError
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import FailureDatasetSection
-from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryStatus
+from sidejudge.monitor.deliver.dispatcher import DeliveryStatus
 from sidejudge.monitor.deliver.kept_contents import held_spans
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.scoring.case.case import Case
@@ -35,6 +33,8 @@ from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import VerdictDocument
+
+from .parts import FeedbackParts
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -122,35 +122,13 @@ def _about(verdict: VerdictDocument, redaction: Redaction) -> Json:
 
 
 class FailureDatasetFeeder:
-    """Writes failing traces into one dataset, in ticks.
+    """Writes failing traces into one dataset, in ticks."""
 
-    Args:
-        section: the dataset, and which failures are written into it.
-        redaction: what is replaced in contents.
-        langfuse: the project.
-        server: what answers there; None while nothing does.
-        store: where verdicts, spans and what was written are looked up.
-        counters: counts what was written and what was not.
-        clock_ns: ns since the epoch.
-        room: whether an item may be written, where other monitors write to the same dataset; None: alone.
-    """
-
-    def __init__(
-        self,
-        *,
-        section: FailureDatasetSection,
-        redaction: Redaction,
-        langfuse: Langfuse,
-        server: Callable[[], LangfuseServer | None],
-        store: Store,
-        counters: DeliveryCounters,
-        clock_ns: Callable[[], int],
-        room: Callable[[str], Awaitable[bool]] | None = None,
-    ) -> None:
-        self._room = room
+    def __init__(self, section: FailureDatasetSection, parts: FeedbackParts) -> None:
+        self._room = parts.room(f"item/{section.name}", section.per_day, 86_400.0)
         self._section, self._dataset = section, section.name
-        self._redaction, self._langfuse, self._server = redaction, langfuse, server
-        self._store, self._counters, self._clock_ns = store, counters, clock_ns
+        self._scores_out, self._langfuse, self._redaction = parts.scores_out, parts.scores_out.langfuse, parts.redaction
+        self._store, self._counters, self._clock_ns = parts.store, parts.counters, parts.clock_ns
         self._status = DeliveryStatus(LANGFUSE_DATASET)
         self._looked_ns: int | None = None
         self._written: dict[str, int] = {}
@@ -267,7 +245,7 @@ class FailureDatasetFeeder:
         held = await asyncio.to_thread(self._held, trace_id)
         if held is not None:
             return held
-        server = self._server()
+        server = self._scores_out.server
         if server is None or not (server.observations_v2 or server.legacy_reads):
             return None
         try:

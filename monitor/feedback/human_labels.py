@@ -17,10 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sidejudge.integrations.langfuse.annotations import ListedScore, annotations_named, read_annotations
-from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
-from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import AnnotationsSection
 from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
@@ -30,6 +28,7 @@ from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .comparison import CORRECTING, OTHER_VERSION, TAUGHT, UNMET, UNREADABLE, Label, LabelComparison
+from .parts import FeedbackParts
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -79,22 +78,15 @@ class HumanLabels:
     """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at a label's subject."""
 
     def __init__(
-        self,
-        *,
-        langfuse: Langfuse,
-        server: Callable[[], LangfuseServer | None],
-        rubrics: Sequence[Rubric],
-        section: AnnotationsSection,
-        store: Store,
-        clock_ns: Callable[[], int],
+        self, section: AnnotationsSection, parts: FeedbackParts,
         requested_for: Callable[[ListedScore], bool] = lambda _: False,
-    ) -> None:
-        self._langfuse, self._server, self._store, self._clock_ns = langfuse, server, store, clock_ns
-        self._rubrics = {rubric.id: rubric for rubric in rubrics}
+    ) -> None:  # fmt: skip
+        self._scores_out, self._store, self._clock_ns = parts.scores_out, parts.store, parts.clock_ns
+        self._langfuse, self._rubrics = parts.scores_out.langfuse, dict(parts.rubrics)
         self._section, self._requested_for = section, requested_for
         self._find_scores()
         self._agreements = Agreements()
-        self._comparison = LabelComparison(langfuse, self._rubrics, self._agreements)
+        self._comparison = LabelComparison(self._langfuse, self._rubrics, self._agreements)
         self._labels: dict[str, _Read] = {}
         self._others: dict[str, _Read] = {}
         self._compared_ns = 0
@@ -141,7 +133,7 @@ class HumanLabels:
 
     async def tick(self) -> None:
         """Read new labels; unanswered requests are repeated the next time. Raises ``StoreError``."""
-        server = self._server()
+        server = self._scores_out.server
         if server is None:
             return
         if not (server.scores_v3 or server.legacy_reads):

@@ -26,7 +26,6 @@ from sidejudge.monitor.deliver.commit import Commit
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import TraceResult
-from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.monitor.ingest.outcomes import EndReason
@@ -186,32 +185,24 @@ class _Held:
 
 
 class Reevaluation:
-    """Judges the given traces. ``stages`` are the monitor's; ``listeners`` are called with committed results.
+    """Judges the given traces. ``live`` is the monitor's pipeline: its stages judge, its listeners get the results.
 
     ``still_owed`` returns whether a trace's references are others than those of its verdict, and nobody else judges it.
     """
 
     def __init__(
-        self,
-        stages: EvaluationStages,
-        *,
-        commit: Commit,
-        listeners: Sequence[Callable[[TraceResult], None]],
-        details: Callable[[bytes], TraceDocument | None],
-        still_owed: Callable[[bytes], bool],
-        hash_key: bytes,
-        clock_ns: Callable[[], int],
-        max_wait_ns: int,
-    ) -> None:
-        own = replace(stages, archive=self, sampler=self, conversations=None)
+        self, live: Pipeline, *, commit: Commit, details: Callable[[bytes], TraceDocument | None],
+        still_owed: Callable[[bytes], bool], hash_key: bytes, clock_ns: Callable[[], int], max_wait_ns: int,
+    ) -> None:  # fmt: skip
+        own = replace(live.stages, archive=self, sampler=self, conversations=None)
         waiting = DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns)
         self._pipeline = Pipeline(
             stages=own, judge_queue=JudgeQueue(stages=own, deferred=waiting, clock_ns=clock_ns, capacity=1),
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )  # fmt: skip
-        self._commit_results, self._listeners, self._details, self._still_owed = commit, listeners, details, still_owed
-        self._hash_key = hash_key
+        self._commit_results, self._listeners, self._details = commit, live.listeners, details
+        self._still_owed, self._hash_key = still_owed, hash_key
         self._held: dict[bytes, _Held] = {}
         self._through: list[ReevaluationOutcome] = []
 

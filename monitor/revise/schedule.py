@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.pulled import DueRevision, LateReferenceQueue, LateReferenceTable
+from sidejudge.integrations.store.pulled import DueRevision, LateReferenceQueue
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.commit import Commit
@@ -28,7 +28,6 @@ from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, introduced
 from sidejudge.monitor.revise.reevaluation import read
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, LateReferenceState
-from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .reevaluation import FINAL, MOST_HELD, Reevaluation, ReevaluationOutcome, RevisionFailure
 
@@ -50,27 +49,24 @@ _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces 
 
 
 class RevisionSchedule:
-    """Re-evaluates traces with late references. ``langfuse`` None: there is none to read from.
+    """Re-evaluates traces with late references, whose spans were dropped meanwhile.
 
-    ``details`` returns those of a trace, ``still_owed`` whether its references are others than those of its verdict
-    and nobody else is judging it; both are called in worker threads.
+    ``under_way`` returns whether somebody else is judging a trace.
     """
 
     def __init__(
-        self,
-        *,
-        owed: LateReferenceTable,
-        details: Callable[[bytes], TraceDocument | None],
-        still_owed: Callable[[bytes], bool],
-        langfuse: Langfuse | None,
-        rejudging: Reevaluation,
-        busy: Callable[[], bool],
-        clock_ns: Callable[[], int],
-        backoff: Backoff,
-    ) -> None:
-        self._owed, self._details, self._still_owed = owed, details, still_owed
-        self._langfuse, self._rejudging = langfuse, rejudging
-        self._busy, self._clock_ns, self._backoff = busy, clock_ns, backoff
+        self, config: Config, connections: Connections, *, store: Store, pipeline: Pipeline, references: References,
+        commit: Commit, under_way: Callable[[bytes], bool], clock_ns: Callable[[], int],
+    ) -> None:  # fmt: skip
+        judge, project = config.evaluators.judge, config.langfuse
+        self._store, self._owed, self._pipeline = store, store.late_references, pipeline
+        self._references, self._under_way, self._clock_ns = references, under_way, clock_ns
+        self._langfuse = langfuse = connections.to(project.access) if project is not None else None
+        self._backoff = Backoff(random.random)
+        self._rejudging = Reevaluation(
+            pipeline, commit=commit, details=store.details, still_owed=self._still_owed, clock_ns=clock_ns,
+            hash_key=config.sampling.hash_key, max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
+        )  # fmt: skip
         self._server: LangfuseServer | None = None
         self._rests_until_ns = 0
         self._state: LateReferenceState = "off" if langfuse is None else "ok"
@@ -80,6 +76,10 @@ class RevisionSchedule:
         self._failures: Counter[str] = Counter()
         self._one = asyncio.Lock()
         self._revived = False
+
+    def _still_owed(self, trace_id: bytes) -> bool:
+        """Whether a trace's references are others than those of its verdict, and nobody else is judging it."""
+        return not self._under_way(trace_id) and self._references.wanted(trace_id) is not None
 
     def snapshot(self) -> LateReferenceSnapshot:
         """How far late references are, as of the last run."""
@@ -133,7 +133,7 @@ class RevisionSchedule:
             )  # fmt: skip
 
     async def _read_some(self, langfuse: Langfuse) -> None:
-        if self._busy():
+        if len(self._pipeline.waiting) + self._pipeline.judge_queue.waiting > MOST_WAITING:
             self._report("waiting", "traces that were never judged go first")
             return
         if not self._revived:  # a process before this one may have had none
@@ -166,7 +166,7 @@ class RevisionSchedule:
 
     async def _read(self, langfuse: Langfuse, server: LangfuseServer, due: DueRevision) -> None:
         """Read one trace and have it judged, if it is as whole as it was."""
-        before = await asyncio.to_thread(self._details, due.trace_id)
+        before = await asyncio.to_thread(self._store.details, due.trace_id)
         if not await asyncio.to_thread(self._still_owed, due.trace_id) or (before and not before["verdicts"]):
             await self._owed.done(due)
             return
@@ -210,38 +210,3 @@ class RevisionSchedule:
         if self._state != state and state in ("retrying", "stopped"):
             log.warning("traces with late references cannot be read: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason
-
-
-def revision_schedule(
-    config: Config,
-    connections: Connections,
-    *,
-    store: Store,
-    pipeline: Pipeline,
-    references: References | None,
-    commit: Commit,
-    under_way: Callable[[bytes], bool],
-    clock_ns: Callable[[], int],
-) -> RevisionSchedule | None:
-    """The re-evaluation of verdicts after their spans were dropped; None where references are in the traces alone."""
-    if references is None:
-        return None
-    judge, project = config.evaluators.judge, config.langfuse
-
-    def still_owed(trace_id: bytes) -> bool:
-        return not under_way(trace_id) and references.wanted(trace_id) is not None
-
-    return RevisionSchedule(
-        owed=store.late_references,
-        details=store.details,
-        still_owed=still_owed,
-        langfuse=connections.to(project.access) if project is not None else None,
-        rejudging=Reevaluation(
-            pipeline.stages, commit=commit, listeners=pipeline.listeners, details=store.details, still_owed=still_owed,
-            hash_key=config.sampling.hash_key, clock_ns=clock_ns,
-            max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
-        ),
-        busy=lambda: len(pipeline.waiting) + pipeline.judge_queue.waiting > MOST_WAITING,
-        clock_ns=clock_ns,
-        backoff=Backoff(random.random),
-    )  # fmt: skip

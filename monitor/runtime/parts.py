@@ -45,6 +45,7 @@ from sidejudge.monitor.evaluate.pipeline import InterruptedTraces, Pipeline
 from sidejudge.monitor.evaluate.references.lookup import references
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.feedback.build import LangfuseFeedback
+from sidejudge.monitor.feedback.parts import FeedbackParts
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
@@ -54,7 +55,7 @@ from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
-from sidejudge.monitor.revise.schedule import revision_schedule
+from sidejudge.monitor.revise.schedule import RevisionSchedule
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.route.silent_routes import SilentRoutes
 from sidejudge.monitor.runtime.tuning import YieldToRequests
@@ -184,7 +185,7 @@ class MonitorParts(ABC):
             pace_s=min(PACE_S, config.assembly.grace.seconds / 8),
             joining=self.peers.joining if self.peers is not None else None,
         )  # fmt: skip
-        self.revisions = revision_schedule(
+        self.revisions = None if self.references is None else RevisionSchedule(
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
             commit=self.commit, under_way=self._judges, clock_ns=clock_ns,
         )  # fmt: skip
@@ -298,11 +299,12 @@ class MonitorParts(ABC):
         if not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
             return None
         kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
-        return LangfuseFeedback(
-            sink, scores_out=scores_out, store=self.store, rubrics=reached(self.config), counters=self.exporter,
+        parts = FeedbackParts(
+            scores_out=scores_out, store=self.store, rubrics=reached(self.config), counters=self.exporter,
             redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=self.clock_ns,
             fleet=self.fleet,
         )  # fmt: skip
+        return LangfuseFeedback(sink, parts)
 
     def _build_notifications(self) -> Notifications:
         return Notifications(

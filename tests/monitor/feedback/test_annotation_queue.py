@@ -30,10 +30,8 @@ class Scene:
         self.bench, self.fake = bench, bench.fake
 
     async def routing(self, *, per_hour=10, queue="doubtful") -> AnnotationQueueFeeder:
-        found = AnnotationQueueFeeder(
-            section=AnnotationQueueSection(name=queue, per_hour=per_hour), langfuse=self.bench.langfuse,
-            rubrics={"qa": RUBRICS["qa"]}, store=self.bench.store, clock_ns=lambda: self.bench.now_ns,
-        )  # fmt: skip
+        section = AnnotationQueueSection(name=queue, per_hour=per_hour)
+        found = AnnotationQueueFeeder(section, self.bench.feedback_parts(qa=RUBRICS["qa"]))
         found.restore()
         await found.tick()
         return found

@@ -49,15 +49,12 @@ class Chunk:
 
 class Scene:
     def __init__(self, bench) -> None:
-        self.bench, self.fake, self.server = bench, bench.fake, None
+        self.bench, self.fake, self.langfuse, self.server = bench, bench.fake, bench.langfuse, None
 
     async def feeder(self, **more) -> FailureDatasetFeeder:
         self.server = await probe(self.bench.langfuse)
-        found = FailureDatasetFeeder(
-            langfuse=self.bench.langfuse, server=lambda: self.server, store=self.bench.store,
-            counters=self.bench, clock_ns=lambda: self.bench.now_ns, redaction=Redaction(("key", "email")),
-            section=FailureDatasetSection(name=NAME, **{"create": True, **more}),
-        )  # fmt: skip
+        section = FailureDatasetSection(name=NAME, **{"create": True, **more})
+        found = FailureDatasetFeeder(section, self.bench.feedback_parts(self))
         found.restore()
         await found.tick()
         return found

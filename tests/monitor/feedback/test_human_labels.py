@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
@@ -33,11 +34,10 @@ class Scene:
 
     async def people(self, *scores, requested_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> HumanLabels:
         server = await probe(self.bench.langfuse)
-        found = HumanLabels(
-            langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics),
-            section=AnnotationsSection(scores=scores, corrections_fail=corrections_fail),
-            store=self.bench.store, clock_ns=lambda: self.bench.now_ns, requested_for=requested_for,
-        )  # fmt: skip
+        scores_out = SimpleNamespace(langfuse=self.bench.langfuse, server=server)
+        parts = self.bench.feedback_parts(scores_out, **{rubric.id: rubric for rubric in rubrics})
+        section = AnnotationsSection(scores=scores, corrections_fail=corrections_fail)
+        found = HumanLabels(section, parts, requested_for)
         found.restore()
         return found
 

@@ -1,0 +1,30 @@
+"""Parts: what everything shares that exchanges labels, reviews and failing traces with people through Langfuse."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
+from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
+from sidejudge.monitor.fleet.fleet import Fleet, Quota
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.verdict.rubric import Rubric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackParts:
+    """``scores_out`` has the connection and the server that answers; ``redaction`` is for contents that are sent."""
+
+    scores_out: LangfuseScores
+    store: Store
+    rubrics: Mapping[str, Rubric]
+    counters: DeliveryCounters
+    redaction: Redaction
+    clock_ns: Callable[[], int]
+    fleet: Fleet | None = None
+
+    def room(self, kind: str, most: int, within_s: float) -> Callable[[str], Awaitable[bool]] | None:
+        """Whether one more may be put in, where other monitors do so too; None: this one is alone."""
+        return None if self.fleet is None else Quota(self.fleet, kind, most, within_s).room
