@@ -199,6 +199,11 @@ class QueueSize:
     items: int
     oldest_s: float | None = None
 
+    @classmethod
+    def since(cls, items: int, oldest_ns: int | None) -> QueueSize:
+        """The same, the oldest since a time in ns."""
+        return cls(items=items, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
+from functools import partial
 from itertools import islice
+from typing import Any
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
@@ -166,19 +168,7 @@ class MonitorQueries:
         ]  # fmt: skip
 
     async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
-        after = astuple(query.after) if query.after else None
-        found = await asyncio.to_thread(
-            self._parts.store.verdicts,
-            rubric=query.rubric,
-            service=query.service,
-            environment=query.environment,
-            passed=query.passed,
-            state=query.state,
-            trace_id=query.trace_id,
-            since_ns=query.since_ns,
-            after=after,
-            limit=query.limit + 1,
-        )
+        found = await asyncio.to_thread(partial(self._parts.store.verdicts, **_one_more(query)))
         return await asyncio.to_thread(self._page_of, found, query.limit, contents=contents)
 
     async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
@@ -247,11 +237,7 @@ class MonitorQueries:
         return VerdictPage(verdicts=page, next=position)
 
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
-        after = astuple(query.after) if query.after else None
-        found = await asyncio.to_thread(
-            self._parts.store.traces, reason=query.reason, service=query.service, since_ns=query.since_ns, after=after,
-            limit=query.limit + 1,
-        )  # fmt: skip
+        found = await asyncio.to_thread(partial(self._parts.store.traces, **_one_more(query)))
         page = await asyncio.to_thread(
             lambda: [self._details.listed(trace, contents=contents) for trace in found[: query.limit]]
         )
@@ -307,12 +293,21 @@ class MonitorQueries:
     def snapshot(self, services: Iterable[ServiceStatus] | None = None) -> Snapshot:
         """The gauges of this moment; ``services`` are their statuses where they are known already."""
         now_ns = self.clock_ns()
-        oldest_ns = self._parts.assembler.oldest_ns
         judge, exports, agreement, pull = self._parts.schedule.judge(), self._exports(), self._agreement(), self._pull()
         late, fleet, prompts = self._late_references(), self._fleet(), self.prompts()
-        waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
-        forwarding = self._parts.listeners.forwarding()
+        forwarding, peers, sessions = self._parts.listeners.forwarding(), self._parts.peers, self._parts.sessions
         kept = forwarding.buffer if forwarding is not None else None
+        queues: dict[str, QueueSize | None] = {
+            "assembly": QueueSize.since(self._parts.assembler.open_traces, self._parts.assembler.oldest_ns),
+            "judging": self._judging(),
+            "joining": QueueSize(items=peers.joining.waiting) if peers else None,
+            "judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s) if judge else None,
+            "pull": QueueSize(items=pull.pending) if pull else None,
+            "belated": QueueSize(items=late.waiting, oldest_s=late.oldest_s) if late else None,
+            "sessions": QueueSize.since(sessions.open_sessions, sessions.oldest_ns) if sessions else None,
+            "forward": QueueSize(items=kept.waiting, oldest_s=kept.oldest_s) if kept else None,
+            **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
+        }
         return Snapshot(
             services=corrected(self._watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
@@ -321,19 +316,7 @@ class MonitorQueries:
             sampling_rate=self._parts.sampling_rate(),
             load_share=self._parts.shedding.share,
             behind_s=0.0 if (since_s := self._judging().oldest_s) is None else max(0.0, now_ns / 1e9 - since_s),
-            queues={
-                "assembly": QueueSize(
-                    items=self._parts.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
-                ),
-                "judging": self._judging(),
-                **({} if (peers := self._parts.peers) is None else {"joining": QueueSize(items=peers.joining.waiting)}),
-                **waits_for_judge,
-                **({} if pull is None else {"pull": QueueSize(items=pull.pending)}),
-                **({} if late is None else {"belated": QueueSize(items=late.waiting, oldest_s=late.oldest_s)}),
-                **self._sessions(),
-                **({} if kept is None else {"forward": QueueSize(items=kept.waiting, oldest_s=kept.oldest_s)}),
-                **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
-            },
+            queues={name: queue for name, queue in queues.items() if queue is not None},
             exports=exports,
             connections={
                 **{export.destination: export.state for export in exports},
@@ -357,16 +340,7 @@ class MonitorQueries:
     def _judging(self) -> QueueSize:
         waiting = self._parts.pipeline.waiting
         oldest_ns = min((closing.closed_ns for closing in islice(waiting, 1) if closing.closed_ns), default=None)
-        return QueueSize(items=len(waiting), oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
-
-    def _sessions(self) -> dict[str, QueueSize]:
-        if self._parts.sessions is None:
-            return {}
-        oldest_ns = self._parts.sessions.oldest_ns
-        waiting = QueueSize(
-            items=self._parts.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
-        )
-        return {"sessions": waiting}
+        return QueueSize.since(len(waiting), oldest_ns)
 
     def _anomalies(self) -> dict[str, bool]:
         found = {anomaly.kind for anomaly in self._parts.traffic.current()}
@@ -415,6 +389,12 @@ class MonitorQueries:
         """Where scores, own telemetry and notices go to, and how far they have come."""
         fed = self._parts.annotating.exports() if self._parts.annotating else ()
         return [*self._parts.sinks.snapshots(), *fed, *self._parts.notifications.exports()]
+
+
+def _one_more(query: VerdictQuery | TraceQuery) -> dict[str, Any]:
+    """The query as the store takes it, with one more than asked for: whether there is a next page."""
+    wanted = {each.name: getattr(query, each.name) for each in fields(query)}
+    return {**wanted, "after": astuple(query.after) if query.after else None, "limit": query.limit + 1}
 
 
 def _names(status: ServiceStatus, key: Key) -> bool:
