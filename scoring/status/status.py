@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
@@ -154,31 +154,31 @@ def appraise(
             if policy.mode == "bound" and estimate.failures < policy.min_failures:
                 return Appraisal(
                     Status.INSUFFICIENT_DATA,
-                    f"{_stated(estimate, policy)} is below {threshold:g}, but only {estimate.failures} of the "
-                    f"{policy.min_failures} failures needed",
+                    f"{_stated(estimate, policy, threshold)} is below {threshold:g}, but only {estimate.failures} of "
+                    f"the {policy.min_failures} failures needed",
                     undecided=True,
                 )
-            return Appraisal(level, f"{_stated(estimate, policy)} is below the {level.value} threshold {threshold:g}")
+            stated = _stated(estimate, policy, threshold)
+            return Appraisal(level, f"{stated} is below the {level.value} threshold {threshold:g}")
+    warning = policy.thresholds.warning
     return Appraisal(
-        Status.HEALTHY, f"{_stated(estimate, policy)} is not below the warning threshold {policy.thresholds.warning:g}"
+        Status.HEALTHY, f"{_stated(estimate, policy, warning)} is not below the warning threshold {warning:g}"
     )
 
 
 def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
     """The appraisal where no detector convinces: healthy with its lower end, or undecided."""
-    lowest, ratio = estimate.lower, f"pass ratio {estimate.pass_ratio:.3f}"
+    lowest, ratio = beside(estimate.lower, warning, 2), f"pass ratio {estimate.pass_ratio:.3f}"
     if round(estimate.upper, 9) < warning:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
-            f"{ratio}, between {lowest:.2f} and {estimate.upper:.2f}: "
+            f"{ratio}, between {lowest} and {beside(estimate.upper, warning, 2)}: "
             f"undecided; it lies below the warning threshold {warning:g}, and one window of a month's may by chance",
             undecided=True,
         )
-    if lowest < warning:
-        return Appraisal(
-            Status.HEALTHY, f"{ratio}, may be as low as {lowest:.2f}; it is not shown to be below {warning:g}"
-        )
-    return Appraisal(Status.HEALTHY, f"{ratio}, at least {lowest:.2f}; the warning threshold is {warning:g}")
+    if estimate.lower < warning:
+        return Appraisal(Status.HEALTHY, f"{ratio}, may be as low as {lowest}; it is not shown to be below {warning:g}")
+    return Appraisal(Status.HEALTHY, f"{ratio}, at least {lowest}; the warning threshold is {warning:g}")
 
 
 def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
@@ -231,11 +231,12 @@ def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | Non
     return None
 
 
-def _stated(estimate: Estimate, policy: Policy) -> str:
-    ratio = f"pass ratio {estimate.pass_ratio:.3f}"
+def _stated(estimate: Estimate, policy: Policy, threshold: float) -> str:
+    """The figure that is compared with the threshold."""
     if policy.mode == "point":
-        return ratio
-    return f"{ratio}: the upper end of its 95 % interval {estimate.upper:.3f}"
+        return f"pass ratio {beside(estimate.pass_ratio, threshold)}"
+    upper = beside(estimate.upper, threshold)
+    return f"pass ratio {estimate.pass_ratio:.3f}: the upper end of its 95 % interval {upper}"
 
 
 def _times(evidence: float) -> str:

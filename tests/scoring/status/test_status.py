@@ -106,6 +106,12 @@ def test_reasons_name_the_numbers():
     assert appraise(of(30, 0), SEED).reason == "pass ratio 1.000 is not below the warning threshold 0.85"
 
 
+def test_a_figure_is_shown_on_the_side_of_the_threshold_that_decides():
+    assert appraise(of(1699, 301), Policy(mode="point")).reason == (
+        "pass ratio 0.8495 is below the warning threshold 0.85"
+    )
+
+
 @pytest.mark.parametrize("pair", [(0.7, 0.85), (1.1, 0.5), (0.5, -0.1)])
 def test_thresholds_out_of_order_are_refused(pair):
     warning, critical = pair
