@@ -26,6 +26,7 @@ MOST = 100
 """Most names that one list of the result object shows."""
 NAMED = 10
 _NOT_UNDERSTOOD = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
+_RUNNING = frozenset({"agent", "call", "execute", "invoke", "run", "start", "step"})
 _NO_WORD = re.compile(r"[\W_]+")
 _DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
 _NO_SCENARIO = Unavailable(Reason("no scenario"))
@@ -81,10 +82,18 @@ def _not_named(case: Case, names: Iterable[str]) -> Unavailable | None:
     names = list(names)
     if (doubt := not_understood(case, names)) is not None or case.trace is None or not names:
         return doubt
-    if any(span.kind is SpanKind.AGENT and not span.agent for span in case.trace.spans):
+    if any(not span.agent and _is_some_agent(span) for span in case.trace.spans):
         why = "{name} may have been called: an agent ran, and the trace does not show its name"
         return Unavailable(Reason(why, name=part(label(names[0]))))
     return None
+
+
+def _is_some_agent(span: Span) -> bool:
+    """Whether a span that names no agent is one's run, or a step that was not understood and may be: ``Agent.run``."""
+    if span.kind is SpanKind.AGENT:
+        return True
+    said = _words(span.name).split() if span.kind in _NOT_UNDERSTOOD else []
+    return "agent" in said and _RUNNING.issuperset(said)
 
 
 def _words(name: str) -> str:

@@ -395,6 +395,10 @@ def test_an_agent_is_not_missing_where_one_ran_whose_name_the_trace_does_not_sho
     assert verdict(about).passed is passed
     left_out = {"agents_should_exclude": ["research"]}
     assert verdict(replace(about, scenario=left_out)).passed is (True if name else None)
+    step = span("a", None, SpanKind.OTHER, name="Agent.run" if name is None else "agent writer")
+    model = span("m", "a", SpanKind.LLM, output="done")
+    about = replace(extract(trace(step, model)), scenario={"agents_should_include": ["research"]})
+    assert verdict(about).passed is passed
 
 
 def test_an_agent_is_not_missing_where_a_step_of_its_name_was_not_understood():
