@@ -11,7 +11,7 @@ With some tools an agent gives its answer: ``final_answer``, ``submit``, ``finis
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -112,6 +112,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     requested = _requested(trace, indexed.asking)
     if not spans and not requested:
         return None if _contents_unknown(trace) else ()
+    spans = _with_steps(trace, spans, requested)
     matched = match(spans, requested)
     if not _all_reported(spans, requested, matched):
         requested = ToolAnswers(trace).to(requested)
@@ -135,6 +136,25 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
             flag = call.handoff or passed_on or _is_handoff(call, agents)
             found.append(((ask.at_ns, index), _flagged(call, flag), ask.span_id))
     return tuple((call, span_id) for _, call, span_id in sorted(found, key=lambda entry: entry[0]))
+
+
+def _with_steps(trace: Trace, spans: Sequence[Span], requested: Sequence[RequestedCall]) -> Sequence[Span]:
+    """The tool spans and, of requested tools that have none, the application's own steps of that very name.
+
+    Only where there are as many of them as calls: else it is unknown which of them ran a call.
+    """
+    if len(spans) >= len(requested):
+        return spans
+    shown = {span.tool.name for span in spans if span.tool}
+    asked = Counter(ask.call.name for ask in requested if ask.call.name not in shown)
+    plain = [span for span in trace.spans if span.kind is SpanKind.OTHER and span.name in asked]
+    there = Counter(span.name for span in plain)
+    own = [
+        replace(span, tool=ToolCall(name=span.name, error=span.error))
+        for span in plain
+        if there[span.name] == asked[span.name]
+    ]
+    return sorted((*spans, *own), key=lambda span: span.start_ns) if own else spans
 
 
 def _contents_unknown(trace: Trace) -> bool:

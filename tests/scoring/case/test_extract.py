@@ -583,3 +583,16 @@ def test_an_agents_span_alone_without_contents_shows_no_call_and_none_left_out()
     assert extract(trace(span(**agent, input="Where is it?"))).tools_used == (), "its contents are captured"
     assert [call.name for call in extract(trace(span(**agent), tool)).tools_used] == ["find"]
     assert extract(trace(span(span_id="o", kind=SpanKind.OTHER))).tools_used == ()
+
+
+@pytest.mark.parametrize(("steps", "errors"), [(1, ["timeout"]), (2, [None])])
+def test_an_application_s_own_step_of_a_requested_tool_s_name_is_its_run(steps: int, errors: list[str | None]) -> None:
+    own = [_span(f"s{n}", "root", O, 3 + n, 4 + n, name="find", error=None if n else "timeout") for n in range(steps)]
+    case = _case(
+        _span("root", None, O, 0, 99),
+        _span("llm", "root", L, 1, 2, output_messages=_asks(_call("find", {"id": "A-1"}, "c"))),
+        *own,
+    )
+    assert [call.error for call in case.tools_used] == errors
+    assert case.tools_used[0].arguments == {"id": "A-1"}
+    assert case.tool_span_ids == (("s0",) if steps == 1 else ("llm",))
