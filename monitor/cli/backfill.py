@@ -13,7 +13,7 @@ import click
 
 from .engine import ADDRESS, ENGINE, EngineChoice, engine_of
 from .errors import DATA, CommandError, ending
-from .settings import match_of, runnable, window_of
+from .settings import FiniteRange, match_of, runnable, window_of
 from .terminal import progress, waiting
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 @click.option("--from", "since", required=True, metavar="TIME", help="First start time: 2026-11-01 or …T12:00Z; UTC.")
 @click.option("--to", "until", metavar="TIME", help="Up to this start time (default: half an hour ago).")
 @click.option("--filter", "where", multiple=True, metavar="KEY=GLOB", help="As a route's match: name=chat-*.")
-@click.option(
-    "--rate", type=click.FloatRange(0, 1, min_open=True), help="Share to judge (default: sampling.rate, or 0.01)."
-)
+@click.option("--rate", type=FiniteRange(0, 1, min_open=True), help="Share to judge (default: sampling.rate, or 0.01).")
 @click.option("--state", type=click.Path(path_type=Path), help="Where the run keeps how far it is.")
 @click.option("--batch", is_flag=True, help="Ask the judge through the provider's batch endpoint, at half the price.")
 @ENGINE

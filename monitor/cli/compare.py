@@ -12,7 +12,7 @@ import click
 
 from .ask import ask_for, url_option
 from .errors import DATA
-from .settings import format_option, own_name, show_json
+from .settings import FiniteRange, format_option, own_name, show_json
 from .terminal import in_clusters, number, table, visible
 
 if TYPE_CHECKING:
@@ -52,12 +52,10 @@ NOT_KNOWN = 4
     show_default=True,
     help="What must be alike to be compared: the trace's name.",
 )
-@click.option(
-    "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True
-)
+@click.option("--confidence", type=FiniteRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
 @click.option(
     "--margin",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     help="Exit with 0 only where it is shown that nothing is worse by this much.",
 )
 @format_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError, ending, warn
-from .settings import format_option, show_json
+from .settings import FiniteRange, format_option, show_json
 from .terminal import table, visible, waiting
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ _RATIOS = 100
 @click.command()
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--rubric", default="answer", show_default=True, help="Rubric whose verdicts are held against gates.")
-@click.option(
-    "--pass-rate", type=click.FloatRange(0, 1), help="Least pass rate; not for 'answer', whose gates are fixed."
-)
+@click.option("--pass-rate", type=FiniteRange(0, 1), help="Least pass rate; not for 'answer', whose gates are fixed.")
 @click.option("--run-metadata", "metadata", type=click.Path(path_type=Path), help="The run's metadata (YAML or JSON).")
 @click.option("--release", is_flag=True, help="A release, no rehearsal: metadata and pinned models are required.")
 @click.option("--metadata-template", is_flag=True, help="Print run metadata to be filled in, and do nothing else.")

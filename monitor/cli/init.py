@@ -13,6 +13,7 @@ import click
 from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CommandError, ending, reading_store, warn
+from .settings import FiniteRange
 from .terminal import counted, visible, waiting
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _SCHEMA = "sidejudge.schema.json"
 """The schema by which an editor completes and checks keys. It is generated, so an existing one is replaced."""
 _NAMED = 3
 """Sources that are named one by one."""
+_BUDGET = FiniteRange(0, min_open=True)
 _LANGFUSE = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 
 
@@ -40,7 +42,7 @@ _LANGFUSE = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("sidejudge.yaml"), show_default=True)
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @click.option("--judge", metavar="MODEL", help="A judge, such as openai/gpt-4o-mini-2024-07-18.")
-@click.option("--budget", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="USD an hour.")
+@click.option("--budget", type=_BUDGET, default=1.0, show_default=True, help="USD an hour.")
 @click.option("--langfuse", "langfuse", metavar="URL", help="Write scores to the traces in this Langfuse.")
 @click.option("--forward", metavar="URL", help="Pass requests on to Langfuse, a Collector or any OTLP endpoint.")
 @click.option("--kubernetes", is_flag=True, help="Write values for the Helm library chart; print the lines of a chart.")
@@ -179,7 +181,7 @@ def _questions(choices: Choices) -> tuple[str, Choices]:
     )
     if judge:
         choices = replace(
-            choices, budget_usd=click.prompt("Its budget, USD an hour", default=choices.budget_usd, type=float)
+            choices, budget_usd=click.prompt("Its budget, USD an hour", default=choices.budget_usd, type=_BUDGET)
         )
     langfuse = choices.langfuse or click.prompt(
         "Langfuse that scores go to, such as https://cloud.langfuse.com (empty: none)", default="", show_default=False

@@ -11,7 +11,7 @@ from sidejudge.scoring.lexical.amount import amount
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending, warn
-from .settings import match_of, runnable, window_of
+from .settings import FiniteRange, match_of, runnable, window_of
 from .terminal import counted, table, waiting
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _SHOWN = 60
 @click.option("--labels", type=click.Path(exists=True, path_type=Path), help="Labels that people gave (JSON Lines).")
 @click.option("--reward", metavar="KEY", help="Metadata key of a reward (1 is good) or a truth value.")
 @click.option(
-    "--most-false", "--false-violations", "most_false", type=click.FloatRange(0, 0.5), default=0.01, show_default=True,
+    "--most-false", "--false-violations", "most_false", type=FiniteRange(0, 0.5), default=0.01, show_default=True,
     help="The share of good runs that may fail, at most and with 95 %.",
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scenarios here (YAML); default: print them.")

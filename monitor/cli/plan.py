@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CALL, DATA, CommandError, ending
-from .settings import config_option, duration_of, format_option, loaded, show_json
+from .settings import FiniteRange, config_option, duration_of, format_option, loaded, show_json
 from .terminal import table, waiting
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ _FEWEST = 0.5
 
 @click.command()
 @click.option("--rate", required=True, help="Traces of one service under one rubric: 20/h, 3/min, 500/d.")
-@click.option("--sampling", type=click.FloatRange(0, 1, min_open=True), help="Share that is judged; default: a table.")
-@click.option("--good", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Pass rate when all is well.")
-@click.option("--bad", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Pass rate to be noticed.")
+@click.option("--sampling", type=FiniteRange(0, 1, min_open=True), help="Share that is judged; default: a table.")
+@click.option("--good", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Pass rate when all is well.")
+@click.option("--bad", type=FiniteRange(0, 1, min_open=True, max_open=True), help="Pass rate to be noticed.")
 @click.option("--within", default="1h", show_default=True, help="How soon half of such drops are to be noticed.")
 @click.option("--series", type=click.IntRange(min=1), default=1, show_default=True, help="Services times rubrics.")
 @click.option(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CommandError, ending, warn
-from .settings import config_option, runnable
+from .settings import FiniteRange, config_option, runnable
 
 if TYPE_CHECKING:
     from sidejudge.monitor.config import Config, Loaded
@@ -151,7 +151,7 @@ def _errors_with_remedy() -> Iterator[None]:
     envvar="SIDEJUDGE_API__LISTEN",
     help="Address of the status page and the API.",
 )
-@click.option("--seconds", type=click.FloatRange(min=1), help="End by itself after this long.")
+@click.option("--seconds", type=FiniteRange(min=1), help="End by itself after this long.")
 def demo(otlp: str, api: str, seconds: float | None) -> None:
     """Run the monitor with replayed agent and call-centre traffic, some of it faulty, and show what it finds.
 

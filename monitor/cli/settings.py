@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,17 @@ _JSON = "sidejudge.json"
 _REMEDY = "'sidejudge help KEY' explains a key; /help/reference/configuration of a monitor lists all with defaults"
 _WHOLE_NS = 30 * 60 * 10**9
 """Traces of Langfuse that began this long ago count as complete."""
+
+
+class FiniteRange(click.FloatRange):
+    """A finite number within bounds: ``nan`` lies outside none of them."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises ``click.BadParameter``."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return found
 
 
 def config_option(function: Function) -> Function:

@@ -12,7 +12,7 @@ from sidejudge.scoring.lexical.amount import amount
 
 from .ask import ask_for, url_option
 from .errors import CommandError
-from .settings import format_option, show_json
+from .settings import FiniteRange, format_option, show_json
 from .terminal import in_clusters, number, screen, table, visible
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "ins
 @click.argument("address", metavar="[URL]", required=False)
 @format_option
 @click.option("--watch", is_flag=True, help="Show it again every few seconds, until Ctrl-C.")
-@click.option("--every", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds, with --watch.")
+@click.option("--every", type=FiniteRange(min=0.5), default=5.0, show_default=True, help="Seconds, with --watch.")
 @click.option("--any-state", is_flag=True, help="Exit with 0 whenever a monitor answers, whatever the statuses are.")
 @url_option
 def status(  # click passes options by name

@@ -16,7 +16,7 @@ from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .ask import ask_for, trace_line, url_option
 from .errors import CommandError
-from .settings import own_name
+from .settings import FiniteRange, own_name
 
 EVERY_S = 1.0
 _PAGE = 200
@@ -41,7 +41,7 @@ _OVERLAP = timedelta(seconds=10)
     help="json: one a line.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
+@click.option("--seconds", type=FiniteRange(min=0), help="End by itself after this long.")
 @url_option
 def tail(  # noqa: PLR0917  # click passes options by name
     service: str | None, reason: str | None, rubric: str | None, state: str | None, latest: int, form: str,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError, check_known, ending
-from .settings import config_option, format_option, runnable, show_json
+from .settings import FiniteRange, config_option, format_option, runnable, show_json
 from .terminal import ProgressDisplay, number, progress, share, table, visible
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 )
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only questions of this metric; repeatable.")
 @click.option("--repeats", type=click.IntRange(1, 20), default=2, show_default=True, help="How often all is asked.")
-@click.option("--max-usd", type=click.FloatRange(min=0, min_open=True), help="Spend no more. The budgets hold too.")
+@click.option("--max-usd", type=FiniteRange(min=0, min_open=True), help="Spend no more. The budgets hold too.")
 @click.option(
-    "--min-accuracy", type=click.FloatRange(0, 1), default=0.8, show_default=True,
+    "--min-accuracy", type=FiniteRange(0, 1), default=0.8, show_default=True,
     help="Share of right answers, of all and in each direction, below which a judge is found wrong.",
 )  # fmt: skip
 @click.option("--wrong", is_flag=True, help="List the questions that were answered wrongly.")

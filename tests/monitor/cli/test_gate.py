@@ -238,6 +238,11 @@ def test_a_printed_value_is_on_the_side_of_its_bound_that_decides(call, file, le
     assert (value, met == "ok") == (printed, float(value) >= float(bound))
 
 
+@pytest.mark.parametrize("least", ["nan", "inf", "1.01"])
+def test_a_pass_rate_is_a_finite_number_from_0_to_1(call, file, least):
+    assert call("gate", file(verdict(rubric="quality")), "--rubric", "quality", "--pass-rate", least).exit_code == 2
+
+
 def test_gate_stands_in_the_overview_after_score(call):
     rows = [row.split()[0] for row in call("--help").stdout.splitlines() if row.startswith("  ")]
     assert rows.index("gate") > rows.index("score")
