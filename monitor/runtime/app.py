@@ -217,7 +217,8 @@ class Monitor(MonitorParts):
             self._watched.pop(name, None)
         self.rubrics |= changed
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
-        watched = [rubric for name, rubric in reached(config).items() if name in changed]
+        before = reached(self.config)
+        watched = [rubric for name, rubric in reached(config).items() if name in changed or name not in before]
         self.exporter.take_rubrics(watched, config.fingerprint[:12], partial(rubrics_of, config))
         if changed and self.fleet_status is not None:
             self.fleet_status.status.restart()

@@ -133,6 +133,23 @@ def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(r
     assert running.verdict("c" * 32)["rubric_version"] == after["rubric_version"]
 
 
+def test_a_rubric_that_no_route_named_before_has_its_thresholds_and_scores_in_the_metrics(running):
+    text = (running.folder / "sidejudge.yaml").read_text()
+    other = "other: {metrics: [{id: polite, check: {contains: please}, blocker: disqualify}]}\n"
+    (running.folder / "rubrics" / "own.yaml").write_text(RUBRIC.replace("WORD", "way") + other)
+    assert running.reload()[1]["changed"] == ["other"]
+    assert 'rubric="other"' not in running.get("/metrics")
+    (running.folder / "sidejudge.yaml").write_text(text.replace("rubrics: [own]", "rubrics: [own, other]"))
+    assert running.reload()[1]["changed"] == []
+    running.send("a" * 32, "please")
+    running.verdict("a" * 32)
+    wait_for(lambda: 'sidejudge_verdict_weight_total{environment="unknown",rubric="other"' in running.get("/metrics"))
+    lines = running.get("/metrics").splitlines()
+    assert 'sidejudge_pass_ratio_threshold{level="warning",rubric="other"} 0.85' in lines
+    assert 'sidejudge_metric_score_count{metric="polite",rubric="other",service="__all__"} 1.0' in lines
+    assert [line for line in lines if line.startswith("sidejudge_verdicts_blocked_total") and 'rubric="other"' in line]
+
+
 def test_of_a_rubric_that_a_reload_removes_no_status_is_shown_any_more(running):
     monitor = running
     monitor.send("a" * 32, "it is on its way")
