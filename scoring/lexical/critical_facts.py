@@ -166,14 +166,24 @@ def grouped_alike(one: str, other: str) -> tuple[str, str]:
     >>> grouped_alike("Call 555 123 4567, in 5 days", "Call (555) 123-4567, in 5 days")
     ('Call 5551234567, in 5 days', 'Call (5551234567, in 5 days')
     """
-    written = [{_joined(each): each.group() for each in _DIGITS.finditer(fold_digits(text))} for text in (one, other)]
-    unlike = {digits for digits, text in written[0].items() if written[1].get(digits, text) != text}
+    mine = _long_numbers(one)
+    theirs = _long_numbers(other) if mine else {}
+    unlike = {digits for digits in mine.keys() & theirs.keys() if len(mine[digits] | theirs[digits]) > 1}
 
     def join(found: re.Match[str]) -> str:
         digits = _joined(found)
-        return digits if fold_digits(digits) in unlike and len(digits) >= _LONG and not _measured(found) else found[0]
+        return digits if fold_digits(digits) in unlike and not _measured(found) else found[0]
 
     return (_DIGITS.sub(join, one), _DIGITS.sub(join, other)) if unlike else (one, other)
+
+
+def _long_numbers(text: str) -> dict[str, set[str]]:
+    """The ways in which each long number is written, by its digits."""
+    found: dict[str, set[str]] = {}
+    for each in _DIGITS.finditer(fold_digits(text)):
+        if len(digits := _joined(each)) >= _LONG:
+            found.setdefault(digits, set()).add(each.group())
+    return found
 
 
 def _measured(found: re.Match[str]) -> bool:
