@@ -253,8 +253,8 @@ def _undecided(incomplete: int, judge_failed: int) -> str:
     """The verdicts that neither passed nor failed, as the end of a reason; empty without any."""
     if not incomplete:
         return ""
-    cause = "" if not judge_failed else ", because the judge failed" if judge_failed == incomplete else (
-        f", {judge_failed:,} of them because the judge failed"
+    cause = "" if not judge_failed else ", because an evaluator failed" if judge_failed == incomplete else (
+        f", {judge_failed:,} of them because an evaluator failed"
     )  # fmt: skip
     return f"; {incomplete:,} {'is' if incomplete == 1 else 'are'} incomplete{cause}"
 

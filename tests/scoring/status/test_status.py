@@ -95,10 +95,10 @@ def test_reasons_name_the_numbers():
     assert appraise(of(1, 0), Policy()).reason == "1 verdict, 30 are needed"
     assert appraise(of(3, 1), Policy(), incomplete=1).reason == "4 verdicts, 30 are needed; 1 is incomplete"
     assert appraise(None, Policy(), incomplete=40, judge_failed=40).reason == (
-        "no verdict in the window passed or failed; 40 are incomplete, because the judge failed"
+        "no verdict in the window passed or failed; 40 are incomplete, because an evaluator failed"
     )
     assert appraise(None, Policy(), incomplete=1_200, judge_failed=3).reason == (
-        "no verdict in the window passed or failed; 1,200 are incomplete, 3 of them because the judge failed"
+        "no verdict in the window passed or failed; 1,200 are incomplete, 3 of them because an evaluator failed"
     )
     assert appraise(of(15, 15), Policy()).reason == (
         "pass ratio 0.500: the upper end of its 95 % interval 0.683 is below the critical threshold 0.7"
