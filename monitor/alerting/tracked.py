@@ -15,6 +15,7 @@ from sidejudge.scoring.statistics.baseline import RECENT, Anchor, Baseline
 from sidejudge.scoring.statistics.cusum import Chart, Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.evidence import Together
+from sidejudge.scoring.statistics.rhythm import Rhythm
 from sidejudge.scoring.statistics.serial_dependence import SerialDependence
 from sidejudge.scoring.status.hysteresis import HysteresisState
 from sidejudge.scoring.status.service_status import SilenceCause, StatusChange
@@ -36,6 +37,7 @@ _PARTS: Final = (
     "keeping",
     "recent",
     "anchor",
+    "rhythm",
     "arrivals",
 )
 
@@ -63,6 +65,7 @@ class Tracked:
         "held",
         "keeping",
         "recent",
+        "rhythm",
         "rubric",
         "sequence",
         "serial",
@@ -79,7 +82,7 @@ class Tracked:
         self.keeping = Baseline(declared.change.drift_good)
         self.drop = declared.new_drop_level(rubric)
         self.design, self.serial = DesignEffect(), SerialDependence()
-        self.arrivals = Arrivals()
+        self.rhythm, self.arrivals = Rhythm(), Arrivals()
         self.sliced = SlicedTraffic(rubric)
         self.held: HysteresisState | None = None
         self.cause: SilenceCause | None = None  # of the present silence
@@ -102,6 +105,7 @@ class Tracked:
         """Take in a verdict as it was first; ``kept``: whether the run keeps to its scenario, None: not checked."""
         unnamed = max(1.0, self.serial.value / self.design.value)
         worth = self.design.add(cluster, passed=passed, weight=weight) / unnamed
+        self.rhythm.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
         if kept is not None:
             chart = self.drift_chart(declared, pace)
             self.drift.add(chart, passed=kept, weight=weight, at_ns=at_ns, worth=worth)
@@ -146,6 +150,8 @@ class Tracked:
             runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
             self.drift.add_together(self.drift_chart(declared, pace), runs, at_ns=begin_ns)
             self.keeping.add_together(runs)
+        for each in group:
+            self.rhythm.add(passed=each.passed, weight=each.weight, at_ns=begin_ns, worth=each.worth)
         adaptive, known, collapsed = declared.policy.mode == "adaptive", self.drop.watches, 1.0
         if adaptive:
             self.drop.add_together(group)
@@ -171,7 +177,7 @@ class Tracked:
 
     def chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a drop."""
-        return declared.chart(self.rubric, *pace, self.baseline.lower)
+        return declared.chart(self.rubric, *pace, self.rhythm.below(self.baseline.lower))
 
     def drift_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a drift from the scenario."""
@@ -179,7 +185,7 @@ class Tracked:
 
     def slide_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a decay."""
-        return declared.slide_chart(self.rubric, *pace, self.anchor.lower)
+        return declared.slide_chart(self.rubric, *pace, self.rhythm.below(self.anchor.lower))
 
     def drops(self, series: int) -> Drops:
         """What the detectors report to a status."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -117,6 +118,32 @@ def test_an_alarm_that_a_fall_raised_shows_what_came_since_the_fall_everywhere()
     assert found.measured_ns == found.changed_ns == played.now_ns - shown.reach_ns
     since = [each for each in played.windows.members(KEY, played.now_ns) if each.at_ns >= found.measured_ns]
     assert (len(since), sum(not each.passed for each in since)) == (shown.estimate.n, shown.estimate.failures)
+
+
+def test_a_fall_that_comes_each_night_is_no_news_after_a_week_and_a_deeper_one_is():
+    declared = Declaration()
+    windows = windows_of(declared)
+    watch, hour_ns, draw, fired = Watch(declared, windows), 60 * MINUTE_NS, random.Random(3), Counter()
+
+    def lives(days: range, night: float) -> None:
+        for hour in range(24 * days.start, 24 * days.stop):
+            for n in range(60):
+                at_ns, ratio = (480_000 + hour) * hour_ns + n * MINUTE_NS, night if hour % 24 >= 16 else 0.97
+                seen = Observation(identity=f"{hour}-{n}", at_ns=at_ns, passed=draw.random() < ratio)
+                windows.add(KEY, seen)
+                watch.learn(KEY, seen)
+                if not n % 20:
+                    for event in watch.look(Observed(now_ns=at_ns), {}, {}):
+                        fired[event.condition, event.transition.value] += 1
+
+    lives(range(8), 0.88)
+    assert fired["pass_rate_change", "firing"] >= 3, "nobody knows yet"
+    fired.clear()
+    lives(range(8, 18), 0.88)
+    assert fired["pass_rate_change", "firing"] + fired["pass_rate_warning", "firing"] <= 1
+    fired.clear()
+    lives(range(18, 19), 0.7)
+    assert fired["pass_rate_warning", "firing"] == 1
 
 
 @pytest.mark.parametrize(("mode", "trickle"), [("adaptive", None), ("adaptive", 1.0), ("bound", 1.0)])
