@@ -128,9 +128,10 @@ def _stands_alone(calls: Sequence[Span]) -> Span | None:
 def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """The answer: of the trace, else of its root, the topmost agent, the last model call or the topmost step."""
     yield from reversed(index.outputs)
-    if root is not None:
+    tops = _topmost_agents(trace, runs)
+    if root is not None and not (len(tops) > 1 and root in tops):  # of several roots the first is no other's root
         yield root.output
-    agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
+    agents = sorted(tops, key=lambda span: span.end_ns)[-1:]
     if _failed_without_answer(root, agents):
         return  # a model's last message before the run failed is a step of it, not its answer
     spoken = sorted(speaking(trace), key=lambda span: span.end_ns, reverse=True)

@@ -483,6 +483,13 @@ def test_after_a_hand_over_the_last_of_the_topmost_agents_gives_the_answer() -> 
     assert (case.input, case.model_output) == ("Q", "A")
 
 
+def test_so_does_the_last_of_several_that_stand_below_nothing() -> None:
+    first = _span("a", None, A, 0, 5, agent="triage", input="refund?", output="handing over")
+    last = _span("b", None, A, 6, 9, agent="refunds", input="refund?", output="Refunded.")
+    assert _case(first, last).model_output == "Refunded."
+    assert _case(first, replace(last, parent_id="a")).model_output == "handing over"
+
+
 def test_labels_are_those_of_the_highest_span_that_has_them_and_metadata_is_merged_from_the_top() -> None:
     case = _case(
         _span(
