@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "csv", "tsv", "parquet", "otlp"]),
-    help="How CASES are written. Default: what the file's ending names, JSON Lines without one.",
+    help="How CASES are written. Default: what the file's ending names, otlp for a request in .json; else JSON Lines.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
 @click.option(
