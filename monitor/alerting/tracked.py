@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.arrivals import Arrivals
-from sidejudge.scoring.statistics.baseline import RECENT, Anchor, Baseline
+from sidejudge.scoring.statistics.baseline import RECENT, Anchor, Baseline, UsualByHour
 from sidejudge.scoring.statistics.cusum import Chart, Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.evidence import Together
-from sidejudge.scoring.statistics.rhythm import Rhythm
 from sidejudge.scoring.statistics.serial_dependence import SerialDependence
 from sidejudge.scoring.status.hysteresis import HysteresisState
 from sidejudge.scoring.status.service_status import SilenceCause, StatusChange
@@ -37,7 +36,7 @@ _PARTS: Final = (
     "keeping",
     "recent",
     "anchor",
-    "rhythm",
+    "by_hour",
     "arrivals",
 )
 
@@ -56,6 +55,7 @@ class Tracked:
         "anchor",
         "arrivals",
         "baseline",
+        "by_hour",
         "cause",
         "collapse",
         "cusum",
@@ -65,7 +65,6 @@ class Tracked:
         "held",
         "keeping",
         "recent",
-        "rhythm",
         "rubric",
         "sequence",
         "serial",
@@ -82,7 +81,7 @@ class Tracked:
         self.keeping = Baseline(declared.change.drift_good)
         self.drop = declared.new_drop_level(rubric)
         self.design, self.serial = DesignEffect(), SerialDependence()
-        self.rhythm, self.arrivals = Rhythm(), Arrivals()
+        self.by_hour, self.arrivals = UsualByHour(), Arrivals()
         self.sliced = SlicedTraffic(rubric)
         self.held: HysteresisState | None = None
         self.cause: SilenceCause | None = None  # of the present silence
@@ -105,7 +104,7 @@ class Tracked:
         """Take in a verdict as it was first; ``kept``: whether the run keeps to its scenario, None: not checked."""
         unnamed = max(1.0, self.serial.value / self.design.value)
         worth = self.design.add(cluster, passed=passed, weight=weight) / unnamed
-        self.rhythm.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
+        self.by_hour.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
         if kept is not None:
             chart = self.drift_chart(declared, pace)
             self.drift.add(chart, passed=kept, weight=weight, at_ns=at_ns, worth=worth)
@@ -151,7 +150,7 @@ class Tracked:
             self.drift.add_together(self.drift_chart(declared, pace), runs, at_ns=begin_ns)
             self.keeping.add_together(runs)
         for each in group:
-            self.rhythm.add(passed=each.passed, weight=each.weight, at_ns=begin_ns, worth=each.worth)
+            self.by_hour.add(passed=each.passed, weight=each.weight, at_ns=begin_ns, worth=each.worth)
         adaptive, known, collapsed = declared.policy.mode == "adaptive", self.drop.watches, 1.0
         if adaptive:
             self.drop.add_together(group)
@@ -177,7 +176,7 @@ class Tracked:
 
     def chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a drop."""
-        return declared.chart(self.rubric, *pace, self.rhythm.below(self.baseline.lower))
+        return declared.chart(self.rubric, *pace, self.by_hour.below(self.baseline.lower))
 
     def drift_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a drift from the scenario."""
@@ -185,7 +184,7 @@ class Tracked:
 
     def slide_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a decay."""
-        return declared.slide_chart(self.rubric, *pace, self.rhythm.below(self.anchor.lower))
+        return declared.slide_chart(self.rubric, *pace, self.by_hour.below(self.anchor.lower))
 
     def drops(self, series: int) -> Drops:
         """What the detectors report to a status."""
