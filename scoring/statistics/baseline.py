@@ -224,7 +224,8 @@ class UsualByHour:
 
     def add(self, *, passed: bool, weight: float, at_ns: int, worth: float = 1.0) -> None:
         """Take in verdicts of this weight, which together are worth so many (``design_effect``)."""
-        if (hour := at_ns // HOUR_NS) > self._hour:
+        hour = at_ns // HOUR_NS
+        if not 0 <= self._hour - hour <= 1:  # of the hour before it is a late one; of earlier ones the clock was wrong
             self._close(hour)
         self._weight += worth * weight
         self._failed += worth * weight * (not passed)

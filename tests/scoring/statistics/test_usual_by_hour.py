@@ -75,3 +75,20 @@ def test_nothing_at_all_and_hours_without_a_verdict_leave_what_is_usual():
     thin = lived(30, nightly, per_hour=0)
     assert at(thin, 22) == 0.96
     assert at(lived(30, lambda _day, _hour: 0.9, per_hour=1), 22) == 0.96
+
+
+def test_a_clock_that_was_a_year_ahead_for_a_moment_ends_nothing():
+    by_hour = lived(8, nightly)
+    by_hour.add(passed=True, weight=1.0, at_ns=(365 * 24 + 22) * HOUR_NS)
+    by_hour.add(passed=True, weight=1.0, at_ns=(8 * 24 + 12) * HOUR_NS)
+    assert by_hour.below(0.96) == 0.96, "by day again"
+    by_hour.add(passed=True, weight=1.0, at_ns=(8 * 24 + 22) * HOUR_NS)
+    assert by_hour.below(0.96) < 0.93
+
+
+def test_a_late_verdict_of_the_hour_before_begins_no_hour_anew():
+    by_hour, plain = lived(8, nightly), lived(8, nightly)
+    for n in range(50):
+        by_hour.add(passed=True, weight=1.0, at_ns=(8 * 24 - n % 2) * HOUR_NS)
+    plain.add(passed=True, weight=1.0, at_ns=8 * 24 * HOUR_NS)
+    assert by_hour.to_json()["days"] == plain.to_json()["days"]
