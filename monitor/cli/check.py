@@ -304,7 +304,9 @@ def _costs(config: Config) -> Iterator[tuple[str, str]]:
     word = "costs"
     for each in costs:
         if each.usd is None:
-            cost = "the price of its judge is not known: set evaluators.judge.price"
+            cost = (
+                "the price of its judge is not known: set evaluators.judge.price (others of a panel need a list price)"
+            )
         elif each.cascade_usd is None or each.agrees is None:
             cost = f"${each.usd:.2g} a trace of {TYPICAL_TOKENS:,} tokens"
         else:

@@ -89,7 +89,10 @@ class EmbeddingSection(Section):
 
 
 class PriceSection(Section):
-    """The judge's price, where the provider's list price is not the actual one, or unknown."""
+    """The price of `model`, where the list price is not the actual one, or unknown.
+
+    Others of a panel have their list prices. Without a price no budget can be kept, and under one nothing is judged.
+    """
 
     input_usd_per_million: Dollars
     """US dollars for a million tokens of prompts"""

@@ -313,7 +313,8 @@ class PanelMember:
         if price is None and self.budget.limited:
             raise UnansweredError(
                 Reason(
-                    "{what}: no price is known of {model}, so no budget can be kept; set evaluators.judge.price",
+                    "{what}: no price is known of {model}, so no budget can be kept; set evaluators.judge.price "
+                    "(others of a panel need a list price)",
                     what=own(OVER_BUDGET),
                     model=part(self.model.name),
                 )
