@@ -143,10 +143,13 @@ def _lag(_: Declaration) -> tuple[str, str]:
         for part in ("bucket", "count")
     )
     late = f"histogram_quantile(0.95, {buckets})\n> {_ON_SITE} {_limit('evaluation_lag')}"
+    # What is stuck has no lag yet.
+    stuck = f"{fleet(f.JUDGING_BEHIND, operation='max')}\n> {_ON_SITE} {_limit('evaluation_lag')}"
     stated = (
-        f"5 % of the traces waited longer than {{{{ $value | humanizeDuration }}}} for verdicts, over {LAG_WINDOW}."
+        f"Of the traces of {LAG_WINDOW} 5 % waited longer than {{{{ $value | humanizeDuration }}}} for verdicts, or "
+        "one that is not judged yet has waited for so long."
     )
-    return f"{late}\nand\n{counted} >= {LEAST_LAGS}", stated
+    return f"{late}\nand\n{counted} >= {LEAST_LAGS}\nor\n{stuck}", stated
 
 
 def _spool(_: Declaration) -> tuple[str, str]:

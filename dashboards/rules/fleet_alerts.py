@@ -122,7 +122,8 @@ def _losing() -> AlertingRule:
         when="more than 5 % of the traces drawn in 15 minutes, and at least 3, ended as shed, undecodable, error or "
         "crashed",
         meaning="what is lost is missing from every number; estimates are sound only if the loss is by chance",
-        expr=f"{lost} / ({kept} > 0) > 0.05\nand\n{lost} >= 3",
+        # What is lost was drawn, and is counted there alone: it has no verdict.
+        expr=f"{lost} / ({kept} + {lost} > 0) > 0.05\nand\n{lost} >= 3",
         stated=f"{_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
         for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip

@@ -11,8 +11,11 @@ TRACES = counter(
 )  # fmt: skip
 TRACES_SEEN = counter("sidejudge_traces_seen_total", "Traces that arrived, sampled or not.")
 TRACES_KEPT = counter(
-    "sidejudge_traces_kept_total", "Traces that sampling chose for evaluation.", labels=("service", "selection")
-)
+    "sidejudge_traces_kept_total", labels=("service", "selection"),
+    help="Traces that sampling chose for evaluation.",
+    note="Counted with their verdicts, incomplete ones among them. What is lost before that (`shed`, `undecodable`, "
+    "`error`, `crashed`) is in `sidejudge_traces_total` alone, as is what no rubric judges.",
+)  # fmt: skip
 TRACES_OPEN = gauge("sidejudge_traces_open", "Traces that arrived and have not ended.")
 SAMPLING_RATE = gauge(
     "sidejudge_sampling_rate_ratio",

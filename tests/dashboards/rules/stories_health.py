@@ -72,6 +72,8 @@ def _health() -> Iterator[Scenario]:
     )
     yield losses("fewer than five of a hundred are lost", [0.48] * 60, 10, silent(alert, "50m"))
     yield losses("a few are lost of few", [0.19] * 60, 1, silent(alert, "50m"))
+    yield losses("all are lost, and none has a verdict", [1] * 60, 0, fires(alert, "50m"))
+    yield losses("less than a twentieth of what was drawn is lost", [0.52] * 60, 10, silent(alert, "50m"))
     yield losses("just enough are lost of few", [0.21] * 60, 1, fires(alert, "50m"))
     yield losses("a loss of long ago is over", [1] * 40 + [0] * 60, 10, fires(alert, "62m"), silent(alert, "72m"))
 

@@ -283,6 +283,21 @@ def _limits() -> Iterator[Scenario]:
         given={**limit_of("evaluation_lag", 300), **lags(1, 0, 90, 20)},
         checks=(fires(alert, "39m"), silent(alert, "41m")),
     )
+    behind = "sidejudge_judging_behind_seconds"
+    for waits, checks in (
+        (301, (fires(alert, "15m", severity="warning"), fires(alert, "45m"))),
+        (299, (silent(alert, "30m"),)),
+    ):
+        yield Scenario(
+            name=f"traces have waited for {waits} s to be judged, at one monitor for longer, and nothing was judged",
+            under=(alert,),
+            given={
+                **limit_of("evaluation_lag", 300),
+                **points(behind, {**SITE, **target("a")}, [0] * 4 + [waits + 0.5] * 20 + [0] * 40),
+                **points(behind, {**SITE, **target("b")}, [0] * 4 + [waits] * 60),
+            },
+            checks=(silent(alert, "13m"), *checks),
+        )
     yield Scenario(
         name="late verdicts are followed by many that are in time",
         under=(alert,),
