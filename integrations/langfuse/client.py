@@ -209,9 +209,13 @@ class Langfuse:
         except (TimeoutError, httpx.TimeoutException):
             raise LangfuseError(LangfuseErrorKind.TIMEOUT, f"no answer within {self._timeout_s:g} s") from None
         except httpx.TransportError as error:
-            raise LangfuseError(LangfuseErrorKind.UNREACHABLE, str(error) or type(error).__name__) from None
+            broken = isinstance(error, httpx.ReadError | httpx.RemoteProtocolError)
+            message = str(error) or type(error).__name__
+            raise LangfuseError(LangfuseErrorKind.UNREACHABLE, message, broken=broken) from None
         except httpx.DecodingError:
-            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "the answer's compression is damaged") from None
+            raise LangfuseError(
+                LangfuseErrorKind.NOT_LANGFUSE, "the answer's compression is damaged", broken=True
+            ) from None
         if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
             limit = read_refusal(status, reported, answer)
             self.budget.limited(limit.retry_after_s, limit.per_minute)
@@ -243,7 +247,8 @@ def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseRe
         raise read_refusal(status, headers, content)
     body = as_json(content)
     if not isinstance(body, Mapping | list):
-        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
+        broken = "json" in headers.get("content-type", "")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer that is no JSON", status=status, broken=broken)
     return LangfuseReply(status, body, date_of(headers))
 
 

@@ -66,6 +66,14 @@ _PASSING: Final = frozenset(
         LangfuseErrorKind.TOO_EXPENSIVE,
     }
 )
+_PERHAPS_ITS: Final = frozenset(
+    {
+        LangfuseErrorKind.SERVER_ERROR,
+        LangfuseErrorKind.TIMEOUT,
+        LangfuseErrorKind.TOO_EXPENSIVE,
+        LangfuseErrorKind.REFUSED,
+    }
+)
 _BY_STATUS: Final = {
     401: LangfuseErrorKind.KEYS_REFUSED, 403: LangfuseErrorKind.FORBIDDEN, 404: LangfuseErrorKind.NOT_FOUND,
     408: LangfuseErrorKind.TIMEOUT, 410: LangfuseErrorKind.GONE,
@@ -77,7 +85,8 @@ class LangfuseError(SidejudgeError):
     """A failed request. ``message`` is the server's own text, bounded.
 
     ``status`` is None where no answer came; ``retry_after_s`` is the wait that the server asked for, None without one;
-    ``per_minute`` the limit that it named with a 429; ``body`` what it answered, as JSON, None for no JSON.
+    ``per_minute`` the limit that it named with a 429; ``body`` what it answered, as JSON, None for no JSON. ``broken``:
+    an answer broke off, or is JSON that cannot be read.
     """
 
     def __init__(
@@ -89,6 +98,7 @@ class LangfuseError(SidejudgeError):
         retry_after_s: float | None = None,
         per_minute: int | None = None,
         body: object = None,
+        broken: bool = False,
     ) -> None:
         self.kind = kind
         self.message = label(struck(" ".join(message.split())), _LONGEST_MESSAGE)
@@ -96,8 +106,14 @@ class LangfuseError(SidejudgeError):
         self.retry_after_s = retry_after_s
         self.per_minute = per_minute
         self.body = body
+        self.broken = broken
         reported = str(kind).replace("_", " ") if status is None else f"{str(kind).replace('_', ' ')} (HTTP {status})"
         super().__init__(f"{reported}: {self.message}" if self.message else reported)
+
+    @property
+    def perhaps_its(self) -> bool:
+        """Whether it may be the fault of what was requested, so that other requests may succeed."""
+        return self.broken or self.kind in _PERHAPS_ITS
 
     @property
     def missing(self) -> bool:

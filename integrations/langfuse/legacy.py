@@ -57,7 +57,7 @@ async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
         raise
     observations = body.get("observations") if isinstance(body, Mapping) else None
     if not isinstance(body, Mapping) or not isinstance(observations, list):
-        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "a trace without observations")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "a trace without observations", broken=True)
     return newest(_row(body, each) for each in observations if isinstance(each, Mapping))
 
 

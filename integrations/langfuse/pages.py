@@ -22,7 +22,7 @@ _MOST_CURSORS: Final = 10_000
 def page_of(body: Json) -> tuple[list[Row], Row]:
     """The rows of a page and its ``meta``. Raises ``LangfuseError`` for an answer that is no page."""
     if not isinstance(body, Mapping) or not isinstance(body.get("data"), list):
-        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data", broken=True)
     return rows_of(body), meta_of(body)
 
 
@@ -90,7 +90,7 @@ async def by_cursor(
             return
         if cursor in known:
             endless = "it gives the same cursor again: its pages would never end"
-            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, endless)
+            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, endless, broken=True)
         known.add(cursor)
         if len(known) >= _MOST_CURSORS:
             raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"a list of more than {_MOST_CURSORS} pages")

@@ -25,7 +25,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.commit import Commit
 from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, introduced
+from sidejudge.monitor.ingest.langfuse.fetch import introduced
 from sidejudge.monitor.revise.reevaluation import read
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, LateReferenceState
 
@@ -155,12 +155,12 @@ class RevisionSchedule:
     async def _blame(self, wanted: Sequence[DueRevision], answers: Sequence[BaseException | None]) -> None:
         """Failures that may be a trace's own count against it. The first other one is raised, or if all failed."""
         for each, error in zip(wanted, answers, strict=True):
-            if isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS and self._server is not None:
+            if isinstance(error, LangfuseError) and error.perhaps_its and self._server is not None:
                 await self._came_to_nothing(each, RevisionFailure.UNREADABLE)
         if any(isinstance(error, LangfuseError) for error in answers):
             self._server = None  # it is identified again before a trace is blamed once more
         for error in answers:
-            its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
+            its = isinstance(error, LangfuseError) and error.perhaps_its
             if error is not None and (not its or None not in answers):
                 raise error
 

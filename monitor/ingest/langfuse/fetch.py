@@ -32,14 +32,6 @@ from sidejudge.scoring.errors import SidejudgeError
 from .listed_trace import ListedTrace, all_own
 from .pending import Pending
 
-PERHAPS_ITS: Final = (
-    LangfuseErrorKind.SERVER_ERROR,
-    LangfuseErrorKind.TIMEOUT,
-    LangfuseErrorKind.TOO_EXPENSIVE,
-    LangfuseErrorKind.REFUSED,
-)
-"""Failures that may be the fault of the requested trace."""
-
 
 class Share(Protocol):
     """This monitor's share of the traces, where several read one Langfuse."""
@@ -140,7 +132,7 @@ class TraceFetcher:
             errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             for error in errors:
                 # One that fails while others are read waits by itself.
-                its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
+                its = isinstance(error, LangfuseError) and error.perhaps_its
                 if not its or len(errors) == len(outcomes):
                     raise error
             self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
@@ -185,7 +177,7 @@ class TraceFetcher:
             return
         if self.share is not None and not sighting.taken and not self.share.mine(sighting.trace_id):
             return  # this monitor was slow, or stopped for a while: another may have read it by now
-        reason = await self._handed_in(sighting, [row for row in rows if _span(row) not in sighting.taken])
+        reason = await self._handed_in(sighting, rows)
         if reason is not None:
             await self.pending.end([(sighting, reason)])
         else:
@@ -194,7 +186,7 @@ class TraceFetcher:
 
     def _blamed(self, sighting: ListedTrace, error: LangfuseError) -> bool:
         """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
-        if error.kind not in PERHAPS_ITS:
+        if not error.perhaps_its:
             return False
         # While no other can be read either, it is no evidence about this one.
         sighting.failures += self._read > sighting.others_read
@@ -203,9 +195,10 @@ class TraceFetcher:
         return sighting.failures >= MOST_READINGS
 
     async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
-        """Give rows to the intake; why a trace is not taken, None when it is."""
+        """Give rows that were not taken before to the intake; why a trace is not taken, None when it is."""
         try:
-            spans = await asyncio.to_thread(raw_spans, rows)
+            read = await asyncio.to_thread(raw_spans, rows)  # whose step is whose shows in all of them
+            spans = [span for span in read if bytes.fromhex(span.span_id) not in sighting.taken]
             body = await asyncio.to_thread(encode_spans, spans)
         except Exception:  # a bug must cost one trace its verdict, not the others theirs
             log.exception("could not read a trace of Langfuse")

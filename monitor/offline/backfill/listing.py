@@ -26,7 +26,7 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.ingest.langfuse.fetch import PERHAPS_ITS, UnreadError, spans_of
+from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, may_match, once_settled
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
@@ -141,7 +141,7 @@ class Reader:
                 lambda: spans_of(self.langfuse, self.server, sighting.trace_id, window=around), most=MOST_ATTEMPTS
             )
         except LangfuseError as error:
-            if error.kind in PERHAPS_ITS:
+            if error.perhaps_its:
                 raise UnreadError(f"not read: {error.kind.value}") from None
             raise
         if not spans:
@@ -177,7 +177,7 @@ class Reader:
             try:
                 return await ask()
             except LangfuseError as error:
-                attempts += error.kind in PERHAPS_ITS
+                attempts += error.perhaps_its
                 if not error.kind.transient or (most is not None and attempts >= most):
                     raise
                 await self.sleep(patience.after_failure(error.retry_after_s))

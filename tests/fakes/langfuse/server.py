@@ -346,6 +346,11 @@ def login_page() -> Fault:
     return lambda _: Act(200, b"<html><body>Sign in</body></html>", {"content-type": "text/html"})
 
 
+def broken_json(body: bytes = b'{"data": [{"id": "a", "trac') -> Fault:
+    """An answer of Langfuse that was cut, or that nests too deep to be read."""
+    return lambda _: Act(200, body, {"content-type": "application/json; charset=utf-8"})
+
+
 def too_large() -> Fault:
     return lambda _: plain(413, "Body exceeded 1mb limit")
 

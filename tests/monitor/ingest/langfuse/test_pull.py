@@ -14,6 +14,7 @@ import pytest
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
+from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseSource
@@ -230,6 +231,25 @@ async def test_rows_that_come_late_with_an_old_start_are_taken_too(benches, fake
     assert bench.outcomes.balance().seen == 1
 
 
+async def test_a_step_that_comes_late_is_of_the_graph_that_was_read_before(benches, fake):
+    bench = benches(fake)
+    path = "langgraph_checkpoint_ns"
+    whole = [
+        {**row, "name": name, "metadata": {"lc_agent_name": "boss", path: namespace}, "parentObservationId": above}
+        for row, name, namespace, above in zip(
+            rows(1), ("run", "reader", "model"), ("", "tools:a", "tools:a|model:b"),
+            ("", rows(1)[0]["id"], rows(1)[1]["id"]), strict=True,
+        )
+    ]  # fmt: skip
+    bench.put(*whole[:2])
+    await bench.poll(3)
+    bench.put(whole[2])
+    await bench.poll(20)
+    spans = {span.name: span for chunk in bench.store.chunks(trace_id(1)) for span in decode_kept([chunk]).spans}
+    assert spans["model"].attributes["langfuse.observation.metadata.lc_agent_name"] == "reader"
+    assert bench.taken() == {trace_id(1): 3}
+
+
 async def test_rows_that_come_twice_are_one_row(benches, fake):
     observations_of(fake).twice = True
     bench = benches(fake)
@@ -420,12 +440,21 @@ async def test_wrong_keys_stop_it_and_are_told(benches, fake):
     assert dict(bench.pull.snapshot().errors) == {"keys_refused": 1}
 
 
-async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up(benches, fake):
+UNREADABLE = {
+    "refuses": faults.error(500), "is cut": faults.broken_json(), "breaks off": faults.resets(50),
+    "is too deep": faults.broken_json(b"[" * 100_000 + b"]" * 100_000),
+    "is no page": faults.broken_json(b'{"data": 1}'),
+}  # fmt: skip
+"""What a server may do whenever it is asked for one particular trace."""
+
+
+@pytest.mark.parametrize("fault", UNREADABLE.values(), ids=UNREADABLE.keys())
+async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up(benches, fake, fault):
     bench = benches(fake)
     bench.put(*rows(1), *rows(2, start_ns=START_NS + SECOND))
 
     def fails(request: faults.Request) -> faults.Act | None:
-        return faults.error(500)(request) if request.params.get("traceId") == trace_id(1) else None
+        return fault(request) if request.params.get("traceId") == trace_id(1) else None
 
     fake.standing_fault = only("GET", "/v2/observations", fails)
     for number in range(3, 15):
@@ -437,12 +466,11 @@ async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up
     assert bench.pull.snapshot().pending == 0
 
 
-async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake):
+@pytest.mark.parametrize("fault", UNREADABLE.values(), ids=UNREADABLE.keys())
+async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake, fault):
     bench = benches(fake)
     bench.put(*(row for number in range(1, 9) for row in rows(number)))
-    fake.standing_fault = only(
-        "GET", "/v2/observations", lambda r: faults.error(500)(r) if "traceId" in r.params else None
-    )
+    fake.standing_fault = only("GET", "/v2/observations", lambda r: fault(r) if "traceId" in r.params else None)
     await bench.poll(200)
     assert (bench.taken(), bench.ended()) == ({}, {})
     assert bench.pull.snapshot().state == "retrying"

@@ -94,12 +94,19 @@ def reads(request, dice) -> bool:
     return request.path == "/v2/observations" and "traceId" in request.params and dice.random() < 0.2
 
 
-async def test_a_trace_that_cannot_be_read_lets_the_others_by(scene):
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (faults.error(500, "Internal Server Error"), "server_error"),
+        (faults.broken_json(), "not_langfuse"),
+        (faults.resets(50), "unreachable"),
+    ],
+)
+async def test_a_trace_that_cannot_be_read_lets_the_others_by(scene, broken, why):
     bad, *others = scene.put(5)
-    broken = faults.error(500, "Internal Server Error")
     scene.fake.standing_fault = lambda request: broken(request) if request.params.get("traceId") == bad else None
     at = await scene.run()
-    assert at.unjudged == {"not read: server_error": 1}
+    assert at.unjudged == {f"not read: {why}": 1}
     assert {of for of, _ in scene.stored()} == set(others)
 
 
