@@ -140,6 +140,10 @@ class LabelComparison:
         if teaches(given.subject) and any(metric.taught for metric in self._rubrics[about.rubric].metrics):
             return TAUGHT
         score, passes, state = map(rows.get, about.ids(given.subject))
+        if score is not None and score.get("source") == "ANNOTATION":  # a person has changed it: ours is there no more
+            if about.metric == PASS:
+                return UNMET
+            score = None
         row = score or passes or state
         if row is None:
             return UNMET

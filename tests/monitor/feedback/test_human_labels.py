@@ -239,6 +239,23 @@ async def test_a_label_that_comes_before_its_verdict_waits_for_it(scene):
     assert people.snapshot().passed_over["unmet"] == 0
 
 
+async def test_what_a_person_made_of_our_own_score_is_not_compared_with_itself(scene):
+    name, edit = f"qa_{METRIC}", scene.bench.fake.scores.edit
+    held = {"rubric_version": QA.version, "metrics": json.dumps({METRIC: [1.0, "pass"]})}
+    for number in (1, 2):
+        scene.ours(number, True, **{name: 1.0})
+        edit(score_id(trace(number), "qa_pass"), source="API", authorUserId=None, metadata=held)
+    edit(score_id(trace(1), "qa_pass"), value=0.0)
+    edit(score_id(trace(2), name), value=0.0)
+    scene.label(1, False, by="bob")
+    scene.label(2, 1.0, name, by="bob")
+    people = await scene.people()
+    await people.tick()
+    (found,) = people.snapshot().measured
+    assert (found.metric, found.n, found.figures["raw_agreement"].value) == (METRIC, 2, 0.5)
+    assert people.snapshot().passed_over["unmet"] == 2, "what we had said of the answer is there no more"
+
+
 async def test_a_change_of_mind_replaces_what_was_said(scene):
     scene.ours(1, True)
     scene.label(1, False)
