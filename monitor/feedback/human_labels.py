@@ -282,7 +282,7 @@ class HumanLabels:
             held = self._labels.get(given.id) or self._others.get(given.id)
             if held is not None and held.given == given:
                 continue
-            if held is not None and (held.given is not None or held.by != (given.author or "")):  # edited
+            if held is not None and (held.given is not None or not self._concerns_the_same(held, given)):  # edited
                 self._let_go({given.id})
             why = self._why_not(given)
             if why is not None:
@@ -293,13 +293,18 @@ class HumanLabels:
                 labels.append((given, self._requested[given.name]))
         return labels, corrections
 
+    def _concerns_the_same(self, held: _Read, given: ListedScore) -> bool:
+        """Whether a label has its author and is compared with what it was: others may edit it, and be configured."""
+        about = self._failing if given.correction else self._requested.get(given.name, ())
+        return held.by == (given.author or "") and held.about == _about(about)
+
     def _settle(self, given: ListedScore, why: str | None, about: Sequence[LabelledScore] = ()) -> None:
         self._others.pop(given.id, None)
         before = self._labels.pop(given.id, None)
         if before is not None and why is not None:  # it counted, as it was
             self._drop(before)
         (self._labels if why is None else self._others)[given.id] = _Read(
-            given.at_ns, given.subject, given.author or "", tuple((each.rubric, each.metric) for each in about),
+            given.at_ns, given.subject, given.author or "", _about(about),
             None if why == UNMET else given, why,  # a verdict may still come
         )  # fmt: skip
 
@@ -356,3 +361,8 @@ class HumanLabels:
 
     def _measure(self) -> None:
         self._measured, self._reported = self._agreements.report(), self._agreements()
+
+
+def _about(scores: Sequence[LabelledScore]) -> tuple[tuple[str, str], ...]:
+    """The rubrics and metrics of these."""
+    return tuple((each.rubric, each.metric) for each in scores)

@@ -457,9 +457,24 @@ async def test_after_a_reload_only_verdicts_by_the_changed_rubric_are_compared(s
 DAY_NS = 24 * 3600 * 10**9
 
 
+async def test_what_a_name_no_longer_means_is_no_label_after_a_restart(scene):
+    for number in range(4):
+        scene.ours(number, True)
+        scene.ours(number, True, rubric="answer", version=RUBRICS["answer"].version)
+        scene.label(number, "good", "verdict")
+    both = (QA, RUBRICS["answer"])
+    people = await scene.people(PeopleScore(name="verdict", rubric="qa", passes=("good",)), rubrics=both)
+    await people.tick()
+    assert [each.rubric for each in people.snapshot().measured] == ["qa"]
+    people = await scene.people(PeopleScore(name="verdict", rubric="answer", passes=("good",)), rubrics=both)
+    await people.tick()
+    assert [(each.rubric, each.n) for each in people.snapshot().measured] == [("answer", 4)]
+
+
 @pytest.mark.parametrize("ago", [0, 20 * DAY_NS, 29 * DAY_NS], ids=["recent", "weeks ago", "listed no more"])
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
-async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, restarts):
+@pytest.mark.parametrize("by", ["ann", "bob"], ids=["by its author", "by another"])
+async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, restarts, by):
     for number in range(8):
         scene.ours(number, True)
         scene.label(number, True, ago_ns=ago)
@@ -472,7 +487,7 @@ async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, 
     if restarts:
         people = await scene.people()
     for number in (1, 2, 3):
-        scene.bench.fake.scores.edit(f"qa_pass-{number}-ann", value=0.0)
+        scene.bench.fake.scores.edit(f"qa_pass-{number}-ann", value=0.0, authorUserId=by)
     for number in (6, 7):
         scene.bench.fake.scores.remove(f"qa_pass-{number}-ann")
     for _ in range(31 if ago else 1):
