@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -31,7 +31,6 @@ from sidejudge.monitor.runtime.tuning import collect_rarely
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import Json
-from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import MAX_LINE, NumberedLine
@@ -53,6 +52,8 @@ from .verdict_file import Output
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""
+_IN_FLIGHT = 8
+"""Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +65,33 @@ class _Task:
     extra: Mapping[str, object]
 
 
-@dataclass(slots=True, kw_only=True)
 class Batch:
-    """Judges cases by the ``chosen`` rubrics; without any, the routes or the case's task choose, else ``default``.
+    """Judges cases by the rubrics that were named; without any, the routes or a case's task choose, else the defaults.
 
-    ``scenarios`` are those of the configuration, by name. ``remarks`` gets one line of text for every line of the
-    input that gives no verdict though it should, and the id of every case.
-    ``repeat`` judges each case that often, and each verdict then names its ``run``. ``keep_outputs`` has each
-    verdict carry the ``model_output`` that it is about, for audits.
-    ``backends`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
-    judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most. ``in_groups``: lines are
-    all there, so that some may be read before the first of them is judged; those of a pipe may take their time.
+    Args:
+        request: what is asked for. ``repeat`` judges each case that often, and each verdict then names its ``run``;
+            ``keep_outputs`` has each verdict carry the ``model_output`` that it is about, for audits.
+        settings: rubrics, routes and scenarios. Where somebody has to be waited for, as many cases are judged at a time
+            as a judge takes requests, and a judge that is out of reach is waited for, for as long as its section says.
+        remarks: gets one line of text for every line of the input that gives no verdict though it should, and the id
+            of every case.
+        backends: who answers.
+        in_groups: lines are all there, so that some may be read before the first of them is judged; those of a pipe may
+            take their time.
     """
 
-    rubrics: Mapping[str, Rubric]
-    router: Router
-    scenarios: Mapping[str, Mapping[str, Json]]
-    chosen: Sequence[str]
-    default: Sequence[str] = ()
-    remarks: Remarks
-    by_task: bool
-    repeat: int | None = None
-    keep_outputs: bool = False
-    backends: EvaluationBackends = BY_WORDS
-    in_groups: bool = False
-    at_most: int = 1
-    max_wait_s: float = 0.0
-    tally: ScoreTally = field(default_factory=ScoreTally)
-    _evaluator: Evaluator = field(init=False)
-    _versions: dict[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        who = self.backends
-        self._evaluator = Evaluator(self.rubrics, who.at_once, who.others)
-        self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
+    def __init__(
+        self, request: ScoreRequest, settings: Config, remarks: Remarks, backends: EvaluationBackends = BY_WORDS, *,
+        in_groups: bool = False,
+    ) -> None:  # fmt: skip
+        self.remarks, self.tally, self.in_groups = remarks, ScoreTally(), in_groups
+        self._request, self._settings, self._backends = request, settings, backends
+        rubrics = configured(settings)
+        self._versions = {name: rubric.version for name, rubric in rubrics.items()}
+        self._router = Router(settings.routes, settings.scenarios)
+        self._evaluator = Evaluator(rubrics, backends.at_once, backends.others)
+        # Where the configuration names none they are run_health, which is for traces.
+        self._default = settings.default_rubrics if "default_rubrics" in settings.model_fields_set else ()
 
     def run(
         self,
@@ -136,11 +130,12 @@ class Batch:
         self, source: Iterable[NumberedLine], verdicts: Output | ChunkVerdicts, progress: Callable[[int], None]
     ) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
+        judge, max_wait_s = self._settings.evaluators.judge, judge_wait_s(self._settings)
+        at_most = judge.concurrency if judge is not None else _IN_FLIGHT
 
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
             return [
-                (task, await reached(self._evaluator, task.case, task.names, max_wait_s=self.max_wait_s))
-                for task in tasks
+                (task, await reached(self._evaluator, task.case, task.names, max_wait_s=max_wait_s)) for task in tasks
             ]
 
         def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
@@ -149,11 +144,11 @@ class Batch:
             progress(line.read)
 
         try:
-            if self.backends.embedding is not None:
-                await self.backends.embedding.start()  # a model that is not there costs no verdict
-            await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, self.at_most)
+            if self._backends.embedding is not None:
+                await self._backends.embedding.start()  # a model that is not there costs no verdict
+            await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, at_most)
         finally:
-            await self.backends.close()
+            await self._backends.close()
 
     def _tasks(self, line: NumberedLine, verdicts: Output | ChunkVerdicts) -> list[_Task]:
         """The rubrics to judge a line by: the verdicts that stand already are only counted."""
@@ -168,19 +163,19 @@ class Batch:
         case = case if line.case is None else line.case
         for name in remarks:
             self.remarks.ignored(name, line.number)
-        if self.keep_outputs and not _can_be_kept(case.model_output):
+        if self._request.keep_outputs and not _can_be_kept(case.model_output):
             self._bad(f"line {line.number}: model_output: is nested too deeply to be kept; leave out --keep-outputs")
             return []
         self.remarks.case(case.case_id, line.number)
         route = self._route(case, line.number)
         if route is None:
             return []
-        named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
+        named = self._settings.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
         digest = digest_of(canonical or line.text.strip(), named)
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
-        kept: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
+        kept: dict[str, object] = {"model_output": case.model_output} if self._request.keep_outputs else {}
         tasks = []
-        for run in (None,) if self.repeat is None else range(1, self.repeat + 1):
+        for run in (None,) if self._request.repeat is None else range(1, self._request.repeat + 1):
             extra = {"case_digest": digest, **({"run": run} if run else {}), **kept}
             tasks.append(_Task(case, self._missing(case, route.rubrics, extra, verdicts), extra))
         return [task for task in tasks if task.names]
@@ -206,17 +201,17 @@ class Batch:
             verdicts.append(json_line(reported))
 
     def _route(self, case: Case, number: int) -> Route | None:
-        if self.chosen:
-            return self.router.chosen(self.chosen, case)
-        route = self.router.route(case)
+        if self._request.chosen:
+            return self._router.chosen(self._request.chosen, case)
+        route = self._router.route(case)
         if isinstance(route, Excluded):
             self.tally.excluded += 1
             return None
         if not isinstance(route, Route):
-            if self.default:
-                return self.router.chosen(self.default, case)
+            if self._default:
+                return self._router.chosen(self._default, case)
             self.tally.unrouted += 1
-            if self.by_task:
+            if not self._settings.routes:
                 self.remarks.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
             return None
         return route
@@ -253,13 +248,8 @@ def _can_be_kept(output: Json) -> bool:
     return True
 
 
-_IN_FLIGHT = 8
-"""Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
-
-
 def batch_of(request: ScoreRequest, settings: Config, remarks: Remarks, observer: JudgeObserver | None = None) -> Batch:
     """The batch that does what is asked for; ``observer`` is called with each request to a judge of this process."""
-    judge = settings.evaluators.judge
     if request.actors is None:
         backends = request.backends(settings, observer)
     else:
@@ -267,21 +257,7 @@ def batch_of(request: ScoreRequest, settings: Config, remarks: Remarks, observer
 
         backends = remote_backends(settings, request.actors)
     collect_rarely()  # what was imported stays to the end: to walk through it again and again took a fifth of a run
-    return Batch(
-        rubrics=configured(settings),
-        backends=backends,
-        at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
-        max_wait_s=judge_wait_s(settings),
-        router=Router(settings.routes, settings.scenarios),
-        scenarios=settings.scenarios,
-        chosen=request.chosen,
-        # Where the configuration names none they are run_health, which is for traces.
-        default=settings.default_rubrics if "default_rubrics" in settings.model_fields_set else (),
-        remarks=remarks,
-        by_task=not settings.routes,
-        repeat=request.repeat,
-        keep_outputs=request.keep_outputs,
-    )
+    return Batch(request, settings, remarks, backends)
 
 
 class ChunkJudge:

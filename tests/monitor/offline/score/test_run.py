@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.offline.score.case_lines import NumberedLine
+from sidejudge.monitor.offline.score.request import ScoreRequest
 from sidejudge.monitor.offline.score.run import Batch
 from sidejudge.monitor.offline.score.tally import RecordedRemarks
-from sidejudge.monitor.route.router import Router
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import SpanKind
 from tests.spans import span, trace
 
@@ -18,6 +18,7 @@ LABELS = {"detected_keywords": ["loan"], "detected_topics": ["fees"]}
 CASE = {
     "model_output": LABELS, "expected_outcome": LABELS, "transcript": "loan", "config": {"keywords": ["loan", "fees"]},
 }  # fmt: skip
+ASKED = ScoreRequest(config=None, fingerprint="", chosen=("entity",))
 TEXTS = [b"no case" if at % 50 == 7 else orjson.dumps({"case_id": f"c{at}", **CASE}) for at in range(1, 151)]
 
 
@@ -41,10 +42,7 @@ class Written:
 
 def judged(source, *, in_groups, standing=()):
     verdicts, remarks, progress = Written(list(standing)), RecordedRemarks(), []
-    batch = Batch(
-        rubrics=RUBRICS, router=Router((), {}), scenarios={}, chosen=("entity",), remarks=remarks, by_task=True,
-        in_groups=in_groups,
-    )  # fmt: skip
+    batch = Batch(ASKED, Config(), remarks, in_groups=in_groups)
     tally = batch.run(source(verdicts), verdicts, progress.append)
     return verdicts.lines, remarks.kept, progress[-1], tally.counts, tally.bad_lines
 
@@ -73,17 +71,15 @@ def test_a_recorded_trace_is_judged_with_its_spans_as_a_monitor_judges_it():
     """An agent around all others is the orchestrator, which the case format does not show."""
     top = span(span_id="top", parent_id=None, kind=SpanKind.AGENT, agent="boss", output="x", end_ns=9)
     inner = span(span_id="in", parent_id="top", kind=SpanKind.AGENT, agent="writer", output="x", start_ns=1, end_ns=2)
-    asked = {"agents_should_include": ["writer"]}
-    case = replace(extract(trace(top, inner)), scenario=asked)
+    wanted = {"agents_should_include": ["writer"]}
+    case = replace(extract(trace(top, inner)), scenario=wanted)
     text = orjson.dumps({
-        "case_id": case.case_id, "scenario": asked, "agents_called": ["boss", "writer"], "model_output": "x",
+        "case_id": case.case_id, "scenario": wanted, "agents_called": ["boss", "writer"], "model_output": "x",
     })  # fmt: skip
     found = []
     for line in (NumberedLine(1, text, 1, case), NumberedLine(1, text, 1)):
         written = Written()
-        Batch(
-            rubrics=RUBRICS, router=Router((), {}), scenarios={}, chosen=("workflow",), remarks=RecordedRemarks(),
-            by_task=True,
-        ).run([line], written, lambda _: None)  # fmt: skip
+        asked = replace(ASKED, chosen=("workflow",))
+        Batch(asked, Config(), RecordedRemarks()).run([line], written, lambda _: None)
         found += [orjson.loads(verdict)["passed"] for verdict in written.lines]
     assert found == [True, False]
