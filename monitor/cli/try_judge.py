@@ -150,7 +150,7 @@ async def _run(
     from sidejudge.monitor.offline.score.request import Transient
     from sidejudge.monitor.offline.try_judge.run import try_judge as one_judge
 
-    library, memory, done = LiteLLM(), Transient(forgetful=True), 0
+    library, memory, done = LiteLLM(), Transient(), 0
 
     def step(count: int) -> None:
         nonlocal done

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config, ConfigError, resolve
@@ -23,6 +23,9 @@ from sidejudge.monitor.config.plugins import install_dialects
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends
 from sidejudge.scoring.errors import SidejudgeError
+
+if TYPE_CHECKING:
+    from sidejudge.monitor.evaluate.judge.judge_backend import JudgeStorage
 
 V = TypeVar("V", str, bytes)
 
@@ -53,10 +56,10 @@ class LruCache(Generic[V]):
 
 
 class Transient(LruCache[str]):
-    """A cache of judged answers, and dollars by the hour. ``forgetful``: no answer is kept."""
+    """A cache of judged answers, and dollars by the hour."""
 
-    def __init__(self, *, forgetful: bool = False) -> None:
-        super().__init__(0 if forgetful else None)
+    def __init__(self) -> None:
+        super().__init__()
         self._spent: dict[int, float] = {}
 
     async def spend(self, hour_s: int, usd: float) -> None:
@@ -64,32 +67,6 @@ class Transient(LruCache[str]):
 
     def spent_since(self, since_s: int) -> dict[int, float]:
         return {hour_s: usd for hour_s, usd in self._spent.items() if hour_s >= since_s}
-
-
-class RunMemory:
-    """A judge's answers and dollars in a store of the run's own. ``forgetful``: dollars alone."""
-
-    def __init__(self, path: Path, *, forgetful: bool) -> None:
-        from sidejudge.integrations.store.sqlite import Store  # noqa: PLC0415  # SQLite only where a judge is asked
-
-        self._store = Store(path)
-        self._answers: LruCache[str] | None = LruCache(0) if forgetful else None
-
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, str]:
-        return (self._answers or self._store.judged).get(keys, now_ns)
-
-    async def put(self, things: Mapping[str, str], now_ns: int, most: int) -> None:
-        await (self._answers or self._store.judged).put(things, now_ns, most)
-
-    async def spend(self, hour_s: int, usd: float) -> None:
-        await self._store.judged.spend(hour_s, usd)
-
-    def spent_since(self, since_s: int) -> dict[int, float]:
-        return self._store.judged.spent_since(since_s)
-
-    def close(self) -> None:
-        """Close the store; idempotent."""
-        self._store.close()
 
 
 def memory_of(out: str) -> Path | None:
@@ -131,12 +108,16 @@ class ScoreRequest:
 
     def backends(self, settings: Config, observer: JudgeObserver | None = None) -> EvaluationBackends:
         """The backends of this process; ``observer`` is called with each request to a judge."""
-        # What is judged again, to see how much the judge varies, must not come out of the cache.
-        forgetful = self.repeat is not None
-        kept = None
+        store = None
         if self.memory is not None and settings.evaluators.judge is not None:
-            kept = RunMemory(self.memory, forgetful=forgetful)
-        return replace(run_backends(settings, observer, forgetful=forgetful, memory=kept), memory=kept)
+            from sidejudge.integrations.store.sqlite import Store  # noqa: PLC0415  # SQLite only where a judge is asked
+
+            store = Store(self.memory)
+        # What is judged again, to see how much the judge varies, must not come out of the cache.
+        made = run_backends(
+            settings, observer, forgetful=self.repeat is not None, memory=store.judged if store else None
+        )
+        return replace(made, memory=store)
 
     def settings(self) -> Config:
         """The configuration as another process reads it. Raises ``OtherConfigError``."""
@@ -151,19 +132,19 @@ class ScoreRequest:
 
 
 def run_backends(
-    settings: Config, observer: JudgeObserver | None = None, *, forgetful: bool, memory: RunMemory | None = None
+    settings: Config, observer: JudgeObserver | None = None, *, forgetful: bool, memory: JudgeStorage | None = None
 ) -> EvaluationBackends:
     """Who answers in this process; what was answered is in ``memory``, or else known until it ends.
 
     ``forgetful``: a judge is asked each time. ``observer`` is called with each request to a judge.
     """
+    section = settings.evaluators
+    if forgetful and section.judge is not None:
+        section = section.model_copy(update={"judge": section.judge.model_copy(update={"cache_entries": 0})})
     return build_backends(
-        settings,
-        memory=memory or Transient(forgetful=forgetful),
-        vectors=LruCache(MOST_VECTORS),
-        observer=observer,
-        clock_ns=time.time_ns,
-    )
+        settings.model_copy(update={"evaluators": section}), memory=memory or Transient(), observer=observer,
+        vectors=LruCache(MOST_VECTORS), clock_ns=time.time_ns,
+    )  # fmt: skip
 
 
 def judge_wait_s(settings: Config) -> float:

@@ -82,7 +82,7 @@ def reports():
 
     def run(behaviour, cases=FEW, *, repeats=1, timeout_s=120.0, names=("openai/judge",), **settings):
         async def asked():
-            library, memory = LiteLLM(), Transient(forgetful=True)
+            library, memory = LiteLLM(), Transient()
             try:
                 return [
                     await try_judge(name, each, cases, client=JudgeClient(library), memory=memory, repeats=repeats)
