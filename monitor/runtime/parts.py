@@ -233,14 +233,11 @@ class MonitorParts(ABC):
         )
 
     def _build_peers(self) -> PeerExchange | None:
-        section, assembly = self.config.peers, self.config.assembly
-        if section is None:
+        if self.config.peers is None:
             return None
         return PeerExchange(
-            section, store=self.store, assembler=self.assembler, end=self.pipeline.end_unread,
-            hash_key=self.config.sampling.hash_key, keys=self.keys,
-            longest_ns=max(assembly.root_wait.ns, assembly.deadline.ns) + section.settle.ns,
-            most=assembly.max_waiting_traces, clock_ns=self.clock_ns, wake=self.pipeline.judge_queue.progress.set,
+            self.config.peers, self.config, store=self.store, assembler=self.assembler, keys=self.keys,
+            end=self.pipeline.end_unread, clock_ns=self.clock_ns, wake=self.pipeline.judge_queue.progress.set,
         )  # fmt: skip
 
     def _build_sinks(self) -> Sinks:

@@ -19,6 +19,7 @@ from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin, earliest_start
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
 from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.fleet import PeersSection
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler
@@ -48,26 +49,17 @@ def drawn_by(hash_key: bytes) -> str:
 
 
 class PeerExchange:
-    """The part of a monitor that knows the others. ``joining`` decides; this sends, listens and reads the store."""
+    """The part of a monitor that knows the others. ``joining`` decides; this sends, listens and reads the store.
+
+    ``section`` is that of ``config``. ``end`` commits closings that are given up.
+    """
 
     def __init__(
-        self,
-        section: PeersSection,
-        *,
-        store: Store,
-        assembler: Assembler,
-        end: Callable[[Sequence[Closing]], Awaitable[None]],
-        hash_key: bytes,
-        keys: HandoverKeys,
-        longest_ns: int,
-        most: int,
-        clock_ns: Callable[[], int],
-        wake: Callable[[], None],
-    ) -> None:
-        """``end`` commits closings that are given up; the others are those of ``Joining``."""
-        self._section, self._store, self._end, self._hash_key = section, store, end, hash_key
-        self._keys = keys
-        self._clock = clock_ns
+        self, section: PeersSection, config: Config, *, store: Store, assembler: Assembler, keys: HandoverKeys,
+        end: Callable[[Sequence[Closing]], Awaitable[None]], clock_ns: Callable[[], int], wake: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._section, self._store, self._end, self._hash_key = section, store, end, config.sampling.hash_key
+        self._keys, self._clock, assembly = keys, clock_ns, config.assembly
         self._client = PeerClient(section.sent_headers)
         self._room = store.kept.room("peers")
         self._run = secrets.token_hex(8)
@@ -81,8 +73,8 @@ class PeerExchange:
         self.joining = Joining(
             name=self._room.all().get("name") or secrets.token_hex(8),
             assembler=assembler, peers=Peers(settle_ns=section.settle.ns, now_ns=clock_ns()), transport=self,
-            earliest=self._earliest, wait_ns=section.wait.ns, longest_ns=longest_ns, most=most, clock_ns=clock_ns,
-            wake=wake,
+            earliest=self._earliest, wait_ns=section.wait.ns, most=assembly.max_waiting_traces, clock_ns=clock_ns,
+            longest_ns=max(assembly.root_wait.ns, assembly.deadline.ns) + section.settle.ns, wake=wake,
         )  # fmt: skip
 
     async def start(self, otlp: str) -> None:

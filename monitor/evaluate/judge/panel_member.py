@@ -73,12 +73,7 @@ class JudgeBill:
 
     def add(self, usage: ProviderUsage, usd: float | None) -> None:
         """Add one request."""
-        self.usd += usd or 0.0
-        self.complete = self.complete and usd is not None
-        self.estimated |= usage.estimated
-        self.requests += 1
-        self.input_tokens += usage.input_tokens
-        self.output_tokens += usage.output_tokens
+        self.take(JudgeBill(usd or 0.0, usd is not None, usage.estimated, 1, usage.input_tokens, usage.output_tokens))
 
     def take(self, other: JudgeBill) -> None:
         """Add the requests of another bill."""

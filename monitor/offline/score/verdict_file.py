@@ -70,13 +70,9 @@ class VerdictFile(OneFile):
         self._block: list[bytes] = []
         self._size = 0
         self._since = time.monotonic()
-        self._walked = False
-        self.resumed = 0
-
-    @property
-    def walked(self) -> bool:
+        self.walked = False
         """Whether the verdicts of the file have come to their end."""
-        return self._walked
+        self.resumed = 0
 
     def __enter__(self) -> Self:
         self._new = AppendFile(self._path)
@@ -123,14 +119,14 @@ class VerdictFile(OneFile):
 
     def _next(self) -> dict[str, object] | None:
         if self._old is None:
-            self._walked = True
+            self.walked = True
             return None
         line = self._old.readline()
         if not line.endswith(b"\n"):  # the end, or a line that was cut off: from here on it is ours to write
             self._new.cut(self._kept)
             self._old.close()
             self._old = None
-            self._walked = True
+            self.walked = True
             return None
         self._line += 1
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.fleet import PeersSection
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
 from sidejudge.monitor.runtime.peers import PeerExchange, drawn_by
@@ -30,9 +31,9 @@ async def test_an_address_that_leads_nowhere_hides_no_other_monitor_and_is_logge
         odd.act = lambda _: Act(body=b"\x1f\x8b", headers={"content-encoding": "gzip"})
         wrong = ["http://no-such-host.invalid:4318", f"http://{'a' * 64}.example:4318", odd.url]
         exchange = PeerExchange(
-            PeersSection.model_validate({"addresses": [*wrong, other.url]}), store=store,
-            assembler=Assembler(AssemblyLimits()), end=end, hash_key=b"", keys=HandoverKeys(), longest_ns=10**12,
-            most=10, clock_ns=time.time_ns, wake=lambda: None,
+            PeersSection.model_validate({"addresses": [*wrong, other.url]}), Config(), store=store,
+            assembler=Assembler(AssemblyLimits()), end=end, keys=HandoverKeys(), clock_ns=time.time_ns,
+            wake=lambda: None,
         )  # fmt: skip
         with caplog.at_level(logging.WARNING):
             for _ in range(2):
@@ -49,16 +50,19 @@ async def test_a_peer_that_draws_traces_by_another_key_is_reported_and_strangers
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path / "state.sqlite")
+    drawing = {"randomness": "hashed", "randomness_key": "a key that only we have, of 32 letters"}
+    config = Config.model_validate({"sampling": drawing})
+    ours = config.sampling.hash_key
     with receiving() as other, receiving() as third:
         exchange = PeerExchange(
-            PeersSection.model_validate({"addresses": [other.url, third.url]}), store=store,
-            assembler=Assembler(AssemblyLimits()), end=end, hash_key=b"ours", keys=HandoverKeys(), longest_ns=10**12,
-            most=10, clock_ns=time.time_ns, wake=lambda: None,
+            PeersSection.model_validate({"addresses": [other.url, third.url]}), config, store=store,
+            assembler=Assembler(AssemblyLimits()), end=end, keys=HandoverKeys(), clock_ns=time.time_ns,
+            wake=lambda: None,
         )  # fmt: skip
         await exchange.greet()
         sent = json.loads(other.got[0].body)
-        assert sent["drawn_by"] == drawn_by(b"ours")
-        assert b"ours" not in other.got[0].body
+        assert sent["drawn_by"] == drawn_by(ours)
+        assert ours not in other.got[0].body
 
         async def greeted(url: str, by: str, name: str = "b") -> int:
             port = int(url.rpartition(":")[2])
@@ -67,12 +71,12 @@ async def test_a_peer_that_draws_traces_by_another_key_is_reported_and_strangers
             assert "drawn_by" not in reply, "anybody may greet"
             return len([*exchange.anomalies()])
 
-        assert await greeted(other.url, drawn_by(b"ours")) == 0
+        assert await greeted(other.url, drawn_by(ours)) == 0
         assert await greeted("http://127.0.0.1:1", drawn_by(b"another")) == 0, "a stranger"
         assert await greeted(third.url, drawn_by(b"another"), exchange.joining.name) == 0, "oneself"
         assert await greeted(third.url, drawn_by(b"another")) == 1
         (found,) = exchange.anomalies()
         assert found.cause.startswith("1 of 2 peers draw traces by another sampling.randomness")
-        assert await greeted(third.url, drawn_by(b"ours")) == 0
+        assert await greeted(third.url, drawn_by(ours)) == 0
         await exchange.stop()
     store.close()
