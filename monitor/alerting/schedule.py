@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sidejudge.integrations.store.part import TextsByName
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.alerts.condition import Agreement, MonitorFacts, Observed
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
@@ -45,10 +44,7 @@ class EvaluationSchedule:
 
     watch: Watch
     windows: Windows
-    watched: Mapping[str, WatchedWindow]
-    memory: TextsByName
     store: Store
-    spool_bytes: Callable[[], int]
     judge: Callable[[], JudgeSnapshot | None]
     agreements: Callable[[], Sequence[Agreement]] = tuple
     drifts: Callable[[], Sequence[JudgeDrift]] = tuple
@@ -61,9 +57,9 @@ class EvaluationSchedule:
 
     def restore(self) -> None:
         """Restore the state of the last run, including events that no listener took."""
-        self._kept = self.memory.all()
+        self._kept = self.store.kept.all()
         self.watch.take_labels(self.labels())
-        self.watch.restore(self._kept, self.watched)
+        self.watch.restore(self._kept, self.watch.watched)
         left = [event_of_json(json.loads(stated)) for name, stated in self._kept.items() if name.startswith(_EVENT)]
         order = {condition.id: place for place, condition in enumerate(self.watch.conditions)}
         for event in sorted(left, key=lambda event: (event.at_ns, order.get(event.condition, len(order)))):
@@ -88,13 +84,13 @@ class EvaluationSchedule:
         found, measured = await asyncio.to_thread(
             lambda: (
                 {
-                    key: details(held, self.watched.get(key.rubric, WatchedWindow()), effects.get(key, 1.0))
+                    key: details(held, self.watch.watched.get(key.rubric, WatchedWindow()), effects.get(key, 1.0))
                     for key, held in members.items()
                 },
                 measure(),
             )
         )
-        acceptable = {rubric: watched.on_average for rubric, watched in self.watched.items()}
+        acceptable = {rubric: watched.on_average for rubric, watched in self.watch.watched.items()}
         bare = self.watch.look(self._facts(now_ns), found, acceptable, measured)
         for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
             self._waiting[_EVENT + event.id] = event
@@ -109,7 +105,7 @@ class EvaluationSchedule:
             name: stated for name, stated in now.items() if self._kept.get(name) != stated
         }
         changed |= dict.fromkeys(self._kept.keys() - now.keys())
-        await self.memory.change(changed)
+        await self.store.kept.change(changed)
         self._kept = now
 
     async def _notify(self) -> list[AlertEvent]:
@@ -136,7 +132,7 @@ class EvaluationSchedule:
             now_ns=now_ns,
             lag_s=p95(lag for _, lag in self._lags),
             lag_n=len(self._lags),
-            spool_bytes=self.spool_bytes(),
+            spool_bytes=self.store.size,
             judge=self.judge(),
             agreements=self.agreements(),
             drifts=self.drifts(),

@@ -97,7 +97,7 @@ class Watch:
         self.declared, self._plain, self._max_keys = declared, declared, max_keys
         self.metrics = metrics or MetricWatch(declared, windows=None, figures=None)
         self.metrics.budgeted_with, self.metrics.version = lambda: self._series, self._version
-        self._watched = watched
+        self.watched = watched
         self.conditions = conditions(declared) if among is None else tuple(among)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
         self.cursor_ns = 0
@@ -288,12 +288,12 @@ class Watch:
         return tracked
 
     def _version(self, rubric: str) -> str:
-        watched = self._watched.get(rubric)
+        watched = self.watched.get(rubric)
         return "" if watched is None else watched.version
 
     def is_in_force(self, rubric: str, version: object) -> bool:
         """Whether verdicts by this version of a rubric are watched; those by another are of another kind."""
-        watched = self._watched.get(rubric)
+        watched = self.watched.get(rubric)
         return watched is not None and watched.version in ("", version)
 
     def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> ServiceStatus:
@@ -409,7 +409,7 @@ class Watch:
         return replace(found, **{name: getattr(fallen, name) for name in _FIGURES})
 
     def _checks_scenario(self, key: Key) -> bool:
-        watched = self._watched.get(key.rubric)
+        watched = self.watched.get(key.rubric)
         return watched is not None and watched.workflow
 
     def _advance(self, facts: Observed) -> Iterator[AlertEvent]:

@@ -331,10 +331,7 @@ class MonitorParts(ABC):
         return EvaluationSchedule(
             watch=self.watch,
             windows=self.windows,
-            watched=self._watched,
-            memory=self.store.kept,
             store=self.store,
-            spool_bytes=lambda: self.store.size,
             monitor=OwnFacts(
                 snapshot=lambda: self.snapshot(()),
                 refused=lambda: self.listeners.receiver.refused,

@@ -30,12 +30,10 @@ class Process:
     def __init__(self, path):
         self.store = Store(path)
         self.windows = Windows(DECLARED.window_ns)
-        self.watch = Watch(DECLARED, self.windows)
+        self.watch = Watch(DECLARED, self.windows, {"qa": WatchedWindow.of(RUBRICS["qa"])})
         self.heard = []
         self.schedule = EvaluationSchedule(
-            watch=self.watch, windows=self.windows, watched={"qa": WatchedWindow.of(RUBRICS["qa"])},
-            memory=self.store.kept,
-            store=self.store, spool_bytes=lambda: 0, judge=lambda: None,
+            watch=self.watch, windows=self.windows, store=self.store, judge=lambda: None,
         )  # fmt: skip
         self.schedule.listeners.append(self.hear)
         self.schedule.restore()
