@@ -178,13 +178,14 @@ class MetricWatch:
     def restore(self, kept: Mapping[str, str]) -> None:
         """Go on from what ``to_memory`` returned. What this configuration does not limit is dropped."""
         self.cursor_ns = int(kept.get(_CURSOR, "0"))
-        known = {_identity(limit): number for number, limit in enumerate(self.limits)}
         for name, record in kept.items():
             if name.startswith(MEMORY):
-                *key, identity = json.loads(name.removeprefix(MEMORY))
-                followed = self._follow((known[identity], Key(*key))) if identity in known else None
-                if followed is not None:
-                    followed.restore(json.loads(record))
+                *place, identity = json.loads(name.removeprefix(MEMORY))
+                key = Key(*place)
+                for number, limit in self._of(key):
+                    followed = self._follow((number, key)) if _identity(limit) == identity else None
+                    if followed is not None:
+                        followed.restore(json.loads(record))
 
     def _keys(self) -> Iterator[Key]:
         for windows in (self._windows, self._figures):

@@ -188,6 +188,24 @@ def test_limits_under_the_same_version_go_on_after_a_restart():
         assert metrics.to_memory() == kept, "what an earlier version wrote names none"
 
 
+def test_limits_of_equal_values_for_different_services_go_on_after_a_restart():
+    of_others = replace(LATENCY, services=("desk",))
+    played = Played()
+    declared = replace(played.declared, metrics=(replace(LATENCY, services=("shop",)), of_others))
+    metrics = MetricWatch(declared, windows=played.windows, figures=played.figures)
+    played.watch = Watch(declared, played.windows, {}, metrics=metrics)
+    played.hours(8, latency=lambda rng: slow(rng, 5.0))
+    kept = metrics.to_memory()
+    before = played.of("latency_p95")
+    assert before.appraisal.status is Status.CRITICAL
+    restored = MetricWatch(declared, windows=played.windows, figures=played.figures)
+    restored.restore(kept)
+    assert restored.to_memory() == kept
+    restored.look(restored.measured(played.now_ns)(), played.now_ns)
+    (after,) = restored.statuses()
+    assert (after.limit, after.since_ns) == (before.limit, before.since_ns)
+
+
 @pytest.mark.parametrize("broken_first", [False, True])
 def test_of_two_limits_that_concern_one_service_the_broken_one_alarms(broken_first):
     lax = replace(LATENCY, warning=500.0, critical=1_000.0, services=("sh*",))
