@@ -11,7 +11,7 @@ from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_calls import answer_given, tool_calls
-from sidejudge.scoring.trace.trace import Trace, speaking
+from sidejudge.scoring.trace.trace import Trace, from_above, speaking
 from sidejudge.scoring.trace.trace_index import TraceIndex
 
 from .case import Case, Utterance, parse_output
@@ -282,11 +282,12 @@ def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
 
 def _model(trace: Trace, calls: Sequence[Span]) -> str | None:
     """The model of the last call: the one that answered, by the call or a span around it, else the requested one."""
-    for call in sorted(calls, key=lambda span: span.end_ns, reverse=True):
-        around = (above.model for above in trace.ancestors(call) if above.kind is SpanKind.LLM)
-        if found := call.model or next((model for model in around if model), None) or call.requested_model:
-            return found
-    return None
+    latest = sorted(calls, key=lambda span: span.end_ns, reverse=True)
+    if latest and latest[0].model:
+        return latest[0].model
+    around = from_above(trace, "", lambda span, upper: (span.model if span.kind is SpanKind.LLM else None) or upper)
+    found = (call.model or around[call.span_id] or call.requested_model for call in latest)
+    return next(filter(None, found), None)
 
 
 def _text(value: Json) -> str | None:

@@ -20,7 +20,7 @@ from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_spans import canonical
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .tool_failure import failure_of
 
@@ -114,9 +114,9 @@ def is_lone_call(case: Case) -> bool:
     acting = [span for span in trace.spans if span.kind in _ACTING or span.agent]
     if not acting or any(span.kind is not SpanKind.TOOL or span.agent for span in acting):
         return False
-    above = {span.span_id: list(trace.ancestors(span)) for span in acting}
-    tops = [span for span in acting if not any(upper.kind is SpanKind.TOOL for upper in above[span.span_id])]
-    return len(tops) == 1 and all(_CARRIES.search(upper.name) is not None for upper in above[tops[0].span_id])
+    below = from_above(trace, False, lambda span, upper: upper or span.kind is SpanKind.TOOL)
+    tops = [span for span in acting if not below[span.span_id]]
+    return len(tops) == 1 and all(_CARRIES.search(upper.name) is not None for upper in trace.ancestors(tops[0]))
 
 
 def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:

@@ -13,7 +13,7 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .answer_failure import answer_failure, sole_text
 from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, of_run, of_trace, top
@@ -74,11 +74,15 @@ def _step_success(case: Case, trace: Trace) -> Result:
     failed_calls = [step for step in case.once(run_steps).calls or () if step.failure is not None]
     failed_tools = {step.span_id for step in failed_calls}
     known = {step.call.name for step in failed_calls}  # a call that failed is one sign, however many spans show it
+    among_steps = from_above(trace, True, lambda span, upper: upper and span.kind in _HOLDS_STEPS)
     counted = [
         span
         for span in steps
         if span.span_id not in ends
-        and (span.kind is not SpanKind.OTHER or (span.name not in known and _failed_plainly(trace, span)))
+        and (
+            span.kind is not SpanKind.OTHER
+            or (span.name not in known and among_steps.get(span.span_id) and _failed_plainly(trace, span))
+        )
     ]
     if not counted:
         return NotApplicable(Reason("the run has no step below its top"))
@@ -99,15 +103,14 @@ def _step_success(case: Case, trace: Trace) -> Result:
 
 
 def _failed_plainly(trace: Trace, span: Span) -> bool:
-    """Whether a plain span is a failed step of the run, and not part of a step that reports failures itself.
+    """Whether a plain span among steps is a failed step of the run.
 
     Instrumentations seldom mark an application's own steps as agents or chains. But a request below a failed tool or
-    model may have been repeated.
+    model, which reports failures itself, may have been repeated.
     """
-    if span.kind is not SpanKind.OTHER or span.error is None or span.span_id not in trace.by_id:
+    if span.kind is not SpanKind.OTHER or span.error is None or trace.parent(span) is None:
         return False
-    above = list(trace.ancestors(span))
-    return bool(above) and all(each.kind in _HOLDS_STEPS for each in above) and _TRANSPORT.match(span.name) is None
+    return _TRANSPORT.match(span.name) is None
 
 
 def _failed_step(span: Span, why: ReasonPart) -> Reason:

@@ -18,7 +18,7 @@ from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace import Trace, from_above
 
 MOST_STEPS: Final = 20_000
 """Most steps of a run with an outline; a run with more has none."""
@@ -229,26 +229,27 @@ def _message(message: Message) -> Iterator[tuple[str, Json]]:
 def _give_grounds(trace: Trace, steps: Mapping[str, TrajectoryStep]) -> None:
     """Set the steps that each step rests on: the requester of a call, and the results that a model reads."""
     asked: dict[int, int] = {}
-    results: dict[str | None, list[int]] = {}
+    results: dict[str, list[int]] = {}
+    above = agents_above(trace)
     for step in steps.values():
         span = step.span
         found = [piece.same_as for piece in step.pieces if piece.place == _BEFORE and piece.same_as is not None][-4:]
         if span.kind is SpanKind.LLM:
-            found += results.pop(_above(trace, span), [])[-4:]
+            found += results.pop(above.get(span.span_id, ""), [])[-4:]
             for message in span.output_messages:
                 asked.update({_call_key(call): step.number for call in message.tool_calls})
         elif span.tool is not None:
             if (asker := asked.get(_call_key(span.tool))) is not None:
                 found.append(asker)
-            results.setdefault(_above(trace, span), []).append(step.number)
+            results.setdefault(above.get(span.span_id, ""), []).append(step.number)
         elif span.kind is SpanKind.AGENT:
-            results.setdefault(_above(trace, span), []).append(step.number)
+            results.setdefault(above.get(span.span_id, ""), []).append(step.number)
         step.rests_on = tuple(number for number in dict.fromkeys(found) if number != step.number)
 
 
-def _above(trace: Trace, span: Span) -> str | None:
-    """The nearest agent above a span."""
-    return next((above.span_id for above in trace.ancestors(span) if above.kind is SpanKind.AGENT), None)
+def agents_above(trace: Trace) -> Mapping[str, str]:
+    """By the id of each span, the id of the nearest agent above it; "" without one."""
+    return from_above(trace, "", lambda span, upper: span.span_id if span.kind is SpanKind.AGENT else upper)
 
 
 def _call_key(call: ToolCall) -> int:

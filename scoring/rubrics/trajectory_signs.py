@@ -17,7 +17,7 @@ from sidejudge.scoring.metrics.answer_failure import answer_failure, sole_text
 from sidejudge.scoring.metrics.run_ending import top
 from sidejudge.scoring.metrics.run_steps import key_of
 from sidejudge.scoring.metrics.tool_failure import failure_of
-from sidejudge.scoring.metrics.trajectory_steps import Trajectory, TrajectoryStep, steps_of, trace_of
+from sidejudge.scoring.metrics.trajectory_steps import Trajectory, TrajectoryStep, agents_above, steps_of, trace_of
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.trace.span import Json, SpanKind
 from sidejudge.scoring.trace.trace import Trace
@@ -139,18 +139,18 @@ def _of_metrics(case: Case, run: Trajectory) -> Iterator[Sign]:
 def _places(trace: Trace, steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
     """Steps that matter by their position: plans, endings, hand-overs."""
     main = top(trace)
-    by_agent: dict[str | None, list[TrajectoryStep]] = {}
+    above = agents_above(trace)
+    by_agent: dict[str, list[TrajectoryStep]] = {}
     for step in steps:
         span = step.span
         if span.kind is SpanKind.LLM:
-            above = next((each.span_id for each in trace.ancestors(span) if each.kind is SpanKind.AGENT), None)
-            by_agent.setdefault(above, []).append(step)
+            by_agent.setdefault(above.get(span.span_id, ""), []).append(step)
             if any(call.handoff for message in span.output_messages for call in message.tool_calls):
                 yield step, DELEGATES, 1.0
         elif span.kind is SpanKind.AGENT and span is not main:
             yield step, DELEGATES, 1.0
     for agent, asked in by_agent.items():
-        leads = main is not None and agent in (main.span_id, None)
+        leads = main is not None and agent in (main.span_id, "")
         yield asked[0], PLAN, 3.0 if leads else 0.8
         yield asked[-1], LAST, 2.0 if leads else 1.0
         if not leads and _ignores(asked[-1], _result_figures(trace, agent)):

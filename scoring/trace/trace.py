@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
+from typing import TypeVar
 
 from .notebook import trace_html
 from .record import record
 from .span import Completion, Span, SpanKind, Unread
 
+_Held = TypeVar("_Held")
 _LLM = SpanKind.LLM
 _CHECKING = frozenset({SpanKind.EVALUATOR, SpanKind.GUARDRAIL})
 
@@ -125,15 +127,33 @@ class Trace:
             span = parent
 
 
+def from_above(trace: Trace, top: _Held, passed_on: Callable[[Span, _Held], _Held]) -> Mapping[str, _Held]:
+    """By the id of each span what it has from above: ``top`` with nothing there, else what the span there passes on.
+
+    Each span is read once: a trace may be ten thousand spans deep, and hold as many questions of what is above.
+    """
+    found: dict[str, _Held] = {}
+    for span in trace.from_top:
+        above = trace.parent(span)
+        found[span.span_id] = top if above is None else passed_on(above, found.get(above.span_id, top))
+    return found
+
+
 def speaking(trace: Trace) -> tuple[Span, ...]:
     """The model calls that may be asked and answer for the run: none by which it is checked, if there are others.
 
     A call below an evaluator or a guardrail judges what went in or came out.
     """
-    if not any(span.kind in _CHECKING for span in trace.spans):
+    waiting = [span for span in trace.spans if span.kind in _CHECKING]
+    if not waiting:
         return trace.models
-    own = [span for span in trace.models if not any(above.kind in _CHECKING for above in trace.ancestors(span))]
-    return tuple(own) or trace.models
+    checking: set[str] = set()
+    while waiting:  # each span once: a trace may be ten thousand spans deep
+        span = waiting.pop()
+        if span.span_id not in checking:
+            checking.add(span.span_id)
+            waiting += trace.children.get(span.span_id, ())
+    return tuple([span for span in trace.models if span.span_id not in checking]) or trace.models
 
 
 def _precedence(span: Span) -> tuple[int, int, str]:

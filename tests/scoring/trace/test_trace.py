@@ -5,9 +5,15 @@ from __future__ import annotations
 import random
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import SpanKind, ToolCall
+from tests.linear_time import assert_linear
 from tests.spans import span
 from tests.spans import trace as traced
 
@@ -111,3 +117,21 @@ def test_ancestors_are_found_at_any_depth():
 def test_a_trace_without_spans_is_no_error():
     made = trace()
     assert (made.spans, made.tops, made.root, made.missing_parents, made.complete) == ((), (), None, (), False)
+
+
+@pytest.mark.parametrize("kinds", [
+    [SpanKind.LLM, SpanKind.AGENT], [SpanKind.GUARDRAIL, SpanKind.LLM, SpanKind.AGENT], [SpanKind.TOOL],
+    [SpanKind.OTHER, SpanKind.AGENT],
+])  # fmt: skip
+def test_a_deep_trace_costs_as_much_as_a_flat_one(kinds: list[SpanKind]) -> None:
+    def judge(length: int) -> None:
+        deep = [
+            span(
+                f"s{n}", f"s{n - 1}" if n else None, kinds[n % len(kinds)], start_ns=n, end_ns=10**6 - n, error="boom",
+                tool=ToolCall(name="find") if kinds[0] is SpanKind.TOOL else None,
+            )
+            for n in range(length // 15)
+        ]  # fmt: skip
+        score(extract(trace(*deep)), RUBRICS["run_health"], created_at="")
+
+    assert_linear(judge)
