@@ -183,6 +183,22 @@ def test_the_meaning_of_an_attribute_is_in_force_after_a_reload_and_needs_no_res
     assert "sources.attributes" in stated["mistakes"][0]
 
 
+def test_a_limit_that_concerns_a_new_rubric_is_told_to_need_a_restart(tmp_path):
+    limit = "alerts: {metrics: [{metric: way_mean, warning_below: 0.9}]}"
+    running = Running(tmp_path, watch=limit)
+    try:
+        (tmp_path / "rubrics" / "other.yaml").write_text(RUBRIC.replace("own", "other").replace("WORD", "way"))
+        config = (tmp_path / "sidejudge.yaml").read_text()
+        (tmp_path / "sidejudge.yaml").write_text(config.replace("[own]", "[own, other]"))
+        for _ in range(2):  # it is as true at the second time
+            status, stated = running.reload()
+            assert (status, stated["needs_restart"]) == (200, ["alerts.metrics"])
+        (tmp_path / "sidejudge.yaml").write_text(config)
+        assert running.reload()[1]["needs_restart"] == []
+    finally:
+        running.stop()
+
+
 def test_a_signal_reloads_and_a_new_rubric_can_be_routed_to(running):
     (running.folder / "rubrics" / "more.yaml").write_text("other: {metrics: [{id: any, check: {length: {min: 1}}}]}\n")
     config = running.folder / "sidejudge.yaml"
