@@ -193,6 +193,7 @@ def test_a_limit_that_concerns_a_new_rubric_is_told_to_need_a_restart(tmp_path):
         for _ in range(2):  # it is as true at the second time
             status, stated = running.reload()
             assert (status, stated["needs_restart"]) == (200, ["alerts.metrics"])
+        (tmp_path / "rubrics" / "other.yaml").unlink()
         (tmp_path / "sidejudge.yaml").write_text(config)
         assert running.reload()[1]["needs_restart"] == []
     finally:
