@@ -27,20 +27,23 @@ async def pages(langfuse: Langfuse, window: Window) -> AsyncIterator[Sequence[Ro
     """The traces that began within a window, page by page, as rows: one for each of their observations.
 
     Such a row has the trace's name, tags and environment, and when the trace began; not the observation's own times.
+    Traces that are deleted meanwhile shift the others to earlier pages: so many of these are read again.
     """
-    todo = [window]
+    todo, again = [window], _MOST_PAGES
     while todo:
         current = todo.pop()
         divisible = current.to_ns - current.from_ns > SMALLEST_NS
         try:
-            page, total = 1, 1
+            page, total, count = 1, 1, 0
             while page <= total:
-                rows, total = _page(await langfuse.get("traces", {**_query(current), "page": page}))
+                rows, meta = _page(await langfuse.get("traces", {**_query(current), "page": page}))
+                total, before, count = pages_in(meta), count, _count(meta)
                 if total > _MOST_PAGES and divisible:
                     todo += current.halves()
                     break
                 yield [each for trace in rows for each in _listed(trace)]
-                page += 1
+                back = min(page - 1, -(-max(0, before - count) // PAGE), again)
+                page, again = page + 1 if back == 0 else page - back, again - back
         except LangfuseError as error:
             if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or not divisible:
                 raise
@@ -52,7 +55,7 @@ async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
     try:
         body = await langfuse.get(f"traces/{quote(trace_id, safe='')}")
     except LangfuseError as error:
-        if error.kind is LangfuseErrorKind.NOT_FOUND:
+        if error.missing:
             return []
         raise
     observations = body.get("observations") if isinstance(body, Mapping) else None
@@ -78,11 +81,17 @@ def _query(window: Window) -> dict[str, str | int]:
     }  # fmt: skip
 
 
-def _page(body: Json) -> tuple[list[Row], int]:
+def _page(body: Json) -> tuple[list[Row], Row]:
     rows, meta = page_of(body)
     if not meta:
         raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
-    return rows, pages_in(meta)
+    return rows, meta
+
+
+def _count(meta: Row) -> int:
+    """How many traces the list has; 0 where the server does not name it."""
+    count = meta.get("totalItems")
+    return count if isinstance(count, int) else 0
 
 
 def _listed(trace: Row) -> list[Row]:

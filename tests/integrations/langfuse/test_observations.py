@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -95,6 +96,44 @@ async def test_deep_pages_of_the_old_listing_are_not_asked_for_for_they_bring_a_
         found = {row["traceId"] async for page in legacy.pages(langfuse, HOUR) for row in page}
     assert len(found) == 5200
     assert max(int(request.params["page"]) for request in fake.requested("GET", "/traces")) <= 50
+
+
+@pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("count", "gone", "at"), [(350, 1, 2), (350, 130, 3), (250, 60, 3), (201, 1, 3), (350, 99, 4)])
+async def test_traces_that_are_deleted_while_pages_are_read_hide_no_other(fake, client, count, gone, at):
+    put(fake, *(START_NS + n * SECOND for n in range(count)))
+
+    def deletes(request: faults.Request) -> None:
+        if request.params["page"] == str(at) and len(observations_of(fake).held) == count:
+            del observations_of(fake).held[:gone]
+
+    fake.standing_fault = only("GET", "/traces", deletes)
+    found = await listed(fake, client, HOUR)
+    assert {f"{n + 1:032x}" for n in range(gone, count)} <= set(found)
+    assert len(fake.requested("GET", "/traces")) < 12
+
+
+@pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
+async def test_a_list_whose_length_changes_with_every_page_comes_to_its_end(fake, client):
+    put(fake, *(START_NS + n * SECOND for n in range(250)))
+    asked = iter(range(10**6))
+
+    def counts(request: faults.Request) -> faults.Act:
+        body = json.loads(fake._act(request).body)
+        body["meta"]["totalItems"] -= next(asked) % 2
+        return faults.answer(body)
+
+    fake.standing_fault = only("GET", "/traces", counts)
+    assert len(set(await listed(fake, client, HOUR))) == 250
+
+
+@pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
+async def test_a_proxy_that_knows_no_such_page_does_not_say_that_a_trace_is_gone(fake, client):
+    put(fake, START_NS)
+    assert await legacy.of_trace(client(), "f" * 32) == []
+    fake.fails(lambda _: faults.page(404))
+    with pytest.raises(LangfuseError):
+        await legacy.of_trace(client(), f"{1:032x}")
 
 
 async def test_no_listing_is_without_a_range_for_operators_may_refuse_it(fake, client):
