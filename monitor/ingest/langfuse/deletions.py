@@ -2,8 +2,9 @@
 
 Langfuse reports no deletion. So the start times of all held traces are listed once more, ten minutes of them at a time,
 and missing ones are read by their ids. A trace is erased when it was missing twice, ten minutes apart: a replica that
-lags must not cost verdicts. Price: one listing of each hour's rows for every cycle, and with an erasure all cached
-answers of judges (``integrations/store/erasure.py``).
+lags must not cost verdicts. What another read of Langfuse showed is not looked for: after an upgrade its history may be
+in tables that the new read does not see. Price: one listing of each hour's rows for every cycle, and with an erasure
+all cached answers of judges (``integrations/store/erasure.py``).
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class DeletedTraces:
     ) -> None:
         self._langfuse, self._store, self._pages, self._clock_ns = langfuse, store, pages, clock_ns
         self._oldest_ns, self._newest_ns = oldest_ns, newest_ns
+        self.since_ns = 0
+        """What began before is not looked for, ns since the epoch."""
         self._from_ns = self._due_ns = 0
         self._gone: dict[str, int] = {}  # not there at this time
 
@@ -69,7 +72,7 @@ class DeletedTraces:
         now_ns = self._clock_ns()
         if now_ns < self._due_ns:
             return 0
-        from_ns = max(self._from_ns, now_ns - self._oldest_ns)
+        from_ns = max(self._from_ns, self.since_ns, now_ns - self._oldest_ns)
         taken = await asyncio.to_thread(self._store.pulled.taken, from_ns, _MOST_LISTED)
         window = _first(taken, now_ns - self._newest_ns)
         if window is None:

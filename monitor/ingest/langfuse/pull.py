@@ -11,7 +11,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse import legacy, observations
@@ -143,7 +143,7 @@ class Pull:
             reason=self._reason,
             server=f"Langfuse {server.version or ''}".strip() if server else None,
             project=server.project_name if server else None,
-            reads=None if server is None else "v2" if server.observations_v2 else "legacy",
+            reads=None if server is None else _reads(server),
             pending=len(self.pending),
             lag_s=None if unread_ns is None else max(unread_ns, waited_ns, 0) / 1e9,
             read_s=None if self._read_ns is None else self._read_ns / 1e9,
@@ -181,10 +181,14 @@ class Pull:
     async def _introduce(self) -> LangfuseServer:
         server = await introduced(self._langfuse)
         known = self._store.fact(PULL)
-        same = known is not None and known["project"] == server.project_id
-        self._from_ns = int(known["from_ns"]) if known and same else self._clock_ns() - self._look_back_ns
-        if not same:  # what was read of another project is not missing in this one
+        if known is None or known["project"] != server.project_id:
+            self._from_ns, self._deleted.since_ns = self._clock_ns() - self._look_back_ns, 0
+            # What was read of another project is not missing in this one.
             await self._store.pulled.forget(self._clock_ns() + AHEAD_NS)
+        else:
+            same = known.get("reads", _reads(server)) == _reads(server)
+            self._from_ns = int(known["from_ns"])
+            self._deleted.since_ns = int(known.get("since_ns", 0)) if same else self._clock_ns()
         self._server, self._full_ns = server, None
         log.info("traces are read from Langfuse", extra={"version": server.version, "project": server.project_name})
         return server
@@ -238,7 +242,8 @@ class Pull:
         held_ns = self.pending.start_ns
         from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
         if from_ns != self._from_ns or self._full_ns is None:
-            await self._store.keep_fact(PULL, {"project": server.project_id, "from_ns": from_ns})
+            fact = {"project": server.project_id, "from_ns": from_ns, "reads": _reads(server)}
+            await self._store.keep_fact(PULL, {**fact, "since_ns": self._deleted.since_ns})
             self._from_ns = from_ns
 
     def _failed(self, error: LangfuseError) -> None:
@@ -257,6 +262,11 @@ class Pull:
             level = {"ok": logging.INFO, "stopped": logging.ERROR}.get(state, logging.WARNING)
             log.log(level, "reading traces from Langfuse: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason
+
+
+def _reads(server: LangfuseServer) -> Literal["v2", "legacy"]:
+    """By which read it is read."""
+    return "v2" if server.observations_v2 else "legacy"
 
 
 _CHECK: Final = "check sources.langfuse.base_url"

@@ -636,10 +636,14 @@ async def judged(bench: Bench, *numbers: int) -> None:
     await bench.poll(4)
     assert bench.taken().keys() == {trace_id(number) for number in numbers}
     for number in numbers:
-        await bench.store.finish(FinishedTrace(
-            trace_id=bytes.fromhex(trace_id(number)), service="shop", reason="scored", completion="root_ended",
-            revision=1, details={"name": "a"}, closed_ns=bench.now_ns, verdicts=(),
-        ))  # fmt: skip
+        await finished(bench, number)
+
+
+async def finished(bench: Bench, number: int) -> None:
+    await bench.store.finish(FinishedTrace(
+        trace_id=bytes.fromhex(trace_id(number)), service="shop", reason="scored", completion="root_ended",
+        revision=1, details={"name": "a"}, closed_ns=bench.now_ns, verdicts=(),
+    ))  # fmt: skip
 
 
 def held(bench: Bench) -> set[int]:
@@ -687,6 +691,26 @@ async def test_what_was_read_of_another_project_is_not_missing_in_this_one(bench
     bench.killed()
     await bench.poll(60, every_s=150)
     assert held(bench) == {1}
+
+
+@pytest.mark.parametrize("kills", [0, 1, 2])
+async def test_what_the_reads_before_an_upgrade_showed_is_not_missing_after_it(benches, fake, kills):
+    fake.mode = Mode.V3
+    bench = benches(fake)
+    await judged(bench, 1)
+    fake.mode = Mode.NEW
+    delete_there(bench, 1)  # its history is where the new read does not look
+    for _ in range(kills):
+        bench.killed()
+        await bench.poll(2)
+    await bench.poll(60, every_s=150)
+    assert (bench.pull.snapshot().reads, held(bench)) == ("v2", {1})
+    bench.put(*rows(2, start_ns=bench.now_ns))
+    await bench.poll(4)
+    await finished(bench, 2)
+    delete_there(bench, 2)
+    await bench.poll(60, every_s=150)
+    assert held(bench) == {1}, "what this read showed is looked for"
 
 
 async def test_while_langfuse_fails_nothing_is_erased(benches, fake):
