@@ -24,6 +24,7 @@ from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Failed, Judgement, Result, Scored
@@ -32,7 +33,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
 from .backends import OVER_BUDGET, Addressed, Admit, Backends, JudgeAccount, plain
-from .cascade import climbs
+from .cascade import Climb, climbs
 
 T = TypeVar("T")
 
@@ -224,7 +225,8 @@ class Evaluation:
             run = climb.settle(outcome(rubric, results, {}), results)
             counting = climb.results.items()
             self._evaluation.results.update({(rubric.id, metric): result for metric, result in counting})
-            for metric, judge in run.judges.items():
+            shared = {} if run.permuted else self._resting_on(rubric, climb, run.judges)
+            for metric, judge in {**run.judges, **shared}.items():
                 more = True
                 begun = next(each for each in rubric.metrics if each.id == metric).start(self.case)
                 steps = (
@@ -235,6 +237,27 @@ class Evaluation:
             self._first = self._first if self._first is not None else frozenset(self._known)
             self._advance()
         return more
+
+    def _resting_on(self, rubric: Rubric, climb: Climb, judges: Mapping[str, str]) -> dict[str, str]:
+        """Further metrics of a cascade that rest on what a stronger judge is asked anyway: they cost nothing more."""
+        if not judges or len(judges) == len(climb.judges):
+            return {}
+        first = {each.id: self._first_questions(each) for each in rubric.metrics if each.id in climb.judges}
+        asked = {question: judge for metric, judge in judges.items() for question in first[metric]}
+        found: dict[str, str] = {}
+        for metric, questions in first.items():
+            answering = {asked.get(question) for question in questions}
+            if metric not in judges and len(answering) == 1 and (judge := answering.pop()) in climb.judges[metric]:
+                found[metric] = judge
+        return found
+
+    def _first_questions(self, metric: Metric) -> tuple[Question, ...]:
+        begun = metric.start(self.case)
+        if not isinstance(begun, GeneratorType):
+            return ()
+        questions = tuple(next(begun, ()))
+        begun.close()
+        return questions
 
     def withdraw(self) -> None:
         """Drop the rubrics that it was drawn for: the budget could not pay for them."""

@@ -145,6 +145,30 @@ async def test_another_order_has_only_what_moved_asked_about():
     assert (found, verdict.passed) == (set(), False)  # what blocks in both orders decides
 
 
+async def test_what_rests_on_one_question_is_answered_by_one_judge():
+    def graded(quality, correct):
+        return {"answer_quality": quality, "factual_correctness": correct, "completeness": 1.0, "reasoning": "so it is"}
+
+    class Grades(Judges):
+        def reply(self, question):
+            judge = question.judge if isinstance(question, Addressed) else "default"
+            permuted = isinstance(question, Addressed) and question.permuted
+            self.requested.append((judge, permuted))
+            value = graded(0.8, 0.8) if judge == "strong" else graded(0.2 if permuted else 0.9, 0.4)
+            return Answer(value=value, method=Method.JUDGE, judgement=Judgement(judge, "v", call=f"{judge} {permuted}"))
+
+    judges = Grades()
+    choice = JudgeChoice({"quality": ("default", "strong")}, cascade=NEVER)
+    evaluator = Evaluator(RUBRICS, None, Backends(order=(judges,), judge=judges, choice=choice))
+    evaluation = evaluator.open(
+        dataclasses.replace(CASE, expected_outcome="A refund of $49.", context=("Booked.",)), ["quality"]
+    )
+    await evaluator.finish(evaluation)
+    (verdict,) = evaluation.verdicts(created_at=AT)
+    assert judges.requested == [("default", False), ("default", True), ("strong", False)]
+    assert [score.result.value for score in verdict.scores] == [0.8, 0.8, 1.0]
+
+
 async def test_a_judge_whose_tokens_are_known_is_not_asked_twice_and_leaves_its_certainty():
     _, asked, verdict = await asked_strong(default={"polite": (True, SURE), "true": (True, SURE)})
     assert asked == ["default"]
