@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
@@ -21,7 +20,6 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from .fleet.publish import SlicePublisher
 from .observation import Key, Observation, observe, observe_figures, observe_stored, observe_stored_figures
 from .schedule import EvaluationSchedule
-from .watch import Watch
 from .windows import Windows
 
 log = logging.getLogger("sidejudge.alerting")
@@ -38,14 +36,12 @@ class VerdictObserver:
     """
 
     def __init__(
-        self, *, store: Store, windows: Windows, watch: Watch, schedule: EvaluationSchedule,
-        rubrics: Mapping[str, Rubric], figures: Windows | None = None, published: SlicePublisher | None = None,
-        cascade_learning: CascadeLearning | None = None,
+        self, schedule: EvaluationSchedule, rubrics: Mapping[str, Rubric], *, figures: Windows,
+        cascade_learning: CascadeLearning, published: SlicePublisher | None,
     ) -> None:  # fmt: skip
-        self._cascade_learning = cascade_learning
-        self._published = published
-        self._store, self._windows, self._watch, self._schedule = store, windows, watch, schedule
-        self._rubrics, self._figures = rubrics, figures
+        self._schedule, self._rubrics, self._figures = schedule, rubrics, figures
+        self._store, self._windows, self._watch = schedule.store, schedule.windows, schedule.watch
+        self._cascade_learning, self._published = cascade_learning, published
 
     def _in_force(self, rubric: str, version: object) -> bool:
         known = self._rubrics.get(rubric)
@@ -66,10 +62,10 @@ class VerdictObserver:
             if seen.at_ns > result.ended_ns - self._windows.reach_ns:
                 self._add(key, seen)
             self._watch.learn(key, seen)
-        if self._figures is not None and (figures := observe_figures(result)) is not None:
+        if (figures := observe_figures(result)) is not None:
             key, seen = figures
             if seen.at_ns > result.ended_ns - self._figures.reach_ns:
-                self._add_figures(self._figures, key, seen)
+                self._add_figures(key, seen)
             self._watch.metrics.learn(key, seen)
         if result.lag_s is not None:
             self._schedule.lagged(result.ended_ns, result.lag_s)
@@ -89,23 +85,21 @@ class VerdictObserver:
                 self._watch.learn(key, seen)
 
     def _restore_figures(self, now_ns: int) -> None:
-        if self._figures is None:
-            return
         begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
         stored = self._store.figures_since(min(begin_ns, known_ns or begin_ns))
         for _, key, seen in _intact(stored, observe_stored_figures):
             if seen.at_ns > begin_ns:
-                self._add_figures(self._figures, key, seen)
+                self._add_figures(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.metrics.learn(key, seen)
 
-    def _add_figures(self, figures: Windows, key: Key, seen: Observation) -> None:
-        if figures.add(key, seen) and self._published is not None and self._watch.declared.metrics:
+    def _add_figures(self, key: Key, seen: Observation) -> None:
+        if self._figures.add(key, seen) and self._published is not None and self._watch.declared.metrics:
             self._published.touched(seen.at_ns)
 
     def _add(self, key: Key, seen: Observation) -> None:
         self._touched(seen.identity, key.rubric)
-        if self._cascade_learning is not None and seen.cascade is not None and seen.revision == 1:
+        if seen.cascade is not None and seen.revision == 1:
             self._cascade_learning.take(key.rubric, seen.passed, seen.cascade)
         if self._windows.add(key, seen) and self._published is not None:
             self._published.seen(key, seen)

@@ -45,7 +45,6 @@ class TraceDetails:
     pipeline: Pipeline
     trace_url: Callable[[str], str | None]
     clock_ns: Callable[[], int]
-    owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
 
     async def found(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         """The details in their JSON form; with ``contents``, what was read of the trace too."""
@@ -105,7 +104,7 @@ class TraceDetails:
             details = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if details is None:
             return None
-        if (pending := await asyncio.to_thread(self.owed, wanted)) is not None:
+        if (pending := await asyncio.to_thread(self.store.late_references.of, wanted)) is not None:
             details["belated"] = _pending(pending)
         if not contents:
             details.pop("input_beginning", None)

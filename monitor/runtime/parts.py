@@ -165,8 +165,7 @@ class MonitorParts(ABC):
         self.schedule = self._build_schedule(waiting)
         self.fleet_status = self._build_fleet_status()
         self.verdicts = VerdictObserver(
-            store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics,
-            figures=self.figures, cascade_learning=self.cascade_learning,
+            self.schedule, self.rubrics, figures=self.figures, cascade_learning=self.cascade_learning,
             published=self.fleet_status.publisher if self.fleet_status is not None else None,
         )  # fmt: skip
         self.commit = self._build_commit()
@@ -320,8 +319,8 @@ class MonitorParts(ABC):
         if self.fleet is None or self.board is None:
             return None
         return fleet_parts(
-            self.fleet, self.board, self.watch, self.windows, figures=self.figures, watched=self._watched,
-            rubrics=self.rubrics, store=self.store, notifications=self.notifications, count=self._count_event,
+            self.fleet, self.board, self.watch, self.windows, figures=self.figures, rubrics=self.rubrics,
+            store=self.store, notifications=self.notifications, count=self._count_event,
             labels=self.annotating.labels if self.annotating else dict, clock_ns=self.clock_ns,
             hash_key=self.config.sampling.hash_key,
         )  # fmt: skip

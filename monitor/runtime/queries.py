@@ -99,7 +99,6 @@ class MonitorQueries:
         self._details = TraceDetails(
             config=parts.config, store=parts.store, assembler=parts.assembler, outcomes=parts.outcomes,
             pipeline=parts.pipeline, trace_url=self._trace_url, clock_ns=parts.clock_ns,
-            owed=parts.store.late_references.of,
         )  # fmt: skip
         self.trace, self.spans, self.trace_page = self._details.found, self._details.spans, self._details.page
         self.live = parts.works

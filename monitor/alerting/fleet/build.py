@@ -18,7 +18,6 @@ from sidejudge.integrations.postgres.leases import Lease
 from sidejudge.integrations.postgres.shared import MonitorRow
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import illustrated_firing
 from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.schedule import AlertListener
@@ -92,8 +91,7 @@ class FleetParts:
 
 def fleet_parts(
     fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, figures: Windows,
-    watched: Mapping[str, WatchedWindow], rubrics: Mapping[str, Rubric], store: Store,
-    notifications: Notifications, count: AlertListener,
+    rubrics: Mapping[str, Rubric], store: Store, notifications: Notifications, count: AlertListener,
     labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int], hash_key: bytes = b"",
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
@@ -111,9 +109,9 @@ def fleet_parts(
 
     fleet.want(LEASE, by_time=True)
     limits = watch.declared.metrics
-    publisher = SlicePublisher(windows, watched, version, figures=figures if limits else None, limits=limits)
+    publisher = SlicePublisher(windows, watch.watched, version, figures=figures if limits else None, limits=limits)
     status = FleetStatus(
-        name=fleet.name, declared=watch.declared, watched=watched, publisher=publisher, clock_ns=clock_ns,
+        name=fleet.name, declared=watch.declared, watched=watch.watched, publisher=publisher, clock_ns=clock_ns,
         pass_on=pass_on, note=notifications.note, illustrated=shown,
         in_force=lambda rubric, by: version(rubric) in (None, by),
         undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
