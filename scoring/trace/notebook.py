@@ -1,16 +1,17 @@
-"""Notebook: tables as a notebook shows them. Every text is escaped: contents of traces are untrusted."""
+"""Notebook: traces and verdicts as a notebook shows them. Every text is escaped: contents of traces are untrusted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Final
+from typing import Final, cast
 
 from .span import Span
 
 _MOST: Final = 200
 """Most spans that are shown; a notebook with a table of thousands of rows is slow to open."""
 _INDENT: Final = "\N{EM SPACE}"
+_WORDS = {True: "passed", False: "failed", None: "incomplete"}
 
 
 def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -41,3 +42,26 @@ def _in_depth(children: Mapping[str | None, Sequence[Span]]) -> Iterator[tuple[S
         span, depth = waiting.pop()
         yield span, depth
         waiting += [(below, depth + 1) for below in reversed(children.get(span.span_id, ()))]
+
+
+def verdict_html(verdict: Mapping[str, object]) -> str:
+    """A heading and a table with a row for each metric.
+
+    Args:
+        verdict: A verdict in the documented format.
+    """
+    word = _WORDS[cast("bool | None", verdict["passed"])]
+    why = f": {_text(verdict['reason'])}" if verdict["reason"] else ""
+    title = f"{_text(verdict['rubric'])} of {_text(verdict['case_id'])}: <b>{word}</b>{why}"
+    rows = map(_cells, cast("list[Mapping[str, object]]", verdict["scores"]))
+    return table_html(title, ("metric", "value", "weight", "rating", "reason"), rows)
+
+
+def _cells(score: Mapping[str, object]) -> tuple[object, ...]:
+    value = score["value"]
+    shown = f"{value:.3g}" if isinstance(value, int | float) else str(score["status"]).replace("_", " ")
+    return score["metric"], shown, f"{score['weight']:g}", score["rating"] or "", score["reason"]
+
+
+def _text(value: object) -> str:
+    return escape(str(value))

@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.reason import reason_fields
 from sidejudge.scoring.result.result import Judgement, Result
+from sidejudge.scoring.trace.notebook import verdict_html
 from sidejudge.scoring.trace.record import record
 
 from .escalation import Escalation
-from .notebook import verdict_html
 from .outcome import OutcomeMemo, State, outcome
 from .rubric import Rubric
 from .score import Score, judgements_of, requested_of_judges
