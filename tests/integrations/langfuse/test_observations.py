@@ -114,6 +114,35 @@ async def test_traces_that_are_deleted_while_pages_are_read_hide_no_other(fake, 
 
 
 @pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
+async def test_traces_that_come_while_pages_are_read_have_none_read_again(fake, client):
+    put(fake, *(START_NS + n * SECOND for n in range(250)))
+    fresh = (f"{number:032x}" for number in range(1000, 10**6))
+    fake.standing_fault = only(
+        "GET", "/traces", lambda _: put(fake, START_NS + 1000 * SECOND, traceId=next(fresh), id=next(fresh)[-16:])
+    )
+    await listed(fake, client, HOUR)
+    assert [request.params["page"] for request in fake.requested("GET", "/traces")] == ["1", "2", "3"]
+
+
+async def test_an_answer_that_breaks_off_ends_a_listing_and_is_not_taken_for_a_window_too_large(fake, client):
+    put(fake, START_NS)
+    fake.standing_fault = faults.resets(50)
+    with pytest.raises(LangfuseError):
+        await listed(fake, client, HOUR)
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
+async def test_a_trace_is_read_whole_by_the_old_read_and_an_answer_without_rows_is_broken(fake, client):
+    put(fake, START_NS)
+    assert [row["id"] for row in await legacy.of_trace(client(), f"{1:032x}")] == [f"{1:016x}"]
+    fake.fails(lambda _: faults.answer({"id": f"{1:032x}"}))
+    with pytest.raises(LangfuseError) as raised:
+        await legacy.of_trace(client(), f"{1:032x}")
+    assert raised.value.perhaps_its
+
+
+@pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
 async def test_a_list_whose_length_changes_with_every_page_comes_to_its_end(fake, client):
     put(fake, *(START_NS + n * SECOND for n in range(250)))
     asked = iter(range(10**6))
