@@ -118,7 +118,7 @@ async def test_a_trace_is_erased_that_was_gone_twice_ten_minutes_apart(scene):
     scene.there -= {f"{1:032x}", f"{2:032x}"}
     scene.unlisted = {f"{3:032x}"}  # the listing lags; it is there by its id
     for _ in range(5):
-        assert await scene.look() == 0
+        assert await scene.look(130) == 0
     assert scene.held() == [1, 2, 3]
     scene.there.add(f"{2:032x}")  # a replica had not shown it
     assert await scene.look() == 1
