@@ -104,12 +104,12 @@ class Tracked:
         """Take in a verdict as it was first; ``kept``: whether the run keeps to its scenario, None: not checked."""
         unnamed = max(1.0, self.serial.value / self.design.value)
         worth = self.design.add(cluster, passed=passed, weight=weight) / unnamed
-        self.by_hour.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
         if kept is not None:
             chart = self.drift_chart(declared, pace)
             self.drift.add(chart, passed=kept, weight=weight, at_ns=at_ns, worth=worth)
             self.keeping.add(passed=kept, weight=weight, worth=worth)
         if declared.policy.mode == "adaptive":
+            self.by_hour.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
             self.drop.add(passed=passed, weight=weight, worth=worth)
             for cusum, chart in (
                 (self.collapse, declared.collapse_chart(self.rubric, *pace)),
@@ -149,10 +149,10 @@ class Tracked:
             runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
             self.drift.add_together(self.drift_chart(declared, pace), runs, at_ns=begin_ns)
             self.keeping.add_together(runs)
-        for each in group:
-            self.by_hour.add(passed=each.passed, weight=each.weight, at_ns=begin_ns, worth=each.worth)
         adaptive, known, collapsed = declared.policy.mode == "adaptive", self.drop.watches, 1.0
         if adaptive:
+            for each in group:
+                self.by_hour.add(passed=each.passed, weight=each.weight, at_ns=begin_ns, worth=each.worth)
             self.drop.add_together(group)
             collapsed = self.collapse.add_together(declared.collapse_chart(self.rubric, *pace), group, at_ns=begin_ns)
             self.slide.add_together(self.slide_chart(declared, pace), group, at_ns=begin_ns)

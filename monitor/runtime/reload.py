@@ -20,7 +20,6 @@ from sidejudge.monitor.config import Config, ConfigError, Loaded
 from sidejudge.monitor.config.metric_limits import metric_limits
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.snapshots import PromptSnapshot
 from sidejudge.scoring.trace.span import Json
 
@@ -61,7 +60,8 @@ class Reload:
         self._monitor, self._read, self._remember = monitor, read, remember
         self._remembered: Mapping[str, Json] | None = None
         self._loaded, self._files = loaded, loaded.files
-        self._watched_limits = _limits(loaded.config)
+        alerts = loaded.config.alerts
+        self._watched_limits = metric_limits(alerts.metrics, configured(loaded.config)) if alerts.metrics else ()
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> ReloadResult:
@@ -142,7 +142,8 @@ class Reload:
             config = config.model_copy(update={"sources": sources})
         config = config.with_declared(given.declared)
         rubrics = configured(config)
-        if "alerts" not in restart and any(limit not in self._watched_limits for limit in _limits(given)):
+        limited = metric_limits(running.alerts.metrics, rubrics) if "alerts" not in restart else ()
+        if any(limit not in self._watched_limits for limit in limited):
             restart = (*restart, "alerts.metrics")  # one of its limits concerns a rubric that is new
         known = self._monitor.rubrics
         changed = {
@@ -154,10 +155,6 @@ class Reload:
         result = ReloadResult(changed=(*changed, *gone), restart=restart)
         log.info("the configuration was reloaded", extra={**result.to_json(), "fingerprint": config.fingerprint[:12]})
         return result
-
-
-def _limits(config: Config) -> tuple[MetricLimit, ...]:
-    return metric_limits(config.alerts.metrics, configured(config))
 
 
 def reload_by(monitor: Monitor, loaded: Loaded, read: ReadConfig) -> Reload:

@@ -7,7 +7,7 @@ Ranges: many numbers in few words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 def amount(number: float, noun: str, several: str = "") -> str:
@@ -26,12 +26,13 @@ def beside(value: float, mark: float | None, decimals: int = 3) -> str:
     >>> beside(0.8696, 0.87), beside(0.8692, 0.87), beside(0.87, 0.87), beside(0.5, None)
     ('0.8696', '0.869', '0.870', '0.500')
     """
-    texts = (f"{value:.{each}f}" for each in range(decimals, 10))
-    return next(text for text in texts if mark is None or _reaches(float(text), mark) == _reaches(value, mark))
+    return decided(value, lambda each: mark is None or round(each, 9) >= round(mark, 9), decimals)
 
 
-def _reaches(value: float, mark: float) -> bool:
-    return round(value, 9) >= round(mark, 9)
+def decided(value: float, holds: Callable[[float], bool], decimals: int) -> str:
+    """A value with so many decimals, or with as many more, up to nine, as it takes for the text to hold as it does."""
+    texts = [f"{value:.{each}f}" for each in range(decimals, 10)]
+    return next((text for text in texts if holds(float(text)) == holds(value)), texts[-1])
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sidejudge.scoring.lexical.amount import decided
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
 from sidejudge.scoring.runs.final import REPEATED, over_runs
@@ -43,9 +44,7 @@ class ReleaseGate:
         >>> GATES[1].shown(0.9), GATES[1].shown(0.84996)
         ('0.9000', '0.84996')
         """
-        fewest = 4 if abs(value) < _RATIOS else 1
-        texts = (f"{value:.{decimals}f}" for decimals in range(fewest, 9))
-        return next((text for text in texts if self.holds(float(text)) == self.holds(value)), f"{value:.9f}")
+        return decided(value, self.holds, 4 if abs(value) < _RATIOS else 1)
 
     @property
     def shown_bound(self) -> str:

@@ -36,6 +36,7 @@ from typing import Final, NamedTuple
 
 from sidejudge.scoring.trace.span import JsonRecord
 
+from .arrivals import HOUR_NS
 from .evidence import Scale, Together
 
 MEMORY = 400.0
@@ -194,7 +195,6 @@ class Anchor:
 DAYS: Final = 7
 PROOF: Final = math.log(10_000)
 """In nats; a constant ratio gave as much in none of 50,000 hours, held against one standard error below its mean."""
-HOUR_NS: Final = 3_600 * 10**9
 _DAY: Final = 24
 _LEAST_DAYS: Final = 4
 _TOGETHER: Final = (range(1), range(2), range(-1, 2), range(4))

@@ -144,16 +144,10 @@ def speaking(trace: Trace) -> tuple[Span, ...]:
 
     A call below an evaluator or a guardrail judges what went in or came out.
     """
-    waiting = [span for span in trace.spans if span.kind in _CHECKING]
-    if not waiting:
+    if not any(span.kind in _CHECKING for span in trace.spans):
         return trace.models
-    checking: set[str] = set()
-    while waiting:  # each span once: a trace may be ten thousand spans deep
-        span = waiting.pop()
-        if span.span_id not in checking:
-            checking.add(span.span_id)
-            waiting += trace.children.get(span.span_id, ())
-    return tuple([span for span in trace.models if span.span_id not in checking]) or trace.models
+    checks = from_above(trace, False, lambda span, upper: upper or span.kind in _CHECKING)
+    return tuple([span for span in trace.models if not checks[span.span_id]]) or trace.models
 
 
 def _precedence(span: Span) -> tuple[int, int, str]:

@@ -119,14 +119,11 @@ def _local(given: str, form: Format | None) -> Sequence[CaseFile]:
     if has_magic(given) and not path.exists():
         found = [Path(each) for each in glob(given, recursive=True)]  # noqa: PTH207  # it may be absolute
     if path.is_dir():
-        found = [each for each in path.rglob("*") if _is_read(each, form)]
-    return [_file(each) for each in sorted(found) if not each.is_dir() and (each.exists() or each == path)]
-
-
-def _is_read(path: Path, form: Format | None) -> bool:
-    """Whether a file of a folder is read: by its ending, or as a request in JSON."""
-    ending = path.suffix.lower()
-    return ending in _ENDINGS or (ending == _JSON and path.is_file() and (form == "otlp" or _is_request(path)))
+        found = [each for each in path.rglob("*") if each.suffix.lower() in (*_ENDINGS, _JSON)]
+    files = [_file(each) for each in sorted(found) if not each.is_dir() and (each.exists() or each == path)]
+    if path.is_dir() and form != "otlp":  # of JSON in a folder only requests are read
+        return [each for each in files if each.form or not each.name.lower().endswith(_JSON)]
+    return files
 
 
 def _is_request(path: Path) -> bool:

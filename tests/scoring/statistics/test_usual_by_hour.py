@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from sidejudge.scoring.statistics.baseline import HOUR_NS, UsualByHour
+from sidejudge.scoring.statistics.arrivals import HOUR_NS
+from sidejudge.scoring.statistics.baseline import UsualByHour
 
 NIGHT = range(20, 24)
 
