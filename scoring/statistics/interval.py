@@ -136,9 +136,11 @@ _ALPHA: Final = 0.05
 
 def at_most(k: int, n: int, p: float) -> float:
     """The chance of ``k`` hits or fewer in ``n`` trials, each a hit with the chance ``p``."""
+    if k < 0:
+        return 0.0
     if k >= n or p <= 0:
         return 1.0
-    if k < 0 or p >= 1:
+    if p >= 1:
         return 0.0
     whole = math.lgamma(n + 1)
     hit, miss = math.log(p), math.log1p(-p)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 from statsmodels.stats.proportion import proportion_confint
@@ -113,6 +113,7 @@ def test_the_pair_that_is_shown_covers_what_it_promises_at_every_ratio(n):
     assert min(covered[1]) < 0.945
 
 
+@example(-1, 0, 0.0)
 @given(st.integers(-1, 120), st.integers(0, 100), st.sampled_from([0.0, 1e-9, 0.01, 0.3, 0.5, 0.99, 1.0]))
 def test_the_chance_of_so_many_hits_or_fewer_is_the_binomial_one(k, n, p):
     assert at_most(k, n, p) == pytest.approx(binom.cdf(k, n, p), abs=1e-9)
