@@ -312,7 +312,7 @@ def _from_metadata(metadata: dict[str, Json], found: SpanFields, provenance: dic
             continue
         for held in (metadata, *[inner for inner in metadata.values() if isinstance(inner, dict)]):
             value = next((held[name] for name in names if isinstance(held.get(name), str) and held[name]), None)
-            if isinstance(value, str) and not value.startswith(unwrap.REDACTED):
+            if isinstance(value, str) and not unwrap.removed(value):
                 found[field], provenance[field] = value, f"metadata: {field}"
                 break
 
@@ -324,7 +324,7 @@ def _first(
         value = attributes[key]
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
-        if isinstance(value, str) and value and not value.startswith(unwrap.REDACTED):
+        if isinstance(value, str) and value and not unwrap.removed(value):
             provenance[field] = key
             return value
     return None

@@ -53,6 +53,8 @@ def normalise(raw: RawSpan) -> Span:
     fields |= _FIELDS.read(reading)
     if requested is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
         fields["capture_switch"] = SWITCH
+    elif unwrap.without_texts(requested) or unwrap.without_texts(answered):
+        fields["capture_switch"] = unwrap.LITELLM_SWITCH
     if kind is SpanKind.TOOL:
         fields |= _tool(reading, str(fields["error"]) if fields["error"] else None)
     elif kind is SpanKind.LLM:

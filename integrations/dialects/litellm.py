@@ -23,7 +23,7 @@ from .span_fields import SpanFields
 from .unwrap import as_text
 
 NAME = "litellm"
-SWITCH = "litellm.turn_off_message_logging = False"
+SWITCH = unwrap.LITELLM_SWITCH
 
 _CALL_ID = "litellm.call_id"
 _RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents)")

@@ -239,6 +239,10 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
         if role == "tool" and not texts and not answers:
             texts = [joined(content)]  # a result that was left as an object
         text = "\n".join(texts)
+    if unwrap.removed(text):
+        text = ""
+        if not made and not answers:
+            return
     if text or made or not answers:
         if _MORE.isdisjoint(item):
             found.append(Message(role=role, text=text, tool_calls=made))

@@ -157,7 +157,7 @@ def _definitions(key: str, value: AttributeValue) -> tuple[str, ...]:
     if isinstance(value, list):
         texts = [item if isinstance(item, str) else _json(item) for item in value]
         return tuple(texts[:_MOST_TOOLS])
-    if not isinstance(value, str) or value.startswith(unwrap.REDACTED):
+    if not isinstance(value, str) or unwrap.removed(value):
         return ()
     if key in ("gen_ai.tool.definitions", "llm.openai.tools", "mlflow.chat.tools", "ai.prompt.tools"):
         return (value,)

@@ -210,6 +210,8 @@ def _flattened(reading: SpanReading, prefix: str) -> Iterator[Message]:
             call for part in listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
         ]
         text = body.get("content")
+        if text is None and "content" in body and not contents and not calls:
+            continue  # it was removed
         yield from messages.read(
             {**body, "content": text or contents, "tool_calls": calls, "contents": None, "type": None}
         )

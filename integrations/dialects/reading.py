@@ -77,7 +77,7 @@ class SpanReading:
         """The first of the attributes that is there and was not redacted."""
         for key in keys:
             found = self.attributes.get(key)
-            if found is not None and not (isinstance(found, str) and found.startswith(unwrap.REDACTED)):
+            if found is not None and not (isinstance(found, str) and unwrap.removed(found)):
                 self.provenance[field] = key
                 return found
         return None
@@ -92,7 +92,7 @@ class SpanReading:
                 if isinstance(found, bool) or not isinstance(found, int | float):
                     continue
                 found = str(found)
-            if found and not found.isspace() and not found.startswith(unwrap.REDACTED):
+            if found and not found.isspace() and not unwrap.removed(found):
                 self.provenance[field] = key
                 return found
         return None

@@ -23,8 +23,13 @@ from . import jsontext, pyrepr
 Content: TypeAlias = "Json | AttributeValue"
 """A value as it came, or one that was taken out of it."""
 
-REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
-"""Marks that a client puts where it removed the value; such a value is absent."""
+_BY_LITELLM = "redacted-by-litellm"
+LITELLM_SWITCH = "litellm.turn_off_message_logging = False"
+_MARKS = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
+"""How texts begin that a client puts where it removed the value; such a value is absent."""
+_WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDACTED]"})
+"""Such texts that are a mark as a whole: LiteLLM's, Koog's, Claude Code's and Codex's. Prose may begin like them."""
+_LONGEST_MARK = max(map(len, _WHOLE_MARKS))
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
@@ -46,10 +51,24 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     call_id: str | None = None
 
 
+def removed(text: str) -> bool:
+    """Whether a text is what a client puts where it removed the value.
+
+    >>> removed("__REDACTED__"), removed("<REDACTED>"), removed("<REDACTED> asked about a refund.")
+    (True, True, False)
+    """
+    return text.startswith(_MARKS) or (len(text) <= _LONGEST_MARK and text in _WHOLE_MARKS)
+
+
+def without_texts(value: Content) -> bool:
+    """Whether a text is JSON of a request or a response from which LiteLLM removed the texts: it removes all."""
+    return isinstance(value, str) and value[:1] in ("{", "[") and f'"{_BY_LITELLM}"' in value
+
+
 def plain(value: Content) -> Json:
-    """The value as JSON data, nothing taken off: bytes become text, redacted texts None."""
+    """The value as JSON data, nothing taken off: bytes become text, removed texts None."""
     if isinstance(value, str):
-        return None if value.startswith(REDACTED) else value
+        return None if removed(value) else value
     if isinstance(value, (dict, list)):
         return value if _is_plain(value) else _cleaned(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -61,7 +80,7 @@ def _is_plain(value: Content) -> TypeGuard[Json]:
         written = orjson.dumps(value).decode()  # in a text a search costs a fraction of one in bytes
     except orjson.JSONEncodeError:
         return False
-    for mark in REDACTED:  # noqa: SIM110 - a generator would cost more than the search
+    for mark in _MARKS:  # noqa: SIM110 - a generator would cost more than the search
         if mark in written:
             return False
     return True
@@ -81,10 +100,10 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` states that all of it is JSON.
     """
     if isinstance(value, str):
+        if removed(value):
+            return None
         if not scalars and (not value or value[0].isalnum()):  # most contents are prose
             return value
-        if value.startswith(REDACTED):
-            return None
         text: str = value
     else:
         found = None if value is None else plain(value)
@@ -129,6 +148,8 @@ def answer(value: Content) -> Json:
 
 
 def _peel(value: Content, keys: frozenset[str]) -> Json:
+    if without_texts(value):
+        return None
     found = decoded(value)
     if isinstance(found, dict):
         if isinstance(args := found.get("args"), list) and "kwargs" in found:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.dialects import messages, unwrap
 from sidejudge.integrations.dialects.model_call import LANGCHAIN_MODEL, real
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
-from sidejudge.integrations.dialects.span_fields import SpanFields
+from sidejudge.integrations.dialects.span_fields import CONTENTS, SpanFields
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread
@@ -123,7 +123,8 @@ class _Reader:
         found = {**self._fields, "unread": unread, "kind": self._kind}
         if self._provenance:
             found["provenance"] = {**self._span.provenance, **self._provenance}
-            found["capture_switch"] = None
+            if any(self._fields.get(field) not in (None, ()) for field in CONTENTS):
+                found["capture_switch"] = None
         return replace(self._span, **found)
 
     @property

@@ -246,13 +246,13 @@ def is_texts(given: unwrap.Content) -> bool:
 
 def says_something(given: unwrap.Content) -> bool:
     """Whether a value holds any text other than descriptions; a message without a text holds none."""
-    value = unwrap.decoded(given)
+    value = None if unwrap.without_texts(given) else unwrap.decoded(given)
     return isinstance(value, str | dict | list) and _says(value, messages.MAX_DEPTH)
 
 
 def _says(value: Json, depth: int) -> bool:
     if isinstance(value, str):
-        return bool(value.strip()) and value.strip() not in _EMPTY
+        return bool(value.strip()) and value.strip() not in _EMPTY and not unwrap.removed(value)
     if depth <= 0:
         return False
     if isinstance(value, dict):

@@ -76,12 +76,57 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
         ({"langfuse.observation.type": "generation"}, "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED"),
         ({"openinference.span.kind": "LLM", "input.value": "__REDACTED__"}, "OPENINFERENCE_HIDE_INPUTS"),
         ({"gen_ai.operation.name": "chat"}, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+        (
+            {
+                "openinference.span.kind": "LLM", "llm.model_name": "m", "input.value": "redacted-by-litellm",
+                "llm.output_messages.0.message.role": "assistant",
+                "llm.output_messages.0.message.content": "redacted-by-litellm",
+            },
+            "OPENINFERENCE_HIDE_OUTPUTS",
+        ),
+        (
+            {
+                "langfuse.observation.type": "generation", "langfuse.observation.model.name": "m",
+                "langfuse.observation.input": '{"messages": [{"role": "user", "content": "redacted-by-litellm"}], '
+                '"tools": [{"type": "function", "function": {"name": "find"}}]}',
+                "langfuse.observation.output": '{"role": "assistant", "content": "redacted-by-litellm"}',
+                "langfuse.trace.input": '{"messages": [{"role": "user", "content": "redacted-by-litellm"}]}',
+            },
+            "litellm.turn_off_message_logging",
+        ),
+        (
+            {
+                "gen_ai.operation.name": "chat", "gen_ai.input.messages": "HIDDEN:non-empty",
+                "gen_ai.output.messages": "HIDDEN:non-empty", "system_instructions": "HIDDEN:non-empty",
+            },
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+        ),
+        (
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "<REDACTED>"}]}]',
+                "gen_ai.output.messages": [{"role": "assistant", "content": "[REDACTED]"}],
+            },
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+        ),
     ],
-)
+)  # fmt: skip
 def test_each_family_names_the_switch_that_captures_contents(attributes: dict[str, Any], switch: str) -> None:
     span = normalise(_raw(attributes=attributes))
     assert switch in (span.capture_switch or "")
-    assert (span.input, span.output) == (None, None)
+    assert (span.input, span.output, span.input_messages, span.output_messages) == (None, None, (), ())
+    assert (span.trace_input, span.system_prompt, span.unread) == (None, None, ())
+
+
+def test_arguments_that_a_client_removed_are_unknown_and_words_that_only_mention_a_mark_are_contents() -> None:
+    hidden = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    hidden |= {"gen_ai.tool.call.arguments": "HIDDEN:non-empty", "gen_ai.tool.call.result": "HIDDEN:non-empty"}
+    assert normalise(_raw(attributes=hidden)).tool == ToolCall(name="find")
+    asked = '[{"role": "user", "content": "Why is it \\"redacted-by-litellm\\"?"}]'
+    span = normalise(_raw(attributes={"langfuse.observation.type": "generation", "langfuse.observation.input": asked}))
+    assert span.input == 'Why is it "redacted-by-litellm"?'
+    begins = {"langfuse.observation.type": "agent", "langfuse.observation.input": "[REDACTED] asked for a refund."}
+    assert normalise(_raw(attributes=begins)).input == "[REDACTED] asked for a refund."
 
 
 def test_genai_contents_may_be_structured_instead_of_json_text() -> None:
