@@ -116,6 +116,12 @@ class TraceFetcher:
     rows: int = field(default=0, init=False)
     traces: int = field(default=0, init=False)
     _read: int = field(default=0, init=False)
+    _alone: tuple[str, str] | None = field(default=None, init=False)
+
+    @property
+    def failing(self) -> str:
+        """Why the trace that was tried last cannot be read, where no other was tried with it; empty where it was."""
+        return self._alone[1] if self._alone is not None and self.pending.holds(self._alone[0]) else ""
 
     async def take(self, server: LangfuseServer, settled: Sequence[ListedTrace]) -> None:
         """Read these, several at a time, until too much waits here. Raises ``LangfuseError`` and ``Overloaded``."""
@@ -131,11 +137,13 @@ class TraceFetcher:
                 await self.share.done([each.trace_id for each in batch if not self.pending.holds(each.trace_id)])
             errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             for error in errors:
-                # One that fails while others are read waits by itself.
-                its = isinstance(error, LangfuseError) and error.perhaps_its
-                if not its or len(errors) == len(outcomes):
+                # One that fails alone, or while others are read, waits by itself.
+                its = isinstance(error, LangfuseError) and _perhaps_its(error)
+                if not its or 1 < len(errors) == len(outcomes):
                     raise error
-            self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
+            found = [error for error in errors if isinstance(error, LangfuseError)]
+            self.errors.update(error.kind.value for error in found)
+            self._alone = (batch[0].trace_id, str(found[0])) if len(found) == len(outcomes) else None
 
     async def _own(self, batch: list[ListedTrace]) -> list[ListedTrace]:
         """The traces that no other monitor reads; open ones are checked later."""
@@ -186,7 +194,7 @@ class TraceFetcher:
 
     def _blamed(self, sighting: ListedTrace, error: LangfuseError) -> bool:
         """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
-        if not error.perhaps_its:
+        if not _perhaps_its(error):
             return False
         # While no other can be read either, it is no evidence about this one.
         sighting.failures += self._read > sighting.others_read
@@ -213,6 +221,17 @@ class TraceFetcher:
         except Undecodable:
             return EndReason.UNDECODABLE
         return None
+
+
+def _perhaps_its(error: LangfuseError) -> bool:
+    """Whether it may be one trace's fault: something in between may refuse its contents, while it lets others by."""
+    return error.perhaps_its or error.kind in _IN_BETWEEN
+
+
+_IN_BETWEEN: Final = (
+    LangfuseErrorKind.FORBIDDEN, LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.TOO_LARGE,
+    LangfuseErrorKind.NOT_LANGFUSE,
+)  # fmt: skip
 
 
 def _span(row: Row) -> bytes:

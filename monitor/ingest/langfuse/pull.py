@@ -167,7 +167,8 @@ class Pull:
             self._read_ns = self._clock_ns()
             self._patience.succeeded()
             await self._deleted.look(server)
-            self._set_state("ok", "")
+            failing = self._taking.failing
+            self._set_state("retrying" if failing else "ok", failing)
 
     def _divide(self, share: Share) -> None:
         """Keep to this monitor's present part; newly assigned parts are listed from where they were left."""

@@ -466,6 +466,40 @@ async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up
     assert bench.pull.snapshot().pending == 0
 
 
+@pytest.mark.parametrize("fault", [faults.login_page(), *map(faults.proxy_page, (403, 404, 413))])
+async def test_one_trace_that_a_firewall_keeps_back_keeps_no_other_back_and_is_given_up(benches, fake, fault):
+    bench = benches(fake)
+    bench.put(*(row for number in range(1, 13) for row in rows(number, start_ns=START_NS + number)))
+    fake.standing_fault = only(
+        "GET", "/v2/observations", lambda r: fault(r) if r.params.get("traceId") == trace_id(1) else None
+    )
+    await bench.poll(2)
+    assert set(bench.taken()) == {trace_id(number) for number in range(2, 13)}
+    await bench.poll(3, every_s=65)
+    assert bench.pull.snapshot().state == "retrying"
+    for number in range(13, 20):
+        bench.put(*rows(number, start_ns=bench.now_ns))
+        await bench.poll(2)
+        assert trace_id(number) in bench.taken(), "it is read as soon as it has settled"
+        await bench.poll(2, every_s=65)
+    assert bench.pull.snapshot().state == "ok"
+    assert set(bench.taken()) == {trace_id(number) for number in range(2, 20)}
+    assert bench.ended() == {EndReason.SHED: 1}
+
+
+@pytest.mark.parametrize("fault", [faults.login_page(), *map(faults.proxy_page, (403, 404, 413))])
+async def test_what_keeps_every_trace_back_has_none_given_up(benches, fake, fault):
+    bench = benches(fake)
+    bench.put(*(row for number in range(1, 9) for row in rows(number)))
+    fake.standing_fault = only("GET", "/v2/observations", lambda r: fault(r) if "traceId" in r.params else None)
+    await bench.poll(20, every_s=65)
+    assert (bench.taken(), bench.ended()) == ({}, {})
+    assert bench.pull.snapshot().state in ("retrying", "stopped")
+    fake.standing_fault = None
+    await bench.poll(10, every_s=65)
+    assert len(bench.taken()) == 8
+
+
 @pytest.mark.parametrize("fault", UNREADABLE.values(), ids=UNREADABLE.keys())
 async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake, fault):
     bench = benches(fake)
