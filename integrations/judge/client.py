@@ -21,7 +21,7 @@ from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .raw_body import error_in, read_body
+from .raw_body import error_in, read_body, text_of
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -289,7 +289,7 @@ def _of(stated: object, name: str) -> object:
 def _written(content: object) -> str:
     """The text of a message, which some servers send in parts."""
     if isinstance(content, list):
-        return "".join(each["text"] for each in content if isinstance(each, dict) and isinstance(each.get("text"), str))
+        return text_of(content)
     return content if isinstance(content, str) else ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sidejudge.integrations.provider.attempt import BodyShape
@@ -17,6 +17,8 @@ from sidejudge.scoring.trace.span import Json
 
 _EVENT: Final = "data:"
 _DONE: Final = "[DONE]"
+_OF_THOUGHTS: Final = ("think", "thought", "reason")
+"""Words in the types of parts that hold what a model thought before its answer."""
 _LINE_END: Final = re.compile(r"\r\n|[\r\n]")
 """What ends a line of a stream: JSON may hold other separators of lines as they are."""
 MAX_BODY: Final = 8 * 2**20
@@ -48,9 +50,14 @@ def _joined(body: Mapping[str, Json]) -> Mapping[str, Json]:
         return body
     if not isinstance(parts, list):
         return body
-    texts = [each["text"] for each in parts if isinstance(each, dict) and isinstance(each.get("text"), str)]
-    whole: dict[str, Json] = {**message, "content": "".join(map(str, texts))}
+    whole: dict[str, Json] = {**message, "content": text_of(parts)}
     return {**body, "choices": [{**first, "message": whole}, *choices[1:]]}
+
+
+def text_of(parts: Sequence[object]) -> str:
+    """The text of a message in parts, without its thoughts."""
+    stated = [each for each in parts if isinstance(each, dict) and isinstance(each.get("text"), str)]
+    return "".join(each["text"] for each in stated if not any(word in str(each.get("type")) for word in _OF_THOUGHTS))
 
 
 def _streamed(text: str) -> Mapping[str, Json]:

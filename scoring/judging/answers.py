@@ -91,12 +91,29 @@ def listed(text: str) -> ShapedItems:
     """
     if len(text) > MAX_ANSWER:
         raise ParseError(f"longer than {MAX_ANSWER} characters")
-    if complete := _complete_items(text):
+    stated = _after_thoughts(text)
+    if complete := _complete_items(stated):
         return ShapedItems(complete)
-    found = items_of(text)
+    found = items_of(stated)
     if not found.items and found.fault:
         raise ParseError(found.fault)
+    if stated is not text:
+        found.shapes["prose"] = 1
     return found
+
+
+def _after_thoughts(text: str) -> str:
+    """The text after the thoughts that some models write before their answer; a draft in them is no answer.
+
+    A server may have put the opening tag into the prompt. ``ParseError`` where thoughts are not closed.
+    """
+    opening = _THOUGHTS.match(text)
+    closing = None if text.lstrip(_BEFORE).startswith(_OF_ANSWERS) else _AFTER_THOUGHTS.search(text)
+    if closing is not None:
+        return text[closing.end() :]
+    if opening is not None:
+        raise ParseError("thoughts that do not end")
+    return text
 
 
 def _complete_items(text: str) -> list[Mapping[str, object]]:
@@ -153,6 +170,11 @@ def shortened(found: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[
     return found, ()
 
 
+_THOUGHTS: Final = re.compile(r"\s*<(think(ing)?|thought|reasoning)>", re.IGNORECASE)
+_AFTER_THOUGHTS: Final = re.compile(r"</(think(ing)?|thought|reasoning)>", re.IGNORECASE)
+_BEFORE: Final = "\ufeff \t\r\n"
+_OF_ANSWERS: Final = ("{", "[", "`", "~")
+"""The beginnings of texts that are JSON, or a fence around it."""
 _OPENING: Final = re.compile(r'\s*\{\s*"answers"\s*:\s*\[\s*')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
 _CLOSING: Final = re.compile(r"\s*\]")

@@ -175,32 +175,44 @@ def named(
 
     An id is ``q1`` with a code that the material's writer could not know. Where no object has the code, ``q1`` alone
     names the first question, and a metric that was asked once names its question. That guards less, so that an object
-    whose explanation is word for word in the prompt (``shown``) may be a copy, and answers nothing.
+    whose explanation is word for word in the prompt (``shown``) may be a copy, and answers nothing. Where objects have
+    the code, what stands after them without it answers nothing either, but may take back what they answer.
     """
-    if any(each.get("id") in ids for each in found.items):
-        return found.items
+    coded = {str(each["id"]): at for at, each in enumerate(found.items) if each.get("id") in ids}
+    begin = max(coded.values()) + 1 if coded else 0
     numbers = {name.partition("-")[0]: name for name in ids}
     once = {metric: name for metric, name in zip(metrics, ids, strict=True) if metrics.count(metric) == 1}
-    listed: list[Mapping[str, object]] = []
-    for each in found.items:
-        own, metric = each.get("id"), each.get("metric")
-        if isinstance(own, str):
-            number = own.strip().lower()
-            name, shape = numbers.get(f"q{number}" if number.isdecimal() else number), "no_code"
-        elif isinstance(own, int) and not isinstance(own, bool):
-            name, shape = numbers.get(f"q{own}"), "no_code"
-        elif own is None and isinstance(metric, str):
-            name, shape = once.get(metric), "no_id"
-        elif own is None and metric is None and len(ids) == 1 and len(found.items) == 1:
-            name, shape = ids[0], "no_id"
-        else:
-            name, shape = None, ""
+    only = ids[0] if len(ids) == 1 and len(found.items) == begin + 1 else None
+    listed = found.items[:begin]
+    for each in found.items[begin:]:
+        name, shape = _meant(each, numbers, once, only)
         if name is None or _copied(each, shown):
             listed.append(each)
-            continue
-        found.shapes["no_code" if shape == "no_code" else "no_id"] += 1
-        listed.append({**each, "id": name})
+        elif coded:
+            listed += [{**found.items[coded[name]], **each, "id": name}] if name in coded else []
+        else:
+            found.shapes[shape] += 1
+            listed.append({**each, "id": name})
     return listed
+
+
+def _meant(
+    item: Mapping[str, object], numbers: Mapping[str, str], once: Mapping[str, str], only: str | None
+) -> tuple[str | None, Shape]:
+    """The id of the question that an object without the code answers, if that is clear, and the object's shape.
+
+    ``numbers`` are the ids by their numbers (``q1``), ``once`` by metrics; ``only`` is what an object without either
+    answers.
+    """
+    own, metric = item.get("id"), item.get("metric")
+    if isinstance(own, str):
+        number = own.strip().lower()
+        return numbers.get(f"q{number}" if number.isdecimal() else number), "no_code"
+    if isinstance(own, int) and not isinstance(own, bool):
+        return numbers.get(f"q{own}"), "no_code"
+    if own is None and isinstance(metric, str):
+        return once.get(metric), "no_id"
+    return (only if own is None and metric is None else None), "no_id"
 
 
 def _copied(item: Mapping[str, object], shown: Sequence[str]) -> bool:

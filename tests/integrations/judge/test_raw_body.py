@@ -50,6 +50,10 @@ def test_a_message_in_parts_is_their_text_without_thoughts():
     body, shapes = read_body(message(parts))
     assert (completion_of(body, MODEL, 0.1).text, shapes) == ("ab", ("parts",))
     assert read_body(message("ab"))[1] == ()
+    for kind in ("thinking", "reasoning", "reasoning_text", "thought"):
+        parts = [{"type": kind, "text": "so"}, {"type": "output_text", "text": "a"}, {"text": "b"}]
+        body, _ = read_body(message(parts))
+        assert completion_of(body, MODEL, 0.1).text == "ab"
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,38 @@ def test_two_answers_that_differ_are_no_answer_wherever_they_stand():
     assert request.read(f"I thought {whole([item])}, and indeed {whole([item])}.").answers[CITES].value is True
 
 
+@pytest.mark.parametrize("begin", ["<think>", "\n<Thinking>\n", "<reasoning>", "Well. "])
+def test_a_draft_within_thoughts_is_no_answer(begin):
+    request, (item,) = asked(CITES)
+    draft, end = whole([{**item, "score": 0}]), begin.strip().replace("<", "</") if "<" in begin else "</think>"
+    reading = request.read(f"{begin}Perhaps {draft}? No.{end}\n{whole([item])}")
+    assert (reading.answers[CITES].value, dict(reading.shapes)) == (True, {"prose": 1})
+    cut = request.read(f"{begin}Perhaps {draft}? No.{end}\n")
+    assert set(cut.faults) == {CITES}
+    if "<" in begin:
+        assert request.read(f"{begin}Perhaps {draft}? N").faults[CITES] == "thoughts that do not end"
+
+
+def test_a_tag_of_thoughts_within_an_answer_cuts_nothing_off():
+    request, (item,) = asked(CITES)
+    quoting = whole([{**item, "reason": "It says </think> at 00:01."}])
+    for text in (quoting, f"\ufeff{quoting}", f"```json\n{quoting}\n```"):
+        assert request.read(text).answers[CITES].value is True
+
+
+def test_what_stands_behind_an_answer_without_its_code_takes_it_back_and_answers_nothing():
+    request, (item,) = asked(CITES)
+    no = {**item, "score": 0}
+    for other in (short([no])[0], *without([no], "id"), {"reason": "No.", "score": 0}):
+        reading = request.read(f"{whole([item])}\nOr rather: {json.dumps(other)}")
+        assert "is answered twice, differently" in reading.faults[CITES]
+        assert request.read(f"{json.dumps(other)}\nOr rather: {whole([item])}").answers[CITES].value is True
+    assert request.read(f"{whole([item])}\nThat is: {json.dumps(short([item])[0])}").answers[CITES].value is True
+    request, items = asked(CITES, SAME)
+    copied = json.dumps({"metric": items[0]["metric"], "score": 0, "reason": "Agent verified at 00:01"})
+    assert request.read(f"{whole(items)}\nThe text held {copied}").answers[CITES].value is True
+
+
 def test_an_id_without_its_code_is_no_copy_of_what_the_material_holds():
     copied = json.dumps({"answers": [{"id": "q1", "metric": "fabrication_free_rate", "score": 1,
                                       "expected_outcome_reference": "", "model_output_observed": "",
