@@ -148,3 +148,10 @@ async def trace_exists(langfuse: Langfuse, trace_id: str, *, v2: bool) -> bool:
         rows = rows_of(await langfuse.get("v2/observations", {"traceId": trace_id, "limit": 1, "fields": "core"}))
         return any(row.get("traceId") == trace_id for row in rows)
     return await langfuse.has(f"traces/{quote(trace_id, safe='')}", {"fields": "core"})
+
+
+async def anything_before(langfuse: Langfuse, at_ns: int, *, v2: bool) -> bool:
+    """Whether the project shows anything that began before a time; ``v2`` likewise. Raises ``LangfuseError``."""
+    path, time = ("v2/observations", "StartTime") if v2 else ("traces", "Timestamp")
+    between = {f"from{time}": instant(0), f"to{time}": instant(at_ns)}
+    return bool(rows_of(await langfuse.get(path, {**between, "limit": 1, "fields": "core"})))

@@ -3,8 +3,9 @@
 Langfuse reports no deletion. So the start times of all held traces are listed once more, ten minutes of them at a time,
 and missing ones are read by their ids. A trace is erased when it was missing twice, ten minutes apart: a replica that
 lags must not cost verdicts. What another read of Langfuse showed is not looked for: after an upgrade its history may be
-in tables that the new read does not see. Price: one listing of each hour's rows for every cycle, and with an erasure
-all cached answers of judges (``integrations/store/erasure.py``).
+in tables that the new read does not see. Nor is a trace of 29 days or more erased where nothing as old is shown: a plan
+of Langfuse's cloud shows the last 30 days, another 90, and hides the rest. Price: one listing of each hour's rows for
+every cycle, and with an erasure all cached answers of judges (``integrations/store/erasure.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeAlias
 
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window
+from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window, anything_before
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.erasure import erase
@@ -33,6 +34,8 @@ EVERY_NS: Final = 120 * 10**9
 """How often a slice is listed: a day's within five hours."""
 CONFIRM_NS: Final = 600 * 10**9
 """How long a trace must have been gone before it is erased."""
+SHOWN_NS: Final = 29 * 86_400 * 10**9
+"""What began within this time is shown, whatever the plan."""
 _MOST_LISTED: Final = 5_000
 """Traces that are looked for in one listing."""
 _MOST_READ: Final = 50
@@ -57,7 +60,7 @@ class DeletedTraces:
         self.since_ns = 0
         """What began before is not looked for, ns since the epoch."""
         self._from_ns = self._due_ns = 0
-        self._gone: dict[str, int] = {}  # not there at this time
+        self._gone: dict[str, tuple[int, int]] = {}  # when its latest row began, and when it was first missing
 
     async def look(self, server: LangfuseServer) -> int:
         """List the next slice if one is due, and erase what is gone for long enough.
@@ -82,16 +85,17 @@ class DeletedTraces:
         if held:
             async for page in self._pages(server, window):
                 held.difference_update(str(row.get("traceId")) for row in page)
+            began = dict(taken)
             for trace_id in sorted(held)[:_MOST_READ]:
-                if await self._is_gone(server, trace_id):
-                    self._gone.setdefault(trace_id, now_ns)
+                if await self._is_gone(server, trace_id, began[trace_id]):
+                    self._gone.setdefault(trace_id, (began[trace_id], now_ns))
         self._from_ns, self._due_ns = window.to_ns, now_ns + EVERY_NS
         return await self._settle(server, now_ns)
 
     async def _settle(self, server: LangfuseServer, now_ns: int) -> int:
         """Erase traces that are still missing."""
-        due = [trace_id for trace_id, since_ns in self._gone.items() if now_ns - since_ns >= CONFIRM_NS]
-        confirmed = [trace_id for trace_id in due if await self._is_gone(server, trace_id)]
+        due = {each: began for each, (began, since_ns) in self._gone.items() if now_ns - since_ns >= CONFIRM_NS}
+        confirmed = [trace_id for trace_id, began in due.items() if await self._is_gone(server, trace_id, began)]
         if confirmed:
             erased = [bytes.fromhex(trace_id) for trace_id in confirmed]
             await asyncio.to_thread(erase, self._store.path, erased, scores=False, now_ns=self._clock_ns())
@@ -100,11 +104,14 @@ class DeletedTraces:
             del self._gone[trace_id]
         return len(confirmed)
 
-    async def _is_gone(self, server: LangfuseServer, trace_id: str) -> bool:
+    async def _is_gone(self, server: LangfuseServer, trace_id: str, began_ns: int) -> bool:
         try:
-            return not await rows_of(self._langfuse, server, trace_id)
+            if await rows_of(self._langfuse, server, trace_id):
+                return False
         except TraceTooLarge:
             return False
+        shown = self._clock_ns() - began_ns < SHOWN_NS
+        return shown or await anything_before(self._langfuse, began_ns, v2=server.observations_v2)
 
 
 def _first(taken: Sequence[tuple[str, int]], until_ns: int) -> Window | None:

@@ -172,3 +172,12 @@ async def test_no_listing_is_without_a_range_for_operators_may_refuse_it(fake, c
     path = "/traces" if fake.mode is Mode.V3 else "/v2/observations"
     assert fake.requested("GET", path)
     assert all(ends <= request.params.keys() for request in fake.requested("GET", path))
+
+
+async def test_whether_anything_is_shown_that_began_before(fake, client):
+    put(fake, START_NS, START_NS + SECOND)
+    shown = [
+        await observations.anything_before(client(), START_NS + later_ns, v2=fake.mode is not Mode.V3)
+        for later_ns in (-SECOND, 0, 10**6, SECOND)
+    ]
+    assert shown == [False, False, True, True]

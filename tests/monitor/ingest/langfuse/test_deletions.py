@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.pulled import Taken
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.ingest.langfuse import deletions
@@ -19,10 +20,16 @@ START_NS = 1_795_000_000 * SECOND
 LATER_NS = START_NS + 10_000 * SECOND
 
 
+SERVER = LangfuseServer(
+    base_url="http://langfuse", version=None, project_id="p", project_name="p", observations_v2=True, scores_v3=True,
+    legacy_reads=False,
+)  # fmt: skip
+
+
 class Scene:
     """Traces that were read, in a real store; ``there`` are those that Langfuse still has."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, *, days: int = 1) -> None:
         self.store = Store(folder / "state.sqlite")
         self.now_ns = LATER_NS
         self.listed: list[tuple[float, float]] = []
@@ -30,9 +37,10 @@ class Scene:
         self.unlisted: set[str] = set()
         self.made: dict[str, int] = {}
         patch.setattr(deletions, "rows_of", self.rows_of)
+        patch.setattr(deletions, "anything_before", self.anything_before)
         self.deleted = DeletedTraces(
             langfuse=None, store=self.store, pages=self.pages, clock_ns=lambda: self.now_ns,
-            oldest_ns=86_400 * SECOND, newest_ns=1_800 * SECOND,
+            oldest_ns=days * 86_400 * SECOND, newest_ns=1_800 * SECOND,
         )  # fmt: skip
 
     async def take(self, *seconds: float) -> None:
@@ -57,8 +65,11 @@ class Scene:
     async def rows_of(self, _: Any, __: Any, trace_id: str) -> list[str]:
         return [trace_id] if trace_id in self.there else []
 
+    async def anything_before(self, _: Any, at_ns: int, **__: Any) -> bool:
+        return any(self.made[name] < at_ns for name in self.there)
+
     async def look(self, after_s: float = 120) -> int:
-        erased = await self.deleted.look(None)
+        erased = await self.deleted.look(SERVER)
         self.now_ns += int(after_s * SECOND)
         return erased
 
@@ -126,3 +137,23 @@ async def test_a_trace_is_erased_that_was_gone_twice_ten_minutes_apart(scene):
     for _ in range(12):
         assert await scene.look() == 0
     assert scene.held() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("days", "hidden", "held"),
+    [
+        (28.9, [1, 2, 3], [4]),  # every plan shows as much
+        (29.1, [1, 2, 3], [1, 2, 3, 4]),  # a plan shows the last 30 days, or Langfuse keeps as many
+        (29.1, [2, 3], [1, 4]),  # older ones are shown, so these were deleted
+        (29.1, [1, 3], [1, 2, 4]),  # whether the first was deleted cannot be known
+    ],
+)
+async def test_what_a_plan_or_a_retention_hides_is_not_erased(tmp_path, monkeypatch, days, hidden, held):
+    scene = Scene(tmp_path, monkeypatch, days=90)
+    await scene.take(0, 1, 2, 3)
+    scene.there -= {f"{number:032x}" for number in hidden}
+    scene.now_ns = START_NS + int(days * 86_400) * SECOND
+    for _ in range(7):
+        await scene.look(130)
+    assert scene.held() == held
+    scene.store.close()
