@@ -60,10 +60,16 @@ class NotificationOutbox(Part):
         """The first that wait for a destination, in order."""
         return [PendingNotice(*row) for row in self._read("mail_waiting", (destination, limit))]
 
-    async def settle(self, delivered: Sequence[int], parked: Mapping[int, str]) -> None:
-        """Take out what was delivered and set aside, with the reason, what will not be taken."""
+    async def settle(self, delivered: Sequence[int], parked: Mapping[int, str], *, subject: int = 0) -> None:
+        """Take out what was delivered and set aside, with the reason, what will not be taken.
+
+        ``subject``: so many first characters of an id name what the entry is about; what was set aside earlier about
+        the same as something delivered is dropped, for it is out of date. 0: nothing is.
+        """
+        overtaking = [{"seq": seq, "subject": subject} for seq in delivered] if subject else []
 
         def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql["mail_overtaken"], overtaking)
             connection.executemany(self._sql["mail_done"], [(seq,) for seq in delivered])
             connection.executemany(self._sql["mail_park"], [(reason, seq) for seq, reason in parked.items()])
 

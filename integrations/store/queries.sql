@@ -399,6 +399,11 @@ SELECT seq, id, queued_ns, body FROM mail WHERE destination = ? AND parked IS NU
 -- name: mail_done
 DELETE FROM mail WHERE seq = ?;
 
+-- name: mail_overtaken
+-- What was set aside before this one about the same, which the first characters of an id name.
+DELETE FROM mail WHERE parked IS NOT NULL AND seq < :seq AND (destination, substr(id, 1, :subject)) IN (
+    SELECT destination, substr(id, 1, :subject) FROM mail WHERE seq = :seq);
+
 -- name: mail_park
 UPDATE mail SET parked = ? WHERE seq = ?;
 

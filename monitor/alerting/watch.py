@@ -456,14 +456,7 @@ class Watch:
                 self._unheard.pop(place, None)
 
     def _event(self, alert: Alert, transition: AlertTransition, now_ns: int, *, muted: bool) -> AlertEvent:
-        condition, found = self._by_id[alert.condition], alert.finding
-        return AlertEvent(
-            transition=transition, condition=condition.id, severity=condition.severity, title=condition.title,
-            meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
-            unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
-            limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.reported,
-            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted,
-        )  # fmt: skip
+        return AlertEvent.of(self._by_id[alert.condition], alert, transition, now_ns, muted=muted)
 
 
 def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:

@@ -182,16 +182,19 @@ class Queue(Protocol[T_co]):
 
 
 class StoredQueue:
-    """One destination's part of the notification outbox: nothing of it is lost when the process is killed."""
+    """One destination's part of the notification outbox: nothing of it is lost when the process is killed.
 
-    def __init__(self, outbox: NotificationOutbox, destination: str) -> None:
-        self._outbox, self._destination = outbox, destination
+    ``subject`` is as in ``NotificationOutbox.settle``.
+    """
+
+    def __init__(self, outbox: NotificationOutbox, destination: str, *, subject: int = 0) -> None:
+        self._outbox, self._destination, self._subject = outbox, destination, subject
 
     def waiting(self, limit: int) -> list[PendingNotice]:
         return self._outbox.waiting(self._destination, limit)
 
     async def settle(self, delivered: Collection[int], refused: Mapping[int, str]) -> None:
-        await self._outbox.settle(list(delivered), refused)
+        await self._outbox.settle(list(delivered), refused, subject=self._subject)
 
     async def retry_refused(self) -> int:
         return await self._outbox.unpark(self._destination)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final
+from typing import Final, Self
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .condition import Labels, Severity, Unit
+from .condition import Condition, Labels, Severity, Unit
 from .explanation import Explanation
-from .lifecycle import AlertTransition
+from .lifecycle import Alert, AlertTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +104,20 @@ class AlertEvent:
     examples: tuple[Example, ...] = ()
     failure: MainFailure | None = None
     explained: Explanation | None = None
+
+    @classmethod
+    def of(
+        cls, condition: Condition, alert: Alert, transition: AlertTransition, at_ns: int, *, muted: bool = False
+    ) -> Self:
+        """What happened to an alert under this condition, with its last finding."""
+        found = alert.finding
+        return cls(
+            transition=transition, condition=condition.id, severity=condition.severity, title=condition.title,
+            meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
+            unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
+            limit=found.limit, since_ns=alert.since_ns, at_ns=at_ns, number=alert.reported,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted,
+        )  # fmt: skip
 
     @property
     def fingerprint(self) -> str:

@@ -45,7 +45,7 @@ from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .daily_report import Daily, DailyReport, FailuresOver
-from .notifier import Illustrate, Notifier
+from .notifier import SUBJECT, Illustrate, Notifier
 from .receiver import NoticeReceiver, PluginNotifier, Sender
 
 log = logging.getLogger("sidejudge.notify")
@@ -145,7 +145,8 @@ class Notifications:
         self._known_by_name = config.alerts.instance is not None
         targets = receivers(config, clock_ns)
         self.dispatchers = [
-            Dispatcher(each, StoredQueue(outbox, each.name), clock_ns=clock_ns, counters=counters) for each in targets
+            Dispatcher(each, StoredQueue(outbox, each.name, subject=SUBJECT), clock_ns=clock_ns, counters=counters)
+            for each in targets
         ]
         self.notifier = Notifier(
             targets,

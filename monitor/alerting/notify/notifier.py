@@ -17,6 +17,7 @@ from typing import Self, TypeAlias
 
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
+from sidejudge.monitor.alerting.watch import PASSING_NS
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json, fingerprint
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
@@ -68,9 +69,15 @@ FORGET_NS = 24 * HOUR_NS
 """How long the note of an alert that is over is kept."""
 UNWATCHED_NS = 10 * 60 * 10**9
 """An alert that is not watched any more (another configuration) is reported as expired after this."""
+UNSENT_NS = PASSING_NS + UNWATCHED_NS // 2
+"""An alert that fires, and that a receiver was not sent, is sent after this. One that is not muted any more is reported
+before.
+"""
 REFRESH_NS = int(REFRESH_S * 1e9)
 RESENT_NS = int(ENDS_AFTER_S * 1e9)
 """How long the end of an alert is repeated to a receiver that keeps state."""
+SUBJECT = len("0123456789abcdef-")
+"""So many first characters of a notice's id name its alert: the fingerprint. Digests and reports have ids as short."""
 _ALERT, _DIGEST = "told/", "digest/"
 
 
@@ -103,6 +110,7 @@ class Notifier:
         self._digested_ns: dict[str, int] = {}
         self._refreshed_ns: dict[str, int] = {}
         self._unwatched_ns: dict[str, int] = {}
+        self._unsent_ns: dict[str, int] = {}
         self._one = asyncio.Lock()
 
     def restore(self) -> None:
@@ -118,35 +126,23 @@ class Notifier:
 
         ``noted``: receivers have it from another monitor.
         """
-        noted = noted or self._is_quiet(event.condition)
         async with self._one:
-            entries, changed = [], {}
-            for receiver in self._receivers:
-                name = _name(receiver, event.fingerprint)
-                before = self._sent.get(name)
-                if not _is_news(before, event):
-                    continue
-                # A receiver that got the firing at once gets what follows at once, whatever is configured by now.
-                goes_on = before is not None and before.stands and before.at_once
-                at_once = goes_on or receiver.at_once(event.severity)
-                if not at_once and (receiver.digest_ns is None or receiver.keeps_state):
-                    continue
-                changed[name] = SentNotices(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
-                if at_once and not noted:
-                    entries.append(_entry(receiver, _notice(NoticeKind.ALERT, event)))
-            await self._put(entries, changed)
+            await self._pass_on(self._receivers, event, noted=noted)
 
     async def tick(self, posted: Iterable[Posted]) -> None:
         """Send the notices that are due by time alone, given the alerts of this moment."""
         now_ns = self._clock_ns()
         active = {fingerprint(each.alert.condition, each.alert.labels): each for each in posted}
         async with self._one:
+            unsent = self._unsent_ns.items()
+            self._unsent_ns = {name: at_ns for name, at_ns in unsent if name.rpartition("/")[2] in active}
             for receiver in self._receivers:
                 if receiver.keeps_state:
                     await self._refresh(receiver, active, now_ns)
                 else:
                     await self._remind(receiver, active, now_ns)
                     await self._digest(receiver, now_ns)
+                await self._catch_up(receiver, active, now_ns)
                 await self._give_up(receiver, active, now_ns)
             await self._forget(now_ns)
 
@@ -168,6 +164,37 @@ class Notifier:
         )
         await self._outbox.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
         self._wake()
+
+    async def _pass_on(self, receivers: Iterable[NoticeReceiver], event: AlertEvent, *, noted: bool = False) -> None:
+        noted = noted or self._is_quiet(event.condition)
+        entries, changed = [], {}
+        for receiver in receivers:
+            name = _name(receiver, event.fingerprint)
+            before = self._sent.get(name)
+            if not _is_news(before, event):
+                continue
+            # A receiver that got the firing at once gets what follows at once, whatever is configured by now.
+            goes_on = before is not None and before.stands and before.at_once
+            at_once = goes_on or receiver.at_once(event.severity)
+            if not at_once and not receiver.takes(event.severity):
+                continue
+            changed[name] = SentNotices(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
+            if at_once and not noted:
+                entries.append(_entry(receiver, _notice(NoticeKind.ALERT, event)))
+        await self._put(entries, changed)
+
+    async def _catch_up(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
+        """Send alerts that fire and that the receiver was not sent: it is new, or took more severe ones alone."""
+        for mark, here in active.items():
+            name = _name(receiver, mark)
+            before = self._sent.get(name)
+            is_sent = (before is not None and before.stands) or not receiver.takes(here.condition.severity)
+            if is_sent or here.muted or here.alert.stage is not Stage.FIRING:
+                self._unsent_ns.pop(name, None)
+                continue
+            event = AlertEvent.of(here.condition, here.alert, AlertTransition.FIRING, now_ns)
+            if now_ns - self._unsent_ns.setdefault(name, now_ns) >= UNSENT_NS and _is_news(before, event):
+                await self._pass_on([receiver], await self._illustrated(event, here))
 
     async def _remind(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         for name, sent in self._of(receiver):
@@ -247,7 +274,7 @@ class Notifier:
 
     async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
         """The event with the findings of this moment."""
-        found, condition = here.alert.finding, here.condition
+        found = here.alert.finding
         event = replace(
             last,
             transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
@@ -256,7 +283,10 @@ class Notifier:
             changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns, examples=(), failure=None,
             explained=None,
         )  # fmt: skip
-        if condition.examples and here.alert.stage is Stage.FIRING:
+        return await self._illustrated(event, here)
+
+    async def _illustrated(self, event: AlertEvent, here: Posted) -> AlertEvent:
+        if here.condition.examples and here.alert.stage is Stage.FIRING:
             return await asyncio.to_thread(self._illustrate, event, here.alert.since_ns - HOUR_NS)
         return event
 

@@ -56,6 +56,10 @@ class NoticeReceiver:
         """Whether an alert of this severity is sent at once."""
         return _ORDER.index(severity) >= _ORDER.index(self.least)
 
+    def takes(self, severity: Severity) -> bool:
+        """Whether an alert of this severity is sent, at once or in a digest."""
+        return self.at_once(severity) or (self.digest_ns is not None and not self.keeps_state)
+
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
         """The most severe entries that form one message: consecutive alerts, else a single one."""
         read = {entry.seq: _notice(entry) for entry in entries}

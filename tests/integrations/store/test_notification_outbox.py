@@ -57,6 +57,19 @@ async def test_what_is_set_aside_is_counted_with_its_reason_and_waits_again_when
     assert [each.id for each in store.notifications.waiting("slack", 10)] == ["a", "b", "c"]
 
 
+async def test_what_was_set_aside_earlier_about_the_same_is_dropped_once_something_later_is_delivered(store):
+    ids = ["ab-1", "cd-1", "ab-2", "ab-3", "ab-1"]
+    for number, id_ in enumerate(ids):
+        await store.notifications.put([entry(id_, destination="hook" if number == 4 else "slack")], 5)
+    first, other, second, last = store.notifications.waiting("slack", 10)
+    (elsewhere,) = store.notifications.waiting("hook", 10)
+    await store.notifications.settle([], {each.seq: "no" for each in (first, other, last, elsewhere)}, subject=3)
+    await store.notifications.settle([second.seq], {}, subject=3)
+    assert await store.notifications.unpark("slack") == 2
+    assert [each.id for each in store.notifications.waiting("slack", 10)] == ["cd-1", "ab-3"]
+    assert await store.notifications.unpark("hook") == 1
+
+
 async def test_only_what_was_set_aside_long_ago_is_forgotten(store):
     await store.notifications.put([entry("old"), entry("waits")], 5)
     await store.notifications.put([entry("new")], 50)

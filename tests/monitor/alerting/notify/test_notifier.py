@@ -8,8 +8,17 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.alerting.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
+from sidejudge.monitor.alerting.notify.notifier import (
+    FORGET_NS,
+    REFRESH_NS,
+    RESENT_NS,
+    SUBJECT,
+    UNSENT_NS,
+    UNWATCHED_NS,
+    Notifier,
+)
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
+from sidejudge.monitor.deliver.dispatcher import StoredQueue
 from sidejudge.scoring.alerts.condition import AlertFinding, Severity
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
@@ -21,6 +30,7 @@ from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 HOUR_NS = 60 * MINUTE_NS
 REMIND_NS = 4 * HOUR_NS
+LATE = ("late", "am")
 CONDITIONS = {each.id: each for each in conditions(Declaration())}
 INFO = {"severity": Severity.INFO, "condition": "pass_rate_change"}
 WARNING = {"severity": Severity.WARNING, "condition": "pass_rate_warning"}
@@ -121,6 +131,19 @@ async def test_an_event_that_comes_again_after_a_kill_is_not_told_again(desk):
     for again in (over(fired), fired):
         await office.notifier.take(again)
     assert await office.delivered() == [RESOLVED]
+
+
+async def test_an_alert_set_aside_is_not_sent_at_the_next_start_where_its_end_was_delivered(desk):
+    office = desk()
+    fired = event()
+    for each in (fired, event(**WARNING), over(fired)):
+        await office.notifier.take(each)
+    first, other, end = office.store.notifications.waiting("slack", 10)
+    queue = StoredQueue(office.store.notifications, "slack", subject=SUBJECT)
+    await queue.settle([], {first.seq: "refused", other.seq: "refused"})
+    await queue.settle([end.seq], {})
+    assert await queue.retry_refused() == 1
+    assert [each.id for each in office.waiting()] == [event(**WARNING).id]
 
 
 async def test_what_was_put_in_before_a_kill_still_waits_after_it(desk):
@@ -264,6 +287,47 @@ async def test_a_receiver_that_keeps_state_is_told_what_stands_again_and_again_a
     assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.RESOLVED)]
     await office.tick(after_ns=RESENT_NS)
     assert office.waiting("am") == []
+
+
+async def test_what_fires_before_a_receiver_is_configured_is_sent_to_it_too_and_so_is_its_end(desk):
+    office = desk()
+    fired, covered = event(), event(**WARNING)
+    await office.notifier.take(fired)
+    late = [NoticeReceiver(name=name, sender=None, least=Severity.INFO, keeps_state=name == "am") for name in LATE]
+    office.receivers = (*office.receivers, *late, NoticeReceiver(name="daily", sender=None, digest_ns=HOUR_NS))
+    office.restart()
+    standing = (posted(fired), posted(covered, muted=True), posted(event(**INFO), Stage.UNKNOWN))
+    await office.tick(*standing)
+    await office.tick(*standing, after_ns=UNSENT_NS - 1)
+    assert [office.waiting(name) for name in LATE] == [[], []]
+    for _ in range(3):
+        await office.tick(*standing, after_ns=MINUTE_NS)
+    (first,) = office.waiting("late")
+    assert (first.id, first.kind, first.events[0].examples) == (fired.id, NoticeKind.ALERT, (WORST,))
+    assert [each.kind for each in office.waiting("am")] == [NoticeKind.ALERT, NoticeKind.REFRESH]
+    assert [len(office.waiting(name)) for name in ("slack", "daily")] == [1, 1]
+    await office.notifier.take(over(fired))
+    assert [await office.delivered(name) for name in ("slack", "late")] == [[FIRING, RESOLVED]] * 2
+
+
+async def test_what_is_less_severe_than_a_receiver_takes_waits_for_its_digest_or_is_not_sent_to_it(desk):
+    office = desk(
+        NoticeReceiver(name="pager", sender=None, least=Severity.CRITICAL),
+        NoticeReceiver(name="slack", sender=None, least=Severity.CRITICAL, digest_ns=HOUR_NS),
+    )
+    for _ in range(3):
+        await office.tick(posted(event(**WARNING)), after_ns=UNSENT_NS)
+    assert [office.waiting(name) for name in ("pager", "slack")] == [[], []]
+    await office.tick(posted(event(**WARNING)), after_ns=HOUR_NS)
+    assert [[each.kind for each in office.waiting(name)] for name in ("pager", "slack")] == [[], [NoticeKind.DIGEST]]
+
+
+async def test_how_long_an_alert_was_not_sent_is_counted_anew_after_it_was_gone(desk):
+    office = desk()
+    await office.tick(posted(event()))
+    await office.tick(after_ns=UNSENT_NS)
+    await office.tick(posted(event(since_ns=SINCE_NS + HOUR_NS)), after_ns=UNSENT_NS)
+    assert office.waiting() == []
 
 
 async def test_an_alert_that_nobody_watches_any_more_is_given_up_in_words(desk):
