@@ -42,7 +42,7 @@ from sidejudge.monitor.alerting.comparisons import (
 )
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.config.metric_limits import parse_metric
-from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.config.units import parse_span
 from sidejudge.scoring.case.run_figures import UNITS
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
@@ -233,7 +233,7 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
     if choice.by and choice.by not in KINDS:
         raise ProblemError("by: there is no such choice", f"choose from {', '.join(KINDS)}")
     try:
-        span_ns = round(parse_duration(choice.last or _LAST).seconds * 1e9)
+        span_ns = parse_span(choice.last or _LAST)
     except ValueError:
         raise ProblemError("last: cannot be read", "write 30m, 6h or 2d") from None
     split_ns = now_ns - span_ns

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.section import rubric_named
-from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.config.units import parse_span
 from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .errors import ProblemError
@@ -20,6 +20,8 @@ from .view import Position, TracePosition
 P = TypeVar("P", bound=TracePosition)
 _HEX = frozenset("0123456789abcdef")
 _MOST_NS = 2**63 - 1
+_LEAST_NS = -(2**62)
+"""From here a store's integer still reaches back by any span (``parse_span``)."""
 
 
 def trace_id_of(text: str) -> str:
@@ -56,19 +58,19 @@ def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
 
 
 def nanoseconds_of(at: datetime | None) -> int | None:
-    """An instant as ns since the epoch; UTC without an offset. One beyond 64 bits is the first or last that fits."""
+    """An instant as ns since the epoch; UTC without an offset. One before 1823 or after 2262 is the first or last."""
     if at is None:
         return None
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
     since = aware - datetime.fromtimestamp(0, UTC)
     ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
-    return max(-_MOST_NS, min(ns, _MOST_NS))
+    return max(_LEAST_NS, min(ns, _MOST_NS))
 
 
 def duration_of(name: str, text: str) -> int:
     """A duration in ns."""
     try:
-        return parse_duration(text).ns
+        return parse_span(text)
     except ValueError:
         raise ProblemError(f"{name}: cannot be read", f"write {name}=12h, {name}=7d") from None
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from sidejudge.dashboards.pages.plain_pages import VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
-from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.config.units import parse_span
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.verdict.verdict import State
 
@@ -55,7 +55,7 @@ class VerdictChoice(BaseModel):
 
     def query(self, view: MonitorView, limit: int) -> VerdictSearch:
         """The query that this asks for; ``ProblemError`` where a value is none that there is."""
-        last_s = _read("last", self.last, lambda text: parse_duration(text).seconds, "write 30m, 6h or 2d")
+        last_ns = _read("last", self.last, parse_span, "write 30m, 6h or 2d")
         return VerdictSearch(
             service=self.service or None, environment=self.environment or None,
             rubric=rubric_of(self.rubric or None, view.rubrics),
@@ -64,7 +64,7 @@ class VerdictChoice(BaseModel):
             text=self.text.strip() or None, release=self.release or None, prompt=self.prompt or None,
             model=self.model or None,
             below=_read("below", self.below, _share, "write a number from 0 to 1"),
-            since_ns=None if last_s is None else view.clock_ns() - round(last_s * 1e9),
+            since_ns=None if last_ns is None else view.clock_ns() - last_ns,
             after=position_of(self.cursor or None), limit=limit,
         )  # fmt: skip
 

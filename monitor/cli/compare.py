@@ -78,12 +78,12 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
 
 
 def _moment(text: str) -> str:
-    from sidejudge.monitor.config.units import parse_duration
+    from sidejudge.monitor.config.units import parse_span
 
     from .settings import instant_of
 
     try:
-        ns = time.time_ns() - parse_duration(text).ns
+        ns = time.time_ns() - parse_span(text)
     except ValueError:
         ns = instant_of("--since", text)
     return datetime.fromtimestamp(ns / 1e9, UTC).isoformat()

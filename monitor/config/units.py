@@ -81,6 +81,14 @@ def parse_duration(text: object) -> Duration:
     return Duration(int(sum(Decimal(number) * _NS[unit] for number, unit in parts)))
 
 
+_CENTURY_NS = 100 * 365 * 86_400 * 10**9
+
+
+def parse_span(text: str) -> int:
+    """How far back to look, in ns; more than a century is one: the integers of a store reach little further."""
+    return min(parse_duration(text).ns, _CENTURY_NS)
+
+
 def parse_size(text: object) -> int:
     """Read a number of bytes: ``67108864``, ``64MiB`` (powers of 1024), ``64MB`` (powers of 1000)."""
     if isinstance(text, int) and not isinstance(text, bool) and text >= 0:

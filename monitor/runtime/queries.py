@@ -49,7 +49,7 @@ from sidejudge.monitor.api.view import (
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names
 from sidejudge.monitor.config.summary import in_force
-from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.config.units import parse_span
 from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.upstream_trust import WHY
@@ -202,7 +202,7 @@ class MonitorQueries:
         now_ns = self.clock_ns()
         key = Key(choice.service, choice.environment, choice.rubric)
         last = choice.last or await self._trends.fitting(key, now_ns)
-        span_ns = parse_duration(last).ns
+        span_ns = parse_span(last)
         query = VerdictSearch(
             service=key.service, environment=key.environment, rubric=key.rubric, since_ns=now_ns - span_ns,
             limit=_OF_A_SERVICE,

@@ -225,8 +225,22 @@ async def test_a_service_has_a_page_which_the_status_page_links_to(still):
 @pytest.mark.parametrize("since", ["0060-11-15T17:00:08Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
 async def test_an_instant_of_any_year_is_a_bound(still, since):
     s = still()
-    for path in ("/v1/traces", "/v1/verdicts"):
+    for path in ("/v1/traces", "/v1/verdicts", "/v1/compare"):
         assert (await s.get(f"{path}?since={since}")).status_code == 200
+
+
+@pytest.mark.parametrize("span", ["99999d", "999999999d", "9999999999999999999d"])
+async def test_a_time_of_any_length_is_all_there_is(still, span):
+    s = still()
+    await s.take(1, service="shop")
+    await s.judge()
+    at = "service=shop&environment=unknown&rubric=workflow"
+    for path in (f"/verdicts?last={span}", f"/services?{at}&last={span}", f"/compare?{at}&last={span}",
+                 f"/compare?last={span}"):  # fmt: skip
+        assert (await s.get(path)).status_code == 200, path
+    assert trace(1, HIGH).hex() in (await s.get(f"/verdicts.csv?last={span}")).text
+    for since in ("", "&since=0001-01-01"):
+        assert (await s.get(f"/v1/compare?before={span}{since}")).status_code == 200
 
 
 async def test_a_rubric_of_ones_own_has_a_page_with_a_card_for_each_metric(still):

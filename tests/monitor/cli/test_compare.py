@@ -62,6 +62,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running
         (["--rubric", "answers", "--since", "AT"], 1, "worse"),
         (["--since", "AT", "--margin", "0.8"], 0, "worse"),
         (["--since", "1h"], 4, None),
+        (["--since", "999999999d"], 4, None),
     ],
 )
 def test_it_ends_as_a_gate_does(call, compared, options, code, verdict):
