@@ -42,6 +42,9 @@ _KEYS = (
 )
 """Other attributes by which the kind of a span is known, where it does not name its operation."""
 _MCP, _MCP_CALL = "mcp.method.name", "tools/call"
+MERGED_TOOLS = "(merged tools)"
+"""What ADK, and what is made after it, names beside the spans of tools that ran side by side the one that puts their
+results together."""
 
 _FIELDS = Fields(
     agent=text("gen_ai.agent.name"),
@@ -99,6 +102,8 @@ def normalise(
     operation = reading.text("kind", "gen_ai.operation.name")
     kind = _kind(reading, operation)
     contents = EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
+    if kind is SpanKind.LLM and contents.requested and not contents.answered and raw.status_code != 2:
+        contents = _answered_last(contents)
     requested, answered = contents.requested, contents.answered
     fields = _FIELDS.read(reading)
     if operation in _NO_RUNS:
@@ -133,6 +138,8 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
     if reading.attributes.get(_MCP) == _MCP_CALL and "gen_ai.tool.name" in reading.attributes:
         reading.note("kind", _MCP)
         return SpanKind.TOOL
+    if reading.attributes.get("gen_ai.tool.name") == MERGED_TOOLS:
+        return SpanKind.CHAIN
     if operation is not None:
         unlisted = SpanKind.LLM if kinds.stated(operation) is SpanKind.LLM else SpanKind.CHAIN
         return _KINDS.get(operation, unlisted)
@@ -153,6 +160,15 @@ def _read(reading: SpanReading) -> EventContents:
         contents = read_events(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", _INSTRUCTIONS))
     return replace(contents, instructions=instructions) if instructions else contents
+
+
+def _answered_last(contents: EventContents) -> EventContents:
+    """The contents with the assistant's last turns as the answer, for which Azure's libraries have no event."""
+    turns = contents.requested
+    first = len(turns)
+    while first and turns[first - 1].role == "assistant":
+        first -= 1
+    return replace(contents, requested=turns[:first], answered=turns[first:])
 
 
 def _spoken(stated: Json) -> Json:
@@ -281,7 +297,10 @@ def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[M
 
 def _event_message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
     """An event's attributes are the message, except the role, which is in the event's name."""
-    content = messages.content(attributes.get("content"))
+    content = messages.content(attributes.get("content", attributes.get("text")))
+    if role == "tool" and isinstance(returned := unwrap.decoded(attributes.get("tool_call_outputs")), list):
+        held = [each for each in returned if isinstance(each, dict)]
+        return [{"role": role, "content": each.get("output"), "tool_call_id": each.get("id")} for each in held]
     if role == "tool":
         return {"role": role, "content": content, "tool_call_id": unwrap.plain(attributes.get("id"))}
     calls = unwrap.decoded(attributes.get("tool_calls"))

@@ -26,8 +26,6 @@ SWITCH = (
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _RUN = re.compile(r"agent_run \[(.+)\]")
 """The name that older versions give the run of an agent; they report nothing else about it."""
-_MERGED = "(merged tools)"
-"""What ADK names, beside the spans of tools that ran side by side, the one in which it puts their results together."""
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 
 
@@ -42,9 +40,6 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
     fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
     if fields["user_id"]:
         reading.note("user_id", "event user.id")
-    if kind is SpanKind.TOOL and fields["tool"].name == _MERGED:
-        del fields["tool"], fields["input"], fields["output"]
-        return SpanKind.CHAIN
     if kind is SpanKind.TOOL:
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
     elif kind is SpanKind.LLM:

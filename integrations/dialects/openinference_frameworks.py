@@ -26,6 +26,8 @@ _PRINTED = re.compile(r"assistant: (?:None\Z)?")
 """A message as LlamaIndex prints it; a call of tools has no text."""
 _HAYSTACK_MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 _DELEGATION = frozenset({"delegate_work_to_coworker", "ask_question_to_coworker"})
+_DAPR_STEP = re.compile(r"WorkflowTask[.]\w+|[^.]+[.]tool_batch")
+"""Steps of Dapr Agents around the span of a tool, which they call tools too."""
 _NO_WORD = re.compile(r"\W+")
 _CONTENT = re.compile(r" content=('[^'\\]*+(?:\\.[^'\\]*+)*+'|\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\") type=", re.DOTALL)
 
@@ -37,6 +39,9 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
         name = scope.removeprefix(_JAVASCRIPT).replace("-", "_")
     else:
         name = "strands" if scope.startswith("strands.") else scope.rpartition(".")[2]
+    if kind is SpanKind.TOOL and _DAPR_STEP.fullmatch(reading.raw.name) and "tool.name" not in reading.attributes:
+        del fields["tool"]
+        return SpanKind.CHAIN
     framework = _FRAMEWORKS.get(name)
     return kind if framework is None else framework(reading, kind, fields)
 

@@ -34,7 +34,8 @@ _SCOPES = frozenset(
     )
 )  # fmt: skip
 _RESULT, _TASKS_DONE, _TASKS = "crewai.crew.result", "crewai.crew.tasks_output", "crewai.crew.tasks"
-_LC_AGENT = "traceloop.association.properties.lc_agent_name"
+_ASSOCIATED = "traceloop.association.properties."
+_LC_AGENT = f"{_ASSOCIATED}lc_agent_name"
 _NODES = frozenset({"agent", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"})
 _CONTEXT: Final[tuple[Literal["session_id", "user_id"], ...]] = ("session_id", "user_id")
 _OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
@@ -46,11 +47,12 @@ _PROMPT, _COMPLETION = "gen_ai.prompt.", "gen_ai.completion."
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether OpenLLMetry made the span."""
-    return (
-        raw.scope_name in _SCOPES
-        or raw.scope_name.startswith("traceloop.")
-        or any(key.startswith("traceloop.") for key in raw.attributes)
+    """Whether OpenLLMetry made the span; others put what it is associated with on their own spans too."""
+    if raw.scope_name in _SCOPES or raw.scope_name.startswith("traceloop."):
+        return True
+    own = [key for key in raw.attributes if key.startswith("traceloop.")]
+    return any(not key.startswith(_ASSOCIATED) for key in own) or (
+        bool(own) and any(key.startswith(("gen_ai.", "llm.")) for key in raw.attributes)
     )
 
 

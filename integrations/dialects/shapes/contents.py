@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import messages, unwrap
+from sidejudge.integrations.dialects.genai import MERGED_TOOLS
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
@@ -224,7 +225,7 @@ def says_that_it_ran(name: str) -> bool:
 
 def _tools(found: Mapping[str, str]) -> dict[str, str]:
     """Names of tools without those that are words for any tool, and one for ``mcp__server__lookup`` and ``lookup``."""
-    named = {name: source for name, source in found.items() if kinds.stated(name) is None}
+    named = {name: held for name, held in found.items() if kinds.stated(name) is None and name != MERGED_TOOLS}
     return {
         name: source for name, source in named.items()
         if not any(name != other and name.endswith(f"__{other}") for other in named)

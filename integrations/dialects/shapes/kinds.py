@@ -14,7 +14,7 @@ _KINDS: Final = {
     SpanKind.LLM: (
         "llm", "chat", "generation", "completion", "model", "chat_model", "llm_request", "llm_call", "model_call",
         "model_request", "model_inference", "model_generation", "text_completion", "chat_completion",
-        "generate_content", "generate", "inference", "text_generation", "converse",
+        "generate_content", "generate", "inference", "text_generation", "converse", "call_llm", "responses",
     ),
     SpanKind.TOOL: (
         "tool", "function", "tool_call", "execute_tool", "function_call", "tool_execution", "function_tool", "tool_use",
@@ -42,6 +42,7 @@ _NAMED_TOOL: Final = re.compile(
 _NAMED_AGENT: Final = re.compile(
     r"(?:invoke|run|call|execute)?[ _]?agent(?:[ _]run)?(?:[ :/.]+)(?P<name>\S.*)", re.IGNORECASE
 )
+_AGENT_LAST: Final = re.compile(r"(?P<name>[^./:\\()]+)[.]agent", re.IGNORECASE)
 _CALLED: Final = re.compile(
     r"(?:call|execute|invoke|run|use)[ :]+(?P<name>[A-Za-z]\w*(?:[._-]|(?<=[a-z])(?-i:(?=[A-Z])))[\w.-]+)",
     re.IGNORECASE,
@@ -76,8 +77,8 @@ def called(span_name: str) -> str | None:
 
 
 def agent_name(span_name: str) -> str | None:
-    """The agent in a span's name such as ``invoke_agent planner``."""
-    return _named(span_name, _NAMED_AGENT)
+    """The agent in a span's name such as ``invoke_agent planner`` and ``planner.agent``."""
+    return _named(span_name, _NAMED_AGENT) or _named(span_name, _AGENT_LAST)
 
 
 def _named(span_name: str, form: re.Pattern[str]) -> str | None:

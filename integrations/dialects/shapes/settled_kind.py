@@ -25,6 +25,8 @@ _CERTAIN_KINDS: Final = frozenset(
         ("run", "type"),
     }
 )
+_TYPE: Final = ("span", "type")
+_NEMO: Final = (("nat", "span", "kind"), "FUNCTION")
 _OF_STEPS: Final = frozenset({("step", "kind"), ("step", "type"), ("node", "kind"), ("node", "type")})
 _CHECKING: Final = frozenset({SpanKind.EVALUATOR, SpanKind.GUARDRAIL})
 """Kinds of steps that need no contents of their own: what they look at stands below them."""
@@ -73,15 +75,26 @@ def _stated_kind(there: SpanContents) -> tuple[SpanKind, str] | None:
     stated = [
         (kind, source.name, _is_certain(kind, words(source.name)[-2:]) or _states_tool(there, kind, source))
         for source in there.of("kind")
-        if source.attribute
-        and "tool" not in words(source.name)[:-1]
-        and (kind := kinds.stated(source.value)) is not None
+        if source.attribute and "tool" not in words(source.name)[:-1] and (kind := _of_word(source)) is not None
     ]
     stated.sort(key=lambda each: (each[0] is SpanKind.CHAIN, not each[2]))
+    other = _is_something_else(there)
     for kind, name, certain in stated:
-        if certain or (kind is not SpanKind.CHAIN and _fits(there, kind)):
+        if certain or (kind is not SpanKind.CHAIN and not other and _fits(there, kind)):
             return kind, name
     return None
+
+
+def _of_word(source: NamedValue) -> SpanKind | None:
+    """The kind that an attribute's value names; beside tools, NeMo's functions are any of the program's."""
+    kind = kinds.stated(source.value)
+    return SpanKind.CHAIN if kind is SpanKind.TOOL and (words(source.name), source.value) == _NEMO else kind
+
+
+def _is_something_else(there: SpanContents) -> bool:
+    """Whether the span's own type is none of the kinds (``memory``): others then say to whom it belongs."""
+    own = (source.value for source in there.of("kind") if source.attribute and words(source.name) == _TYPE)
+    return any(isinstance(value, str) and kinds.stated(value) is None for value in own)
 
 
 def _is_certain(kind: SpanKind, ending: tuple[str, ...]) -> bool:

@@ -54,7 +54,7 @@ _SYSTEM: Final = frozenset({"system", "instructions", "preamble"})
 _DOCUMENTS: Final = frozenset({"documents", "docs", "contexts", "chunks", "passages", "retrieved"})
 
 _PAIRS: Final[dict[tuple[str, ...], Meaning]] = {
-    ("agent", "name"): "agent", ("agent", "label"): "agent", ("node", "id"): "node",
+    ("agent", "name"): "agent", ("agent", "label"): "agent", ("node", "id"): "node", ("subagent", "name"): "node",
     ("tool", "name"): "tool", ("function", "name"): "tool", ("call", "name"): "tool",
     ("definition", "name"): "tool", ("entity", "name"): "name",
     ("call", "id"): "call_id", ("use", "id"): "call_id", ("tool", "id"): "call_id",

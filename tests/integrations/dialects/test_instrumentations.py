@@ -318,6 +318,19 @@ def test_what_adk_puts_together_of_tools_side_by_side_is_no_tool() -> None:
         "gcp.vertex.agent.tool_call_args": "N/A", "gcp.vertex.agent.tool_response": "{}",
     }))  # fmt: skip
     assert (span.kind, span.tool, span.input, span.output) == (SpanKind.CHAIN, None, None, None)
+    after = normalise(_raw("execute_tool (merged tools)", "trpc.agent.go", attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)",
+        "trpc.go.agent.tool_call_args": "N/A", "trpc.go.agent.tool_response": "{}",
+    }))  # fmt: skip
+    assert after.tool is None
+
+
+def test_the_steps_of_dapr_agents_around_a_tool_are_no_tools() -> None:
+    given = {"openinference.span.kind": "TOOL", "agent.name": "travel", "input.value": "{}"}
+    for name in ("WorkflowTask.run_tool", "travel.tool_batch"):
+        assert normalise(_raw(name, "dapr_agents", attributes=given)).tool is None
+    run = normalise(_raw("execute_tool lookup", "dapr_agents", attributes={**given, "tool.name": "lookup"}))
+    assert run.tool is not None
 
 
 def test_beeai_s_answers_in_a_schema_are_said_and_calls_that_run_together_have_no_arguments() -> None:

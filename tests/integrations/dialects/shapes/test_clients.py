@@ -11,6 +11,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.span import Span
 from sidejudge.scoring.trace.trace import Trace
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is A-1?"}]
@@ -167,11 +168,15 @@ TOOLS: dict[str, dict[str, AttributeValue]] = {
 }  # fmt: skip
 
 
-def _case(name: str, attributes: dict[str, AttributeValue], *events: RawEvent) -> Case:
-    span = normalise(RawSpan(
+def _span(name: str, attributes: dict[str, AttributeValue], *events: RawEvent) -> Span:
+    return normalise(RawSpan(
         trace_id="1" * 32, span_id="2" * 16, parent_id=None, name=name, start_ns=1, end_ns=2, attributes=attributes,
         events=events, scope_name="unknown",
     ))  # fmt: skip
+
+
+def _case(name: str, attributes: dict[str, AttributeValue], *events: RawEvent) -> Case:
+    span = _span(name, attributes, *events)
     assert "dialect" not in span.provenance
     return extract(Trace.of("1" * 32, [span], "batch"))
 
@@ -205,6 +210,11 @@ def test_calls_in_a_body_without_a_role_are_those_of_the_model() -> None:
         ("invoke support", {"x.type": "agent", "x.name": "support", "x.request": "Where?", "x.response": "There."}),
         ("work", {"x.agent": "support", "x.input": "Where?", "x.output": "There."}),
         ("agent support", {"x.node": "agent", "x.agent.name": "support"}),
+        ("support.agent", {"x.span.kind": "agent", "x.entity.input": "Where?", "x.entity.output": "There."}),
+        (
+            "subagent:support",
+            {"entity.type": "agent", "entity.name": "boss", "subagent.name": "support", "input": "Where?"},
+        ),
     ],
 )
 def test_an_agent_is_read_by_what_its_client_calls_it(name: str, attributes: dict[str, AttributeValue]) -> None:
@@ -262,6 +272,46 @@ def test_messages_that_azure_puts_into_one_attribute_of_an_event_are_read() -> N
         event("gen_ai.choice", index=0, message={"content": "On its way."}),
     )  # fmt: skip
     assert (case.input, case.model_output, case.system_prompt) == ("Where is A-1?", "On its way.", "Be brief.")
+
+
+def test_so_are_the_turns_of_azure_s_responses_which_have_no_event_for_an_answer() -> None:
+    def event(role: str, **content: object) -> RawEvent:
+        held: Attributes = {"gen_ai.event.content": json.dumps(content)}
+        return RawEvent(name=f"gen_ai.{role}.message", time_ns=1, attributes=held)
+
+    given: Attributes = {"gen_ai.operation.name": "responses", "gen_ai.request.model": "m"}
+    call = {"type": "function", "id": "c", "function": {"name": "lookup", "arguments": GIVEN}}
+    asking = _case("responses m", given, event("user", text="Where is A-1?"), event("assistant", tool_calls=[call]))
+    assert [(call.name, call.arguments) for call in asking.tools_used or ()] == [("lookup", {"id": "A-1"})]
+    returned = {"type": "function", "id": "c", "output": {"state": SHIPPED}}
+    answering = _span(
+        "responses m", given, event("tool", tool_call_outputs=[returned]), event("assistant", text="On its way.")
+    )
+    assert [(m.text, m.tool_call_id) for m in answering.input_messages] == [('{"state": "shipped"}', "c")]
+    assert (asking.input, answering.output) == ("Where is A-1?", "On its way.")
+
+
+def test_what_belongs_to_an_agent_is_no_agent_where_its_own_type_is_another() -> None:
+    belongs: Attributes = {"entity.type": "agent", "entity.name": "boss", "input": "Where is A-1?"}
+    assert _case("memory.read", {**belongs, "span.type": "memory"}).agents_called == ()
+    assert _case("boss", belongs).agents_called == ("boss",)
+
+
+def test_a_function_of_nemo_is_a_step_of_the_program_and_its_tool_is_a_tool() -> None:
+    given: Attributes = {"input.value": GIVEN, "output.value": SHIPPED}
+    assert not _case("react_agent", {**given, "nat.span.kind": "FUNCTION"}).tools_used
+    assert _case("lookup", {**given, "nat.span.kind": "TOOL"}).tools_used
+
+
+def test_a_span_with_the_associations_of_openllmetry_alone_is_not_its_own() -> None:
+    given: Attributes = {
+        "traceloop.association.properties.session_id": "s", "h_event_type": "model", "h_config.model": "m",
+        "h_inputs.prompt": "Where is A-1?", "h_outputs.result": "On its way.",
+    }  # fmt: skip
+    case = _case("ask", given)
+    assert (case.input, case.model_output, case.session_id) == ("Where is A-1?", "On its way.", "s")
+    made = _span("ask", {"traceloop.association.properties.session_id": "s", "gen_ai.request.model": "m"})
+    assert made.dialect == "openllmetry"
 
 
 @pytest.mark.parametrize(
