@@ -153,7 +153,8 @@ class Trends:
 
     def _read(self, now_ns: int) -> dict[Key, Trend]:
         whole_ns = STEPS * self.window_ns
-        first_ns = now_ns - whole_ns if self.archive else read_first(self.path, now_ns - whole_ns)
+        since_ns = max(0, now_ns - whole_ns)
+        first_ns = since_ns if self.archive else read_first(self.path, since_ns)
         windows = (now_ns - (now_ns if first_ns is None else first_ns)) // self.window_ns + 1
         windows = windows if windows <= STEPS // 2 else STEPS
         step_ns = max(1, windows * self.window_ns // STEPS)

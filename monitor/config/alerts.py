@@ -54,7 +54,7 @@ class HysteresisSection(Section):
     """looks that must agree before the status changes; at most `looks`"""
     looks: int = Field(default=_DEFAULT.hysteresis.looks, ge=1, le=1000)
     """the number of last looks that `needed` counts in"""
-    recovery_margin: Share = _DEFAULT.hysteresis.recovery_margin
+    recovery_margin: Share = Field(default=_DEFAULT.hysteresis.recovery_margin, lt=1.0)
     """a status gets better only against thresholds that are higher by this"""
     hold: Duration = Duration(_DEFAULT.hysteresis.hold_ns)
     """a status gets better only after this long"""

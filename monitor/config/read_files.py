@@ -67,6 +67,8 @@ class ReadFiles:
 
 def _matching(folder: Path, pattern: str) -> tuple[Path, ...]:
     path = Path(pattern)
+    if not path.name:  # "/" and "./", which name no file
+        return ()
     try:
         matched = (
             Path(path.anchor).glob(str(path.relative_to(path.anchor))) if path.is_absolute() else folder.glob(pattern)

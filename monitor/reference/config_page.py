@@ -29,8 +29,8 @@ Generated from `config/model.py`; do not edit. No file is needed: every key has 
   itself. A variable that is not set is a mistake.
 - Every key can be set from the environment, which wins over the file: two underscores go one level down; lists and
   maps are given whole, as YAML. A variable that begins with `SIDEJUDGE_` and sets nothing is a mistake.
-- Durations have a unit: `500ms`, `15s`, `10m`, `1h30m`, `7d`. Sizes are bytes, or `64MiB` (powers of 1024), `64MB`
-  (powers of 1000).
+- Durations have a unit: `500ms`, `15s`, `10m`, `1h30m`, `7d`; `36500d` is the longest. Sizes are bytes, or
+  `64MiB` (powers of 1024), `64MB` (powers of 1000).
 - Unquoted text follows YAML 1.2: `yes` and `12:30` are text, `1e-3` is a number.
 """
 

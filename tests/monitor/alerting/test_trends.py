@@ -104,6 +104,12 @@ async def test_a_trend_begins_with_the_first_verdict_while_the_store_holds_fewer
     assert await trends.fitting(Key("x", "unknown", "qa"), NOW) == "1d"
 
 
+async def test_windows_that_reach_back_before_all_time_have_a_trend(store):
+    await put(store, 1, NOW - HOUR, verdict(passed=True))
+    found = await Trends(store.path, 36_500 * 24 * HOUR, Declaration()).at(NOW)
+    assert len(found[Key("shop", "unknown", "qa")].estimates) == STEPS
+
+
 async def test_stretches_are_as_long_as_the_verdicts_need(store):
     """One an hour of them all, half of the early ones failed: no hour has enough, six have."""
     for hour in range(STEPS):
