@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sidejudge.integrations.langfuse.annotations import PAGE, read_annotations, scores_of_others, value_of
+from sidejudge.integrations.langfuse.annotations import (
+    PAGE,
+    listed_scores,
+    read_annotations,
+    scores_of_others,
+    still_there,
+    subject_of,
+    value_of,
+)
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse.server import Mode, answer, stamp, too_many
 
@@ -126,3 +134,70 @@ async def test_scores_of_a_name_are_read_with_whose_they_are_but_for_our_own(fak
         ("good", "ann", None, "t1", "o1"), (0.5, "ragas", "Flat.", "t1", None),
         (1.0, "an evaluator of Langfuse", None, "t1", None), (0.1, None, None, "t1", None),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "on"),
+    [
+        ({"subject": {"kind": "trace", "id": "t"}}, ("trace", "t", None)),
+        ({"subject": {"kind": "trace", "id": 3}}, None),
+        ({"subject": {"kind": "session", "id": "s"}}, ("session", "s", None)),
+        ({"subject": {"kind": "observation", "id": "o", "traceId": "t"}}, ("trace", "t", "o")),
+        ({"subject": {"kind": "observation", "id": "o"}}, None),
+        ({"subject": {"kind": "experiment", "id": "e", "traceId": "t"}}, None),
+        ({"traceId": "t", "observationId": "o"}, ("trace", "t", "o")),
+        ({"traceId": "t", "observationId": "", "sessionId": "s"}, ("trace", "t", None)),
+        ({"traceId": None, "sessionId": "s"}, ("session", "s", None)),
+        ({"traceId": "", "sessionId": 3}, None),
+    ],
+)
+def test_what_a_score_is_on(row, on):
+    assert subject_of(row) == on
+
+
+class Rows:
+    """A server that has these scores, whatever is asked for; ``asked`` are the queries."""
+
+    def __init__(self, *rows):
+        self.rows, self.asked = rows, []
+
+    async def get(self, path, query):
+        self.asked.append((path, dict(query)))
+        return {"data": list(self.rows), "meta": {"totalPages": 1}}
+
+
+SCORE = {"id": "a", "name": "tone", "dataType": "NUMERIC", "value": 1, "traceId": "t", "source": "API"}
+
+
+@pytest.mark.parametrize("missing", ["id", "name", "value", "traceId"])
+async def test_a_score_that_lacks_what_makes_it_one_is_none(missing):
+    server = Rows({**SCORE, missing: None}, SCORE)
+    assert [each.id async for each in listed_scores(server, since_ns=0, until_ns=1, v3=False)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [({"name": "tone"}, ["a"]), ({"dataType": "CORRECTION"}, ["c"]), ({"name": "other"}, ["b"])],
+)
+async def test_whatever_a_server_answers_only_what_was_meant_is_still_there(filters, found):
+    rows = [
+        SCORE, {**SCORE, "id": "b", "name": "other"}, {**SCORE, "id": "d", "metadata": {"written": "now"}},
+        {**SCORE, "id": "c", "dataType": "CORRECTION", "value": "so", "name": "output"},
+        {**SCORE, "id": "e", "traceId": None, "sessionId": "s"}, {**SCORE, "id": "f"},
+        {**SCORE, "id": "c2", "dataType": "CORRECTION", "value": "so"},
+    ]  # fmt: skip
+    there = await still_there(Rows(*rows), [*"abcde", "c2"], filters, v3=False)
+    assert [each.id for each in there] == found
+
+
+@pytest.mark.parametrize(
+    ("v3", "path", "more"),
+    [(True, "v3/scores", {"fields": "details,subject,annotation"}), (False, "v2/scores", {"page": 1})],
+)
+async def test_filters_go_to_either_endpoint_in_its_words(v3, path, more):
+    server = Rows()
+    scores = scores_of_others(server, {"dataType": "CORRECTION", "name": "x"}, since_ns=0, until_ns=1, v3=v3)
+    assert [each async for each in scores] == []
+    epoch = "1970-01-01T00:00:00.000Z"
+    asked = {"dataType": "CORRECTION", "name": "x", "limit": 100, "fromTimestamp": epoch, "toTimestamp": epoch, **more}
+    assert server.asked == [(path, asked)]

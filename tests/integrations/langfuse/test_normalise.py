@@ -208,3 +208,56 @@ def test_labels_that_stand_on_the_root_alone_are_the_traces():
     }
     case = case_of(child, root)
     assert (case.tags, case.user_id, case.session_id, case.environment) == (("vip",), "u", "s", "production")
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [('"ann"', "ann"), ('""', ""), ('"', '"'), ('""x', '""x'), ('"ab', '"ab'), ('ab"', 'ab"'), ('!a"', '!a"'),
+     ("!a!", "!a!"), ("aba", "aba"), ("ann", "ann")],
+)  # fmt: skip
+def test_users_and_sessions_that_came_as_json_are_without_its_quotes(stated, read):
+    span = raw_span({**ROW, "userId": stated, "sessionId": stated, "traceName": stated})
+    assert span is not None
+    shown = [span.attributes[key] for key in ("user.id", "session.id", "langfuse.trace.name")]
+    assert shown == [read, read, stated]
+
+
+@pytest.mark.parametrize(
+    ("scope", "version", "as_sent"),
+    [
+        ("langfuse-sdk", "5.0.4", '"v"'),
+        ("langfuse-sdk", "10.1", '"v"'),
+        ("langfuse-sdk", "4.9", "v"),
+        ("x", "5.0", "v"),
+    ],
+)
+def test_metadata_of_the_newer_sdks_is_json_again(scope, version, as_sent):
+    span = raw_span({**ROW, "metadata": {"k": "v", "scope": {"name": scope, "version": version}}})
+    assert span is not None
+    assert span.attributes["langfuse.observation.metadata.k"] == as_sent
+
+
+@pytest.mark.parametrize(
+    ("flat", "whole"),
+    [
+        ({"a": 1, "b.c": 2}, {"a": 1, "b": {"c": 2}}),
+        ({"a.b.c.d": 1, "a.b.c.e": 2}, {"a": {"b": {"c": {"d": 1, "e": 2}}}}),
+        ({"a.b": 1, "a.b.c": 2}, {"a": {"b": 1}}),
+        ({"a": 1, "a.b": 2}, {"a": 1}),
+        ({"a.0": "x", "a.1": "y"}, {"a": ["x", "y"]}),
+        ({"a.1": "y"}, {"a": {"1": "y"}}),
+        ({"a.b.c.d.e.f.g.h.i.j": 1}, {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i.j": 1}}}}}}}}}),
+    ],
+)
+def test_dotted_keys_are_the_objects_that_they_were_to_eight_levels(flat, whole):
+    assert nested(flat) == whole
+
+
+@pytest.mark.parametrize(
+    ("tags", "level", "read"),
+    [(["a", 3], "ERROR", (["a", "3"], 2)), ([], "DEFAULT", (None, 0)), ("ab", "WARNING", (None, 0))],
+)
+def test_tags_are_a_list_and_only_an_error_fails(tags, level, read):
+    span = raw_span({**ROW, "tags": tags, "level": level})
+    assert span is not None
+    assert (span.attributes.get("langfuse.trace.tags"), span.status_code) == read

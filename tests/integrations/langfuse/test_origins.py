@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.integrations.dialects import normalise
-from sidejudge.integrations.langfuse.normalise import origin, raw_span
+from sidejudge.integrations.langfuse.normalise import contents, origin, raw_span
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from tests.fakes.langfuse.otel_in import rows_of
 
@@ -218,3 +218,62 @@ def _read(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return value
+
+
+USER, CHOICE = {"role": "user", "content": "a"}, {"message": {"content": "b"}}
+FAR: Any = {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": 1}}}}}}}}
+TAKEN: dict[str, tuple[dict[str, Any], Any, Any, dict[str, Any] | int | None]] = {
+    "a tool whose operation is not named": (
+        {"gen_ai.tool.name": "t"}, {"q": 1}, "r",
+        {"gen_ai.tool.call.arguments": {"q": 1}, "gen_ai.tool.call.result": "r"},
+    ),
+    "a model that names a tool": (
+        {"gen_ai.tool.name": "t", "gen_ai.operation.name": "chat"}, "q", "r",
+        {"gen_ai.input.messages": "q", "gen_ai.output.messages": "r"},
+    ),
+    "langsmith beside the conventions": (
+        {"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat"}, "q", "r",
+        {"gen_ai.prompt": "q", "gen_ai.completion": "r"},
+    ),
+    "one side of events": (
+        {"gen_ai.operation.name": "chat"}, [{"event.name": "e"}], "r", {"events": [{"event.name": "e"}, "r"]},
+    ),
+    "messages, eight levels of which are keys": (
+        {"llm.request.type": "chat"}, [{"role": "user", "content": FAR}], None,
+        {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content.a.b.c.d.e.f": {"g": {"h": 1}},
+         "gen_ai.completion": None},
+    ),
+    "a text is no list of messages": ({"llm.request.type": "chat"}, "q", None, {"input": "q", "output": None}),
+    "nor is a list of others": ({"llm.request.type": "chat"}, [1], None, {"input": [1], "output": None}),
+    "turns and a choice": ({"gen_ai.system": "x"}, [USER] * 300, [CHOICE], 301),
+    "turns, and what is no choice": (
+        {"gen_ai.system": "x"}, [USER], "r", {"gen_ai.input.messages": [USER], "gen_ai.output.messages": "r"},
+    ),
+    "a choice, and what is no turn": (
+        {"gen_ai.system": "x"}, ["q"], CHOICE, {"gen_ai.input.messages": ["q"], "gen_ai.output.messages": CHOICE},
+    ),
+    "nothing that is known": ({"http.method": "GET"}, "q", "r", None),
+}  # fmt: skip
+"""Attributes that Langfuse kept, what was requested and answered; where these stood, or how many events they were."""
+
+
+@pytest.mark.parametrize(("kept", "requested", "answered", "where"), TAKEN.values(), ids=TAKEN)
+def test_where_contents_stood_is_known_by_the_attributes_that_were_kept(kept, requested, answered, where):
+    found = contents(kept, "x", requested, answered, 1)
+    assert where == (found and (len(found.events) or dict(found.attributes)))
+
+
+@pytest.mark.parametrize(
+    ("kept", "name"),
+    [
+        ({"logfire.msg": "sum of 1", "logfire.msg_template": "sum of {n}"}, "sum of {n}"),
+        ({"logfire.msg_template": "sum of {n}"}, "sum of 1"),
+        ({"logfire.msg": "sum of 1", "logfire.msg_template": 3}, "sum of 1"),
+    ],
+)
+def test_a_span_that_bears_its_message_has_its_own_name_back(kept, name):
+    metadata = {"scope": {"name": "logfire"}, "attributes": {"gen_ai.system": "x", **kept}}
+    row = {"id": "2" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "name": "sum of 1"}
+    found = raw_span({**row, "type": "SPAN", "input": "q", "metadata": metadata})
+    assert found is not None
+    assert found.name == name
