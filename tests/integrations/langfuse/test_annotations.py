@@ -177,7 +177,7 @@ async def test_a_score_that_lacks_what_makes_it_one_is_none(missing):
 
 @pytest.mark.parametrize(
     ("filters", "found"),
-    [({"name": "tone"}, ["a"]), ({"dataType": "CORRECTION"}, ["c"]), ({"name": "other"}, ["b"])],
+    [({"name": "tone"}, ["a"]), ({"dataType": "CORRECTION"}, ["c", "c2"]), ({"name": "other"}, ["b"])],
 )
 async def test_whatever_a_server_answers_only_what_was_meant_is_still_there(filters, found):
     rows = [
