@@ -49,7 +49,7 @@ from sidejudge.scoring.statistics.comparison import Difference
 from sidejudge.scoring.statistics.estimate import estimate
 
 from .errors import ProblemError
-from .params import duration_of, earlier, nanoseconds_of, only_known, rubric_of
+from .params import duration_of, nanoseconds_of, only_known, rubric_of
 from .response_body import ResponseBody, instant
 from .verdict_pages import html, refused
 from .verdict_schemas import ProblemBody
@@ -243,8 +243,7 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
         except ValueError:
             raise ProblemError("at: cannot be read", "write 2026-01-31T09:00, in UTC") from None
     if choice.by == "time":
-        until_ns = min(now_ns + 1, split_ns + span_ns + 1)
-        return Period(since_ns=earlier(split_ns, span_ns), until_ns=until_ns, split_ns=split_ns)
+        return Period(since_ns=split_ns - span_ns, until_ns=min(now_ns + 1, split_ns + span_ns + 1), split_ns=split_ns)
     return Period(since_ns=now_ns - span_ns, until_ns=now_ns + 1, split_ns=now_ns - span_ns // 2)
 
 
@@ -371,7 +370,7 @@ def add_comparisons(app: FastAPI, view: MonitorView) -> None:
             by=by, split_ns=split_ns or 0, a=a, b=b, metric=measure, cluster=cluster, within=within,
             error=round(1 - confidence, 9), quantile=quantile,
         )  # fmt: skip
-        read_ns = earlier(since_ns, duration_of("before", before)) if by == "time" or since is None else since_ns
+        read_ns = since_ns - duration_of("before", before) if by == "time" or since is None else since_ns
         wanted = ComparedFilter(
             since_ns=read_ns, until_ns=now_ns, service=service, environment=environment,
             rubric=rubric_of(rubric, view.rubrics), metric=measure,

@@ -75,11 +75,6 @@ def duration_of(name: str, text: str) -> int:
         raise ProblemError(f"{name}: cannot be read", f"write {name}=12h, {name}=7d") from None
 
 
-def earlier(at_ns: int, by_ns: int) -> int:
-    """The time a duration before another, ns since the epoch; the first of 64 bits where it lies before that."""
-    return max(-_MOST_NS, at_ns - by_ns)
-
-
 def reason_of(name: str | None) -> str | None:
     """A reason that traces end with."""
     return one_of("reason", name, list(EndReason))

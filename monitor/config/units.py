@@ -15,8 +15,8 @@ _NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 *
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
-LONGEST_DAYS = 36_500
-"""Days of the longest duration: from now on and back from now it is a time of 64 bits, in nanoseconds."""
+_MOST_DAYS = 36_500
+"""Days in a century: from now, and back from now, times of 64 bits in nanoseconds reach little further."""
 
 
 def _as_text(parse: Callable[[object], object]) -> core_schema.CoreSchema:
@@ -45,7 +45,7 @@ class Duration:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> core_schema.CoreSchema:
-        return _as_text(parse_duration)
+        return _as_text(_bounded_duration)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: object, _handler: GetJsonSchemaHandler) -> dict[str, object]:
@@ -80,18 +80,20 @@ def parse_duration(text: object) -> Duration:
     parts = _DURATION.findall(text) if isinstance(text, str) else []
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"must be a duration such as 500ms, 15s, 10m, 1h or 7d, got {text!r}")
-    ns = sum(Decimal(number) * _NS[unit] for number, unit in parts)
-    if ns > LONGEST_DAYS * _NS["d"]:
-        raise ValueError(f"must be at most {LONGEST_DAYS}d, got {text!r}")
-    return Duration(int(ns))
-
-
-_CENTURY_NS = 100 * 365 * 86_400 * 10**9
+    return Duration(int(sum(Decimal(number) * _NS[unit] for number, unit in parts)))
 
 
 def parse_span(text: str) -> int:
     """How far back to look, in ns; more than a century is one: the integers of a store reach little further."""
-    return min(parse_duration(text).ns, _CENTURY_NS)
+    return min(parse_duration(text).ns, _MOST_DAYS * _NS["d"])
+
+
+def _bounded_duration(text: object) -> Duration:
+    """A duration of the configuration, a century at most."""
+    duration = parse_duration(text)
+    if duration.ns > _MOST_DAYS * _NS["d"]:
+        raise ValueError(f"must be at most {_MOST_DAYS}d, got {text!r}")
+    return duration
 
 
 def parse_size(text: object) -> int:

@@ -275,16 +275,9 @@ async def test_two_versions_are_compared_through_the_front_door(still):
     assert (found["before"]["label"], found["after"]["label"]) == ("1.0", "2.0")
     failed = (await s.get("/verdicts?release=2.0&passed=false")).text
     assert "20 match" in failed
-    for wrong, stated in (
-        ("by=colour", "no such choice"), ("last=x", "cannot be read"), ("at=x&by=time", "cannot be"),
-        ("last=99999999999d", "cannot be read"),
-    ):  # fmt: skip
+    for wrong, stated in (("by=colour", "no such choice"), ("last=x", "cannot be read"), ("at=x&by=time", "cannot be")):
         refused = await s.get(f"/compare?service=shop&environment=unknown&rubric=workflow&{wrong}")
         assert (refused.status_code, stated in refused.text) == (422, True), wrong
-    for far in ("by=time&at=0001-01-01T00:00&last=36500d", "by=time&at=9999-01-01T00:00&last=36500d"):
-        assert (await s.get(f"/compare?service=shop&environment=unknown&rubric=workflow&{far}")).status_code == 200, far
-    assert (await s.get("/v1/compare?since=0001-01-01T00:00Z&before=36500d")).status_code == 200
-    assert (await s.get("/v1/compare?before=99999999999d")).status_code == 422
     listed = (await s.get("/compare")).text
     assert "1.0 → 2.0" in listed
     offered = listed.partition('href="/compare?')[2].partition('"')[0].replace("&amp;", "&")

@@ -194,7 +194,7 @@ def test_the_schema_knows_every_key_and_its_default() -> None:
     assert schema["additionalProperties"] is False
 
 
-@given(st.integers(min_value=0, max_value=36_500 * 86_400_000).map(lambda ms: Duration(ms * 10**6)))
+@given(st.integers(min_value=0, max_value=10**15).map(lambda ms: Duration(ms * 10**6)))
 def test_a_duration_reads_back_what_it_writes(duration: Duration) -> None:
     assert parse_duration(str(duration)) == duration
 
