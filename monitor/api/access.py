@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
-from typing import Annotated, Literal
-
-from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import RedirectResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from typing import TYPE_CHECKING, Literal
 
 from sidejudge.integrations.addresses import Credentials
 from sidejudge.integrations.otlp.proxy.web_pages import WebPages
 from sidejudge.monitor.config.model import ApiSection
 from sidejudge.monitor.ingest.listeners import PROBES
 
-from .contents_token import FILE_PATH, SESSION_PATH, ContentsToken
-from .errors import ProblemError, problem_response
+from .contents_token import ContentsToken
+from .errors import send_problem
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LOOPBACK_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 _LOOPBACK_ORIGIN = re.compile(rf"https?://{_LOOPBACK_HOST.pattern}", re.IGNORECASE)
@@ -58,29 +58,6 @@ class AccessRules:
         if self.contents != "loopback" or self.token is None:
             return self.contents == "always"
         return is_same_machine(request) and self.token.is_shown_by(request)
-
-
-def add_sessions(app: FastAPI, rules: AccessRules) -> None:
-    """Begin sessions, and name the token's file to commands on this machine, which read it if they may."""
-    token = rules.token if rules.contents == "loopback" else None
-
-    @app.get(SESSION_PATH, include_in_schema=False)
-    async def begin(request: Request, given: Annotated[str, Query(alias="token", max_length=200)] = "") -> Response:
-        """Give a browser that has the token a session, and show it the status page, whose address holds no token."""
-        if token is None:
-            return RedirectResponse("/", HTTPStatus.SEE_OTHER)
-        if not token.is_token(given):
-            cause, remedy = "this link is not of this monitor's store", "open the link that the monitor printed"
-            raise ProblemError(cause, remedy, HTTPStatus.FORBIDDEN)
-        response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
-        name, value = token.cookie
-        response.set_cookie(name, value, httponly=True, samesite="strict", secure=request.url.scheme == "https")
-        return response
-
-    @app.get(FILE_PATH, include_in_schema=False)
-    async def file(request: Request) -> dict[str, str | None]:
-        here = token is not None and is_same_machine(request)
-        return {"token_file": str(token.file) if here and token is not None and token.file else None}
 
 
 def is_same_machine(request: Request) -> bool:
@@ -134,9 +111,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         cause, remedy = "credentials are missing or not known here", "send a token or a user that api.auth names"
-        missing = problem_response(HTTPStatus.UNAUTHORIZED, cause, remedy)
-        missing.headers["www-authenticate"] = 'Basic realm="sidejudge", charset="UTF-8"'
-        await missing(scope, receive, send)
+        asked = (b"www-authenticate", b'Basic realm="sidejudge", charset="UTF-8"')
+        await send_problem(send, HTTPStatus.UNAUTHORIZED, cause, remedy, [asked])
 
 
 def _authorization(scope: Scope) -> bytes:

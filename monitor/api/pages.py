@@ -30,8 +30,9 @@ from sidejudge.dashboards.pages.trace_page import trace_page
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.ingest.outcomes import EndReason
 
-from .access import AccessRules
+from .access import AccessRules, is_same_machine
 from .compare_page import add_compare_page
+from .contents_token import FILE_PATH, SESSION_PATH
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
 from .service_page import add_rubric_page, add_service_page
@@ -175,3 +176,26 @@ class _LivePage:
         response = await compressed(self.body, "text/html; charset=utf-8", request)
         response.headers.update(headers)
         return response
+
+
+def add_sessions(app: FastAPI, rules: AccessRules) -> None:
+    """Begin sessions, and name the token's file to commands on this machine, which read it if they may."""
+    token = rules.token if rules.contents == "loopback" else None
+
+    @app.get(SESSION_PATH, include_in_schema=False)
+    async def begin(request: Request, given: Annotated[str, Query(alias="token", max_length=200)] = "") -> Response:
+        """Give a browser that has the token a session, and show it the status page, whose address holds no token."""
+        if token is None:
+            return RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        if not token.is_token(given):
+            cause, remedy = "this link is not of this monitor's store", "open the link that the monitor printed"
+            raise ProblemError(cause, remedy, HTTPStatus.FORBIDDEN)
+        response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        name, value = token.cookie
+        response.set_cookie(name, value, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+        return response
+
+    @app.get(FILE_PATH, include_in_schema=False)
+    async def file(request: Request) -> dict[str, str | None]:
+        here = token is not None and is_same_machine(request)
+        return {"token_file": str(token.file) if here and token is not None and token.file else None}

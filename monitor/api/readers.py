@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
-
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing import TYPE_CHECKING, Final
 
 from sidejudge.integrations.otlp.server.response import ABORT
 from sidejudge.monitor.ingest.listeners import PROBES
 
-from .errors import problem_response
+from .errors import send_problem
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _PIECE: Final = 1 << 14
 """Bytes that are given to a connection at once."""
@@ -62,12 +63,12 @@ class Readers:
         if scope["path"] == _ENCODED_ONCE:
             await self._app(scope, receive, answer.take)
         elif not await self._answered(scope, receive, answer):
-            await _busy(scope, receive, send)
+            await _busy(send)
             return
         size = len(answer.body)
         if size > _PIECE and self._unread + size > self._limits.unread_bytes and scope["path"] != _ENCODED_ONCE:
             answer = _Answer()
-            await _busy(scope, receive, send)
+            await _busy(send)
             return
         with self._held(size):
             await self._sent(answer, scope, send)
@@ -137,8 +138,6 @@ class _Answer:
             yield bytes(view[at : at + _PIECE]), at + _PIECE < size
 
 
-async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
+async def _busy(send: Send) -> None:
     cause, remedy = "too many readers are asking, or the monitor ends", "ask again in some seconds"
-    response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
-    response.headers["retry-after"] = "2"
-    await response(scope, receive, send)
+    await send_problem(send, HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy, [(b"retry-after", b"2")])

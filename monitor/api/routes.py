@@ -10,23 +10,22 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, partial
 from http import HTTPStatus
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sidejudge.scoring.metrics.judge_metrics import available_metrics
 from sidejudge.scoring.verdict.verdict import State
 
-from .access import AccessRules, Guard, add_sessions, asked_by_a_page
+from .access import AccessRules, asked_by_a_page
 from .compare_page import add_comparisons
-from .errors import ProblemError, SecurityHeaders, explain_errors
+from .door import METRICS, probed
+from .errors import ProblemError
 from .fleet_route import add_fleet
-from .pages import add_pages
+from .pages import add_pages, add_sessions
 from .params import (
     nanoseconds_of,
     only_known,
@@ -37,10 +36,10 @@ from .params import (
     trace_position_of,
     unknown_trace,
 )
-from .readers import Readers
+from .problems import explain_errors
 from .reported_route import add_reported
 from .schemas import AvailableMetricsBody, StatusBody
-from .shared_result import SharedResult, accepts_gzip, compressed
+from .shared_result import SharedResult, compressed
 from .status_schemas import AlertBody, BoardBody, ConditionBody
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
 from .view import MonitorView, Passed, Position, TracePosition, TraceQuery, VerdictQuery
@@ -61,19 +60,8 @@ class _Protobuf(Response):
     media_type = "application/x-protobuf"
 
 
-def app_when_asked(view: MonitorView, *, version: str, rules: AccessRules) -> ASGIApp:
-    """The API, which is built at its first request, a probe as a rule: it takes FastAPI 45 ms of the start."""
-    built = cache(partial(create_app, view, version=version, rules=rules))
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await built()(scope, receive, send)
-
-    return app
-
-
-def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | None = None) -> FastAPI:
-    """The API over a view of the monitor, for those whom the rules let in."""
-    rules = rules or AccessRules()
+def create_app(view: MonitorView, *, version: str, rules: AccessRules) -> FastAPI:
+    """The API behind its door; the rules say who is shown contents."""
     app = FastAPI(
         title="sidejudge",
         version=version,
@@ -82,10 +70,6 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
         redoc_url=None,
     )
     app.state.one_block = asyncio.Lock()
-    app.add_middleware(Readers)
-    if rules.credentials:
-        app.add_middleware(Guard, credentials=rules.credentials)
-    app.add_middleware(SecurityHeaders)
     explain_errors(app)
     _probes(app, view)
     _reloading(app, view)
@@ -108,30 +92,31 @@ def _no(why: str) -> _Responses:
 def _probes(app: FastAPI, view: MonitorView) -> None:
     formats: _Responses = {200: {"content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}}
 
-    def answer(yes: bool, no: str) -> Response:  # noqa: FBT001  # the answer is all there is
-        return PlainTextResponse("ok\n" if yes else f"{no}\n", HTTPStatus.OK if yes else HTTPStatus.SERVICE_UNAVAILABLE)
+    async def at_the_door(request: Request) -> Response:
+        status, kind, body, headers = await probed(view, request.scope)
+        response = Response(body, status, media_type=kind)
+        response.raw_headers += headers
+        return response
 
     @app.get("/livez", response_class=PlainTextResponse, responses=_no("A part has ended."), tags=["probes"])
-    async def livez() -> Response:
+    async def livez(request: Request) -> Response:
         """Whether the process works. When it does not, it should be restarted."""
-        return answer(view.live(), "not live: a part of the monitor has ended; the log names it")
+        return await at_the_door(request)
 
     @app.get("/readyz", response_class=PlainTextResponse, responses=_no("Traces are not taken in."), tags=["probes"])
-    async def readyz() -> Response:
+    async def readyz(request: Request) -> Response:
         """Whether traces are taken in."""
-        return answer(view.ready(), "not ready: traces are not taken in; the log has the reason")
+        return await at_the_door(request)
 
     @app.get("/startupz", response_class=PlainTextResponse, responses=_no("The start is not over."), tags=["probes"])
-    async def startupz() -> Response:
+    async def startupz(request: Request) -> Response:
         """Whether the start is over, including the open traces of the last run."""
-        return answer(view.started(), "not started: what the last run left open is being resumed")
+        return await at_the_door(request)
 
-    @app.get("/metrics", response_class=PlainTextResponse, responses=formats, tags=["probes"])
+    @app.get(METRICS, response_class=PlainTextResponse, responses=formats, tags=["probes"])
     async def metrics(request: Request) -> Response:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
-        accept = ",".join(request.headers.getlist("accept"))
-        body, headers = await view.metrics(accept, small=accepts_gzip(request))
-        return Response(body, headers=dict(headers))
+        return await at_the_door(request)
 
 
 def _reloading(app: FastAPI, view: MonitorView) -> None:

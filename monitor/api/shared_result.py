@@ -11,9 +11,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from fastapi import Request, Response
+if TYPE_CHECKING:
+    from fastapi import Request, Response
 
 _REST = 10
 """A result that took t seconds is kept for 10 t: at most a tenth of one processor, for any number of callers."""
@@ -117,16 +118,18 @@ _LEAST = 1024
 
 async def compressed(body: bytes, content_type: str, request: Request) -> Response:
     """A response with this body, compressed where it is long and the caller accepts it."""
+    from fastapi import Response  # noqa: PLC0415  # metrics are shared without it
+
     headers = {"content-type": content_type, "vary": "accept-encoding"}
-    if len(body) >= _LEAST and accepts_gzip(request):
+    if len(body) >= _LEAST and accepts_gzip(",".join(request.headers.getlist("accept-encoding"))):
         body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
         headers["content-encoding"] = "gzip"
     return Response(body, headers=headers)
 
 
-def accepts_gzip(request: Request) -> bool:
-    """Whether the caller accepts a compressed response."""
-    for entry in ",".join(request.headers.getlist("accept-encoding")).lower().split(","):
+def accepts_gzip(encodings: str) -> bool:
+    """Whether a caller with this ``Accept-Encoding`` accepts a compressed response."""
+    for entry in encodings.lower().split(","):
         name, _, weight = entry.partition(";")
         if name.strip() in ("gzip", "x-gzip"):
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")

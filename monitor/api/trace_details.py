@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from sidejudge.dashboards.pages.trace_page import Absence, TracePage
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.otlp.wire.kept import PackedSpansError
 from sidejudge.integrations.store.pulled import PendingRevisions
@@ -26,6 +25,9 @@ from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingD
 
 from .explain import happened, why
 from .inspect import Inspected, inspect_spans
+
+if TYPE_CHECKING:
+    from sidejudge.dashboards.pages.trace_page import Absence, TracePage
 
 _LISTED = (
     "trace_id", "closed_ns", "reason", "service", "environment", "name", "session_id", "kind", "completion", "revision",
@@ -66,6 +68,8 @@ class TraceDetails:
 
     async def page(self, trace_id: str, *, contents: bool) -> TracePage | None:
         """The data of the trace's page."""
+        from sidejudge.dashboards.pages.trace_page import TracePage  # noqa: PLC0415  # only where one is read
+
         kept = await self._kept(trace_id, contents=contents)
         details = kept or self._not_kept(trace_id)
         if details is None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import cast
 
+from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.api.view import MonitorView
 from sidejudge.scoring.trace.span import JsonRecord
@@ -38,7 +39,7 @@ class _NoMonitor:
 
 def openapi() -> JsonRecord:
     """The OpenAPI document of the HTTP API."""
-    return create_app(cast("MonitorView", _NoMonitor())).openapi()
+    return create_app(cast("MonitorView", _NoMonitor()), version="0", rules=AccessRules()).openapi()
 
 
 def openapi_text() -> str:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
@@ -25,7 +26,7 @@ from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
 from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.contents_token import ContentsToken
-from sidejudge.monitor.api.routes import app_when_asked
+from sidejudge.monitor.api.door import door
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names, rubrics_of
 from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
@@ -41,6 +42,9 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from .handover import Handover, unjudged
 from .parts import DRIFT, MonitorParts
 from .queries import MonitorQueries
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 class Periodic:
@@ -128,7 +132,8 @@ class Monitor(MonitorParts):
         resumed = self.intake.restore()
         section = self.config.api
         token = ContentsToken.beside(self.config.store.path) if section.contents == "loopback" else None
-        api = app_when_asked(self.view, version=self.version, rules=AccessRules.of(section, token))
+        rules = AccessRules.of(section, token)
+        api = door(self.view, partial(self._api, rules), rules.credentials)
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
             api_socket = bind(str(self.config.api.listen), "api.listen")
@@ -174,6 +179,11 @@ class Monitor(MonitorParts):
         }
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.sampling_rate()})
         return {**addresses, "page": token.link(addresses["api"])} if token is not None else addresses
+
+    def _api(self, rules: AccessRules) -> ASGIApp:
+        from sidejudge.monitor.api.routes import create_app  # noqa: PLC0415  # FastAPI, which many monitors never need
+
+        return create_app(self.view, version=self.version, rules=rules)
 
     def _repeat_all(self) -> None:
         """Periodic reading, most of it from other systems."""

@@ -7,12 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import astuple, fields, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sidejudge.integrations.prometheus.families as f
-from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting
-from sidejudge.dashboards.pages.service_page import ServicePage
-from sidejudge.dashboards.pages.status_page import MonitorReport
 from sidejudge.integrations.prometheus.collect import QueueSize, Series, Snapshot
 from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
 from sidejudge.integrations.store.bounded_read import ComparedFilter
@@ -73,6 +70,11 @@ from sidejudge.scoring.verdict.rubric import Rubric
 
 from .parts import MonitorParts
 
+if TYPE_CHECKING:
+    from sidejudge.dashboards.pages.plain_pages import ConfigurationPage
+    from sidejudge.dashboards.pages.service_page import ServicePage
+    from sidejudge.dashboards.pages.status_page import MonitorReport
+
 _GROUPS = 10
 """Groups of failures on the page of a service."""
 _AT_A_TIME = 16
@@ -115,6 +117,8 @@ class MonitorQueries:
         return self.is_started
 
     def status(self) -> MonitorReport:
+        from sidejudge.dashboards.pages.status_page import MonitorReport  # noqa: PLC0415  # only where one is read
+
         now_ns, balance, agreement = self.clock_ns(), self._parts.outcomes.balance(), self._agreement()
         return MonitorReport(
             services=corrected(self._watch.service_statuses(now_ns), agreement),
@@ -199,6 +203,8 @@ class MonitorQueries:
     async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:
         if choice.rubric not in self.rubrics:
             return None
+        from sidejudge.dashboards.pages.service_page import ServicePage  # noqa: PLC0415  # likewise
+
         now_ns = self.clock_ns()
         key = Key(choice.service, choice.environment, choice.rubric)
         last = choice.last or await self._trends.fitting(key, now_ns)
@@ -264,6 +270,8 @@ class MonitorQueries:
         return await self._trends.at(self.clock_ns())
 
     def configuration(self) -> ConfigurationPage:
+        from sidejudge.dashboards.pages.plain_pages import ConfigurationPage, Setting  # noqa: PLC0415  # likewise
+
         return ConfigurationPage(
             settings=[Setting(key=key, value=value, given=given) for key, value, given in in_force(self._parts.config)],
             cautions=list(cautions(self._parts.config)),

@@ -29,7 +29,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import httpx
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -97,12 +96,8 @@ class Monitor:
         finally:
             connection.close()
 
-    def outcomes(self) -> dict[str, Any]:
-        answer = httpx.get(f"http://127.0.0.1:{self.api}/v1/status", trust_env=False, timeout=30)
-        return answer.json()["outcomes"]
-
     def settle(self, traces: int) -> dict[str, Any]:
-        while (outcomes := self.outcomes())["open"] or outcomes["seen"] < traces:
+        while (outcomes := self.served.outcomes())["open"] or outcomes["seen"] < traces:
             time.sleep(0.5)
         return outcomes
 

@@ -8,6 +8,7 @@ import httpx
 
 from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.contents_token import HEADER, ContentsToken
+from sidejudge.monitor.api.door import door
 from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -25,13 +26,18 @@ ROUTES = {
 TOKEN = ContentsToken("t" * 43, Path("/nowhere/state.sqlite.token"))
 
 
+def api(view, rules=AccessRules(), version="0"):  # noqa: B008  # it never changes
+    """The API of a view behind its door, as a monitor serves it."""
+    return door(view, lambda: create_app(view, version=version, rules=rules), rules.credentials)
+
+
 class Still:
     """A monitor that is not started, at a time that the test moves, and clients at any address."""
 
     def __init__(self, config):
         self.now = 1_790_000_000_000_000_000
         self.monitor = Monitor(config, clock_ns=lambda: self.now)
-        self.app = create_app(self.monitor.view, rules=AccessRules.of(config.api, TOKEN))
+        self.app = api(self.monitor.view, AccessRules.of(config.api, TOKEN))
 
     async def take(self, number, tail=HIGH, **more):
         spans = [S(trace_id=trace(number, tail), span_id=span(number + 1), **{"attributes": SAID, **more})]

@@ -11,7 +11,7 @@ from fastapi import Request
 from sidejudge.integrations.addresses import Credentials
 from sidejudge.monitor.api.access import AccessRules, is_same_machine
 from sidejudge.monitor.api.contents_token import ContentsToken
-from sidejudge.monitor.api.routes import create_app
+from tests.monitor.api.still import api
 from tests.monitor.api.test_routes import View
 
 
@@ -113,7 +113,7 @@ BASIC = "Basic " + base64.b64encode(b"anna:pa:ss").decode()
 
 @pytest.fixture
 async def guarded():
-    app = create_app(View(), rules=AccessRules(credentials=Credentials(tokens=["t0ken"], users={"anna": "pa:ss"})))
+    app = api(View(), rules=AccessRules(credentials=Credentials(tokens=["t0ken"], users={"anna": "pa:ss"})))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         yield client
 

@@ -15,7 +15,6 @@ from sidejudge.integrations.store.errors import StoreUnavailable, changed
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.monitor.api.access import AccessRules
-from sidejudge.monitor.api.routes import create_app
 from sidejudge.monitor.api.schemas import AvailableMetricsBody, StatusBody
 from sidejudge.monitor.api.verdict_schemas import TraceBody, VerdictsBody
 from sidejudge.monitor.api.view import Position, VerdictPage
@@ -24,6 +23,7 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Policy
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
+from tests.monitor.api.still import api
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 NOW = 1_790_000_000_000_000_000
@@ -119,7 +119,7 @@ def view():
 
 @pytest.fixture
 async def client(view):
-    app = create_app(view, version="1.2.3")
+    app = api(view, version="1.2.3")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://monitor") as client:
         yield client
 
@@ -439,7 +439,7 @@ async def test_where_services_stand_is_shown_though_the_store_cannot_be_read(cli
 @pytest.mark.parametrize(("contents", "status"), [("always", 200), ("never", 403)])
 async def test_spans_are_given_to_those_who_may_see_contents_while_they_are_held(view, contents, status):
     view.stories |= {TRACE: {"spans": b"\x0a\x00"}, "cd" * 16: {}}
-    app = create_app(view, rules=AccessRules(contents=contents))
+    app = api(view, rules=AccessRules(contents=contents))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://monitor") as client:
         answer = await client.get(f"/v1/traces/{TRACE}/spans")
         assert answer.status_code == status
@@ -451,7 +451,7 @@ async def test_spans_are_given_to_those_who_may_see_contents_while_they_are_held
 
 @pytest.mark.parametrize(("contents", "status"), [("always", 200), ("never", 403)])
 async def test_calls_to_judges_are_shown_to_those_who_may_see_contents(view, contents, status):
-    app = create_app(view, rules=AccessRules(contents=contents))
+    app = api(view, rules=AccessRules(contents=contents))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://monitor") as client:
         answer = await client.get(f"/v1/traces/{'ab' * 16}/judge")
         assert answer.status_code == status
@@ -496,7 +496,7 @@ class Numbered(View):
 async def test_a_long_page_is_read_a_few_rows_at_a_time_and_is_one_answer(accept, limit, count, ends):
     view = Numbered()
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app=create_app(view, version="1")), base_url="http://127.0.0.1"
+        transport=httpx.ASGITransport(app=api(view, version="1")), base_url="http://127.0.0.1"
     ) as client:
         answer = await client.get("/v1/verdicts", params={"limit": limit}, headers={"accept": accept})
     found = answer.json()

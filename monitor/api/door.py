@@ -1,0 +1,73 @@
+"""The door of the API: it answers probes and metrics itself, and loads the API when it is asked for anything else.
+
+A sidecar is asked for little else for most of its life. FastAPI and the schemas of the API take a seventh of the memory
+of an idle monitor and a quarter of its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, TypeAlias
+
+from sidejudge.integrations.addresses import Credentials
+from sidejudge.integrations.otlp.server.response import Header, answer
+from sidejudge.monitor.ingest.listeners import PROBES
+
+from .access import Guard
+from .errors import SecurityHeaders
+from .readers import Readers
+from .shared_result import accepts_gzip
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from .view import MonitorView
+
+METRICS = "/metrics"
+Found: TypeAlias = tuple[HTTPStatus, str, bytes, list[Header]]
+"""Status, content type, body, and further headers."""
+
+
+def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credentials | None = None) -> ASGIApp:
+    """The API that ``load`` gives, with its probes and metrics; with ``credentials`` only those who have them enter."""
+    api: list[ASGIApp] = []
+    loading = asyncio.Lock()
+
+    async def loaded() -> ASGIApp:
+        async with loading:
+            if not api:
+                # In a thread, for it takes 0.2 s, in which the event loop goes on.
+                api.append(await asyncio.to_thread(load))
+        return api[0]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in {*PROBES, METRICS}:
+            await answer(send, *await probed(view, scope))
+        else:
+            await (await loaded())(scope, receive, send)
+
+    guarded: ASGIApp = Readers(app)
+    return SecurityHeaders(guarded if credentials is None else Guard(guarded, credentials))
+
+
+async def probed(view: MonitorView, scope: Scope) -> Found:
+    """The response to a request for a probe or for metrics."""
+    if scope["path"] == METRICS:
+        given = partial(_header, scope)
+        body, headers = await view.metrics(given(b"accept"), small=accepts_gzip(given(b"accept-encoding")))
+        more = [(name.encode(), value.encode()) for name, value in headers.items() if name != "content-type"]
+        return HTTPStatus.OK, headers["content-type"], body, more
+    yes, no = {
+        "/livez": (view.live, "not live: a part of the monitor has ended; the log names it"),
+        "/readyz": (view.ready, "not ready: traces are not taken in; the log has the reason"),
+        "/startupz": (view.started, "not started: what the last run left open is being resumed"),
+    }[scope["path"]]
+    status = HTTPStatus.OK if yes() else HTTPStatus.SERVICE_UNAVAILABLE
+    return status, "text/plain; charset=utf-8", ("ok" if status is HTTPStatus.OK else no).encode() + b"\n", []
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return b",".join(value for key, value in scope["headers"] if key == name).decode("latin-1")
