@@ -411,6 +411,8 @@ _READERS: dict[str, _Read] = {
     "capture_switch": _text,
     "reported": _reported,
 }
+TEXT_FIELDS: Final = frozenset(name for name, read in _READERS.items() if read in (_text, _identifier))
+"""Fields that hold one text."""
 _NULL_IS_A_VALUE = frozenset(("case_id", "model_output"))
 """Elsewhere null means absent."""
 _TEXTS: dict[str, object] = {"type": "array", "items": {"type": "string"}}

@@ -157,7 +157,7 @@ class RunSource:
         cases, problems = [], []
         for line in chunk:
             if line.text is None:
-                problems.append(f"line {line.number} is too long")
+                problems.append(f"line {line.number}: {line.fault}")
                 continue
             try:
                 cases.append(read_case(line.text, line.number))

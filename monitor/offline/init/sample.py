@@ -49,8 +49,11 @@ def from_files(files: Sequence[Path], complain: Callable[[str], None]) -> Iterat
             continue
         with case_lines(file) as found:
             for line in found:
+                if line.text is None:
+                    complain(f"{file}: line {line.number}: {line.fault}")
+                    continue
                 try:
-                    yield read_case(line.text or b"", line.number)
+                    yield read_case(line.text, line.number)
                 except CaseError as error:
                     complain(f"{file}: {error}")
 

@@ -12,11 +12,13 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
+from sidejudge.integrations.cases import OTHER_NAMES, TEXT_FIELDS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.trace.span import Json
@@ -27,15 +29,17 @@ MAX_LINE = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """Line ``number`` (from 1), its bytes (``None`` when it is too long), and the bytes read so far with it.
+    """Line ``number`` (from 1), its bytes (``None`` where they are not to be read), and the bytes read so far with it.
 
     ``case`` is that of a recorded trace, with its spans, which the case format does not hold; the bytes are its id.
+    ``fault`` is why there are no bytes.
     """
 
     number: int
     text: bytes | None
     read: int
     case: Case | None = None
+    fault: str = ""
 
 
 def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:
@@ -51,15 +55,15 @@ def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:
             chunk = file.readline(limit)
             read += len(chunk)
         if too_long:
-            yield NumberedLine(number, None, read)
+            yield NumberedLine(number, None, read, fault=f"is longer than {limit} bytes")
         elif chunk.strip():
             yield NumberedLine(number, chunk, read)
 
 
-def json_of(line: NumberedLine, fault: type[Exception], limit: int = MAX_LINE) -> object:
+def json_of(line: NumberedLine, fault: type[Exception]) -> object:
     """The contents of a line; where it is too long or is no JSON, a ``fault`` that states it."""
     if line.text is None:
-        raise fault(f"is longer than {limit} bytes")
+        raise fault(line.fault)
     try:
         found: object = orjson.loads(line.text)
     except orjson.JSONDecodeError as error:
@@ -77,6 +81,10 @@ _NUMBERS: Final = frozenset({
     "latency_e2e_ms", "latency_model_ms", "input_tokens", "output_tokens", "cost_usd", "token_cost",
     "sampling_probability",
 })  # fmt: skip
+_COUNTS: Final = frozenset({"input_tokens", "output_tokens"})
+_EXACT: Final = 2**53
+_TEXTS: Final = TEXT_FIELDS | {"id", "model_output", *OTHER_NAMES["model_output"]}
+"""Fields whose cell is a text, also where it reads as JSON."""
 _TRUTHS: Final = frozenset({"timed_out", "complete", "content_captured"})
 _LISTS: Final = frozenset({"context", "contexts", "retrieval_context", "retrieved_contexts", "tags", "agents_called"})
 """Fields whose cell holds one text where it holds no JSON list."""
@@ -135,7 +143,10 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
             raise TableError(f"{path}: two columns have one name", "name each column once")
         for row in rows:
             number = rows.line_num
-            if any(row):
+            if any(row[len(head) :]):
+                fault = f"has {len(row)} cells for {len(head)} columns; quote a cell that holds {delimiter!r}"
+                yield NumberedLine(number, None, read, fault=fault)
+            elif any(row):
                 fields = {name: _cell(name, cell) for name, cell in zip(head, row, strict=False) if cell}
                 yield NumberedLine(number, orjson.dumps(fields), read)
     except (csv.Error, UnicodeDecodeError) as error:
@@ -145,16 +156,17 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
 def _cell(name: str, cell: str) -> Json:
     """A cell as its field requires: texts unchanged, anything else read as JSON, a number or a truth value."""
     text = cell.strip()
-    if text[:1] in {"[", "{"} and name not in {"model_output", "actual_output", "response", "answer", "transcript"}:
+    if text[:1] in {"[", "{"} and name not in _TEXTS:
         try:
             found: Json = orjson.loads(text)
         except orjson.JSONDecodeError:
             pass
         else:
-            return found
+            turns = isinstance(found, list) and all(isinstance(each, dict) for each in found)
+            return cell if name == "transcript" and not turns else found
     if name in _NUMBERS:
         try:
-            return int(text) if text.isdecimal() else float(text)
+            return _number(name, float(text), whole=text.isdecimal())
         except ValueError:
             return cell
     if name in _TRUTHS:
@@ -162,8 +174,13 @@ def _cell(name: str, cell: str) -> Json:
     return [cell] if name in _LISTS else cell
 
 
+def _number(name: str, value: float, *, whole: bool) -> float:
+    """A number as its field requires: a table with gaps writes a count as 12.0."""
+    return int(value) if (whole or name in _COUNTS) and value.is_integer() and abs(value) < _EXACT else value
+
+
 def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
-    """A line for each row, numbered from 1. Null is a field that is missing."""
+    """A line for each row, numbered from 1. Null and NaN are a field that is missing."""
     try:
         import pyarrow as pa  # noqa: PLC0415  # an extra, needed by this alone
         from pyarrow import parquet  # noqa: PLC0415  # as above
@@ -175,7 +192,18 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():
                     number += 1
-                    fields = {name: value for name, value in row.items() if value is not None}
-                    yield NumberedLine(number, json.dumps(fields, default=str).encode(), size * number // total)
+                    fields = {
+                        name: _number(name, value, whole=False) if isinstance(value, float) else value
+                        for name, value in row.items()
+                        if value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
+                    }
+                    yield NumberedLine(number, json.dumps(fields, default=_plain).encode(), size * number // total)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
+
+
+def _plain(value: object) -> Json:
+    """A value of Parquet that JSON lacks: bytes are texts that their writer did not mark as such."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(value) if isinstance(value, Decimal) else str(value)

@@ -12,7 +12,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path, PurePosixPath
@@ -91,7 +91,7 @@ class CaseSources:
             try:
                 with each.open() as file, closing(lines_of(file, each.name, self._form(each), each.size)) as found:
                     for last in found:
-                        yield NumberedLine(numbered + last.number, last.text, read + last.read)
+                        yield replace(last, number=numbered + last.number, read=read + last.read)
             except OSError as error:
                 raise TableError(
                     f"{each.name}: {(error.strerror or str(error))[:300]}", "check the file and who may read it"

@@ -33,7 +33,7 @@ from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.verdict import Verdict
 
-from .case_lines import MAX_LINE, NumberedLine
+from .case_lines import NumberedLine
 from .chunks import (
     CHUNK_LINES,
     GROUP_BYTES,
@@ -153,7 +153,7 @@ class Batch:
     def _tasks(self, line: NumberedLine, verdicts: Output | ChunkVerdicts) -> list[_Task]:
         """The rubrics to judge a line by: the verdicts that stand already are only counted."""
         if line.text is None:
-            self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
+            self._bad(f"line {line.number}: {line.fault}")
             return []
         try:
             case, remarks, canonical = read_case_line(line.text, line.number)

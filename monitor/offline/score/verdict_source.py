@@ -20,7 +20,7 @@ from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 
-from .case_lines import MAX_LINE, NumberedLine, json_of, lines
+from .case_lines import NumberedLine, json_of, lines
 from .chunks import chunks
 from .resume import Duplicates
 
@@ -136,7 +136,7 @@ def _counted(tally: VerdictTally, revisions: Revisions, chunk: Sequence[Numbered
 
 def _parsed(line: NumberedLine) -> VerdictLine:
     if line.text is None:
-        raise VerdictLineError(f"is longer than {MAX_LINE} bytes")
+        raise VerdictLineError(line.fault)
     try:
         return read_verdict(_loaded(line.text))
     except orjson.JSONDecodeError as error:
@@ -181,7 +181,7 @@ def read_labels(
 
 
 def _label(line: NumberedLine, *, with_verdicts: bool) -> LabelLine:
-    label = read_label(json_of(line, LabelLineError, MAX_LABEL_LINE))
+    label = read_label(json_of(line, LabelLineError))
     if with_verdicts and not label.states_verdict:
         raise LabelLineError("verdict: is missing, and no file of verdicts is named")
     return label

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 
@@ -94,3 +95,54 @@ def test_score_reads_a_table(tmp_path):
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.stderr
     assert json.loads((tmp_path / "v.jsonl").read_text())["case_id"] == "1"
+
+
+def test_a_text_stays_a_text_where_it_reads_as_json(tmp_path):
+    row = {"case_id": "[1]", "output": '{"a": 1}', "system_prompt": '{"policy": "kind"}', "error": '{"code": 500}',
+           "transcript": '[{"speaker": "a", "text": "hello"}]', "name": "[2]"}  # fmt: skip
+    with (tmp_path / "c.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writerows([dict(zip(row, row, strict=True)), row, {**row, "transcript": '["a"]'}])
+    first, second = cases(tmp_path / "c.csv")
+    assert (first.case_id, first.model_output, first.system_prompt) == ("[1]", '{"a": 1}', '{"policy": "kind"}')
+    assert (first.error, first.name, first.transcript_text) == ('{"code": 500}', "[2]", "a: hello")
+    assert second.transcript == '["a"]'
+
+
+def test_a_row_with_more_cells_than_columns_is_no_case(tmp_path):
+    (tmp_path / "c.csv").write_text('case_id,model_output\na,Yes, but no\nb,good,,\nc,"Yes, and"\n')
+    arguments = ["score", str(tmp_path / "c.csv"), "--rubric", "run_health", "--out", str(tmp_path / "v.jsonl")]
+    done = CliRunner().invoke(main, arguments)
+    assert "line 2: has 3 cells for 2 columns; quote a cell that holds ','" in done.stderr
+    assert done.exit_code == 1
+    judged = [json.loads(line)["case_id"] for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert judged == ["b", "c"]
+
+
+@pytest.mark.parametrize(("written", "count"), [("12.0", 12), ("12", 12), ("nan", None)])
+def test_a_count_is_whole_however_a_table_writes_it(tmp_path, written, count):
+    (tmp_path / "c.csv").write_text(f"model_output,input_tokens\nx,{written}\n")
+    (case,) = cases(tmp_path / "c.csv")
+    assert (case.input_tokens, type(case.input_tokens)) == (count, type(count))
+
+
+def test_a_number_of_any_length_is_a_number_or_a_fault_of_its_line(tmp_path):
+    (tmp_path / "c.csv").write_text(f"model_output,latency_e2e_ms\nx,{10**30}\n")
+    assert [case.latency_e2e_ms for case in cases(tmp_path / "c.csv")] == [1e30]
+    (tmp_path / "c.csv").write_text(f"model_output,input_tokens\nx,{10**30}\n")
+    with pytest.raises(ValueError, match=r"line 2: input_tokens"):
+        cases(tmp_path / "c.csv")
+
+
+@PYARROW.mark
+def test_values_of_parquet_that_json_lacks_are_what_they_stand_for(tmp_path):
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    table = pa.table({
+        "model_output": pa.array(["ü".encode(), b"y"], pa.binary()),
+        "cost_usd": pa.array([Decimal("1.25"), None], pa.decimal128(10, 2)),
+        "input_tokens": [12.0, None], "latency_e2e_ms": [float("nan"), 5.5],
+    })  # fmt: skip
+    parquet.write_table(table, tmp_path / "c.parquet")
+    first, second = cases(tmp_path / "c.parquet")
+    assert (first.model_output, first.cost_usd, first.input_tokens, first.latency_e2e_ms) == ("ü", 1.25, 12, None)
+    assert (second.model_output, second.cost_usd, second.input_tokens, second.latency_e2e_ms) == ("y", None, None, 5.5)
