@@ -73,7 +73,7 @@ def trace_url(base_url: str, project_id: str, trace_id: str) -> str:
 async def probe(langfuse: Langfuse) -> LangfuseServer:
     """Detect the server and its features. Raises ``LangfuseError`` when it is unreachable or refuses the keys."""
     version = await version_of(langfuse)
-    project_id, name = await _project(langfuse)
+    project_id, name = await project_of(langfuse)
     arrays, allowed = await _array_of_none(langfuse)
     events = await _takes_events(langfuse)
     return LangfuseServer(
@@ -115,7 +115,8 @@ def release_of(version: str | None) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-async def _project(langfuse: Langfuse) -> tuple[str, str]:
+async def project_of(langfuse: Langfuse) -> tuple[str, str]:
+    """Id and name of the project that the keys are of. Raises ``LangfuseError``."""
     body = await langfuse.get("projects")
     projects: object = body.get("data") if isinstance(body, Mapping) else None
     if not isinstance(projects, list) or not projects or not isinstance(projects[0], Mapping):

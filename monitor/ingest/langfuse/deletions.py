@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window, anything_before
 from sidejudge.integrations.langfuse.pages import Row
-from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.langfuse.probe import LangfuseServer, project_of
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.sqlite import Store
 
@@ -96,6 +96,9 @@ class DeletedTraces:
         """Erase traces that are still missing."""
         due = {each: began for each, (began, since_ns) in self._gone.items() if now_ns - since_ns >= CONFIRM_NS}
         confirmed = [trace_id for trace_id, began in due.items() if await self._is_gone(server, trace_id, began)]
+        if confirmed and (await project_of(self._langfuse))[0] != server.project_id:
+            self._gone.clear()  # another project answers at this address by now
+            return 0
         if confirmed:
             erased = [bytes.fromhex(trace_id) for trace_id in confirmed]
             await asyncio.to_thread(erase, self._store.path, erased, scores=False, now_ns=self._clock_ns())

@@ -46,6 +46,8 @@ SLICE_NS: Final = 600 * 10**9
 """Start times that are listed in one go, where there is much to catch up with."""
 AHEAD_NS: Final = 60 * 10**9
 """How far clocks of applications may run ahead of ours."""
+INTRODUCED_NS: Final = 3600 * 10**9
+"""How often a server is asked anew what it is and whose project the keys are of."""
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), "overloaded", "store", "error")
 """Why a poll may end early, as metrics name it."""
 MOST_WAITING: Final = 500
@@ -100,7 +102,7 @@ class Pull:
         )  # fmt: skip
         self._keep_ns = max(look_back_ns, retention_ns)
         self._server: LangfuseServer | None = None
-        self._from_ns = 0
+        self._introduced_ns = self._from_ns = 0
         self._full_ns: int | None = None
         self._rests_until_ns = 0
         self._state: PullState = "starting"
@@ -158,7 +160,9 @@ class Pull:
             self._shards = frozenset()
             self._set_state("waiting", ELSEWHERE)
             return
-        server = self._server or await self._introduce()
+        server = self._server
+        if server is None or self._clock_ns() - self._introduced_ns >= INTRODUCED_NS:
+            server = await self._introduce()
         if self._share is not None:
             self._divide(self._share)
         if self._busy():
@@ -180,15 +184,20 @@ class Pull:
         share.from_ns = self._from_ns
 
     async def _introduce(self) -> LangfuseServer:
-        server = await introduced(self._langfuse)
+        server, before = await introduced(self._langfuse), self._server
+        self._introduced_ns = self._clock_ns()
+        if server == before:
+            return server
         known = self._store.fact(PULL)
         if known is None or known["project"] != server.project_id:
             self._from_ns, self._deleted.since_ns = self._clock_ns() - self._look_back_ns, 0
-            # What was read of another project is not missing in this one.
+            # What was seen or read of another project is not missing in this one.
+            self.pending.keep(lambda _: False)
             await self._store.pulled.forget(self._clock_ns() + AHEAD_NS)
+            await self._save(server)
         else:
             same = known.get("reads", _reads(server)) == _reads(server)
-            self._from_ns = int(known["from_ns"])
+            self._from_ns = self._from_ns or int(known["from_ns"])
             self._deleted.since_ns = int(known.get("since_ns", 0)) if same else self._clock_ns()
         self._server, self._full_ns = server, None
         log.info("traces are read from Langfuse", extra={"version": server.version, "project": server.project_name})
@@ -243,9 +252,12 @@ class Pull:
         held_ns = self.pending.start_ns
         from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
         if from_ns != self._from_ns or self._full_ns is None:
-            fact = {"project": server.project_id, "from_ns": from_ns, "reads": _reads(server)}
-            await self._store.keep_fact(PULL, {**fact, "since_ns": self._deleted.since_ns})
             self._from_ns = from_ns
+            await self._save(server)
+
+    async def _save(self, server: LangfuseServer) -> None:
+        fact = {"project": server.project_id, "from_ns": self._from_ns, "reads": _reads(server)}
+        await self._store.keep_fact(PULL, {**fact, "since_ns": self._deleted.since_ns})
 
     def _failed(self, error: LangfuseError) -> None:
         self._errors[error.kind.value] += 1

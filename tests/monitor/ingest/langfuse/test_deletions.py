@@ -37,6 +37,7 @@ class Scene:
         self.unlisted: set[str] = set()
         self.made: dict[str, int] = {}
         patch.setattr(deletions, "rows_of", self.rows_of)
+        patch.setattr(deletions, "project_of", self.project_of)
         patch.setattr(deletions, "anything_before", self.anything_before)
         self.deleted = DeletedTraces(
             langfuse=None, store=self.store, pages=self.pages, clock_ns=lambda: self.now_ns,
@@ -64,6 +65,9 @@ class Scene:
 
     async def rows_of(self, _: Any, __: Any, trace_id: str) -> list[str]:
         return [trace_id] if trace_id in self.there else []
+
+    async def project_of(self, _: Any) -> tuple[str, str]:
+        return "p", "p"
 
     async def anything_before(self, _: Any, at_ns: int, **__: Any) -> bool:
         return any(self.made[name] < at_ns for name in self.there)

@@ -717,14 +717,46 @@ async def test_what_a_replica_does_not_show_for_a_moment_is_not_erased(benches, 
     assert held(bench) == {1, 2}
 
 
-async def test_what_was_read_of_another_project_is_not_missing_in_this_one(benches, fake):
+@pytest.mark.parametrize("killed", [False, True])
+async def test_what_was_read_of_another_project_is_not_missing_in_this_one(benches, fake, killed):
     bench = benches(fake)
     await judged(bench, 1)
     delete_there(bench, 1)
     fake.project = {"id": "another", "name": "Another"}
-    bench.killed()
+    if killed:
+        bench.killed()
     await bench.poll(60, every_s=150)
     assert held(bench) == {1}
+    assert (bench.pull.snapshot().project, bench.pull.snapshot().pending) == ("Another", 0)
+    assert bench.pull.trace_url("t") == f"{fake.base_url}/project/another/traces/t"
+    bench.put(*rows(3, start_ns=bench.now_ns))
+    await bench.poll(4)
+    assert bench.taken()[trace_id(3)] == 3
+
+
+async def test_what_waits_of_another_project_is_not_read_in_this_one(benches, fake):
+    bench = benches(fake)
+    await judged(bench, 1)
+    bench.now_ns += 3530 * SECOND
+    bench.put(*rows(2, start_ns=bench.now_ns))
+    await bench.poll(1, every_s=15)
+    delete_there(bench, 2)
+    fake.project = {"id": "another", "name": "Another"}
+    await bench.poll(20)
+    assert (bench.pull.snapshot().pending, bench.ended()) == (0, {})
+
+
+async def test_what_came_while_the_first_listing_was_refused_is_read_once_it_is_not(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    fake.standing_fault = only(
+        "GET", "/v2/observations", lambda r: faults.error(403)(r) if "fromStartTime" in r.params else None
+    )
+    await bench.poll(60, every_s=150)
+    assert bench.pull.snapshot().state == "stopped"
+    fake.standing_fault = None
+    await bench.poll(4, every_s=150)
+    assert bench.taken() == {trace_id(1): 3}
 
 
 @pytest.mark.parametrize("kills", [0, 1, 2])
