@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.lifecycle import FORGET_NS
 from sidejudge.scoring.statistics.baseline import Baseline
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.estimate import Estimate, from_sums
@@ -42,7 +43,6 @@ _HALF_NS: Final = 12 * 3_600 * 10**9
 _STEPS: Final = 96
 _GONE: Final = 8.0
 """A slice has ended when it had no verdicts for the time that this many usually take, while others had some."""
-_OVER: Final = 0.02
 
 _Outcomes: TypeAlias = Counter[tuple[bool, float]]
 """How many verdicts passed or failed, by weight."""
@@ -138,14 +138,15 @@ class _Dimension:
 class SlicedTraffic:
     """The slices of one service under one rubric."""
 
-    __slots__ = ("_block", "_counted_ns", "_dimensions", "_raised", "_rubric", "is_changed", "statuses")
+    __slots__ = ("_block", "_counted_ns", "_dimensions", "_raised", "_recent", "_rubric", "is_changed", "statuses")
 
     def __init__(self, rubric: str) -> None:
         self._rubric = rubric
         self._dimensions: dict[str, _Dimension] = {}
         self._block: Counter[SliceFirst] = Counter()
         self._counted_ns = 0
-        self._raised: set[tuple[str, str]] = set()
+        self._raised: set[tuple[str, str]] = set()  # worse at the last look
+        self._recent: dict[tuple[str, str], int] = {}  # and when that was last so, of what was worse within a day
         self.is_changed = True
         self.statuses: tuple[SliceStatus, ...] = ()
 
@@ -182,13 +183,15 @@ class SlicedTraffic:
         found = self._all(declared, pace, now_ns)
         shown = [each for each in found if each.estimate is not None and each.others is not None][:SHOWN]
         self.statuses = (
-            *shown, *(each for each in found if each not in shown and (each.by, each.value) in self._raised),
+            *shown, *(each for each in found if each not in shown and (each.by, each.value) in self._recent),
         )  # fmt: skip
-        for each in found:
-            if each.worse:
-                self._raised.add((each.by, each.value))
-            elif each.share <= _OVER:
-                self._raised.discard((each.by, each.value))
+        worse = {(each.by, each.value) for each in found if each.worse}
+        for by, value in self._raised - worse:
+            if by in self._dimensions and (known := self._dimensions[by].values.get(value)) is not None:
+                known.streams.over()
+        self.is_changed |= worse != self._raised
+        recent = {place: at_ns for place, at_ns in self._recent.items() if now_ns - at_ns < FORGET_NS}
+        self._raised, self._recent = worse, recent | dict.fromkeys(worse, now_ns)
 
     def _take_block(self, declared: Declaration, pace: SlicePace, now_ns: int, room: int) -> None:
         by_value: dict[str, dict[str, _Outcomes]] = {}
@@ -291,17 +294,19 @@ class SlicedTraffic:
         mine = known.course.since(begin)
         estimate = mine.estimate(pace.effect)
         others = dimension.course.since(begin).plus(mine, -1).estimate(pace.effect)
-        stands = (by, value) in self._raised  # until the detector is calm: near the threshold it would flap
+        stands = (by, value) in self._raised  # what begins must lie further apart: near the threshold it would flap
         if by in RELEASED:
-            raised, share, since_ns = known.streams.worse, known.streams.share, known.streams.since_ns
+            share, since_ns = known.streams.share, known.streams.since_ns
+            raised = known.streams.worse
         else:
             warning = declared.policy_of(self._rubric).thresholds.warning
             since = known.fall.pass_ratio
             verdicts = dimension.share(value) * pace.per_window / pace.effect
             chart = declared.slice_chart(self._rubric, verdicts, pace.series, known.usual.lower)
-            raised = known.fall.alarmed and since is not None and (stands or round(since, 9) < warning)
-            raised = raised and (estimate is None or round(estimate.lower, 9) <= warning)
             share, since_ns = known.fall.score / known.fall.limit(chart), known.fall.since_ns
+            begins = since is not None and round(since, 9) < warning and share >= 1
+            raised = known.fall.alarmed and (stands or begins)
+            raised = raised and (estimate is None or round(estimate.lower, 9) <= warning)
         last = known.last_ns // length_ns
         usual = mine.n / (max(1, last - begin + 1) * length_ns)
         gone = usual * (now_ns - known.last_ns) >= _GONE and dimension.course.since(last + 1).n > 0
@@ -318,6 +323,7 @@ class SlicedTraffic:
         return {
             "counted_ns": self._counted_ns, "block": [[*first, n] for first, n in self._block.items()],
             "raised": sorted(map(list, self._raised)),
+            "recent": sorted([*place, at_ns] for place, at_ns in self._recent.items()),
             "dimensions": {
                 by: {
                     "course": [[at, *sums] for at, sums in dimension.course.steps],
@@ -339,6 +345,8 @@ class SlicedTraffic:
         self._counted_ns = int(record["counted_ns"])
         self._block.update({SliceFirst(*first): n for *first, n in record["block"]})
         self._raised = {(by, value) for by, value in record["raised"]}
+        self._recent = dict.fromkeys(self._raised, self._counted_ns)  # an older version stored no times
+        self._recent |= {(by, value): int(at_ns) for by, value, at_ns in record.get("recent", ())}
         for by, dimension in record["dimensions"].items():
             known = self._dimensions[by] = _Dimension()
             known.course.steps.extend(_steps(dimension["course"]))

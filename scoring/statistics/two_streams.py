@@ -30,6 +30,8 @@ _LEAST, _MOST = 0.01, 0.5
 """The range of the predicted ratio of failures: at 0 a multiple of the odds is still 0."""
 _KEPT: Final = 3.0
 """Most nats kept beyond the limit, so that a recovery shows soon."""
+_AGAIN: Final = 4.0
+"""Nats that are missing for another alarm once one is over: what only seems worse by chance rarely gains them."""
 _CALM: Final = 0.1
 _FLOOR: Final = 1e-9
 
@@ -37,8 +39,8 @@ _FLOOR: Final = 1e-9
 class TwoStreams:
     """The evidence that a part passes less often than the rest; ``expected`` is the pass ratio to begin with.
 
-    ``worse`` lasts from when the evidence reaches its limit until it is gone. ``share`` is the evidence as a share of
-    the limit.
+    ``worse`` lasts from when the evidence reaches its limit until it is gone, or until ``over``. ``share`` is the
+    evidence as a share of the limit.
     """
 
     __slots__ = ("_evidence", "_rest", "_scale", "share", "since_ns", "worse")
@@ -65,13 +67,26 @@ class TwoStreams:
             equal = (sizes[0] * bad + sizes[1] * predicted) / (sizes[0] + sizes[1])
             grown = _bet(part, shares, bad, equal) + _bet(rest, shares, predicted, equal)
             self._evidence[place] = min(limit + math.log(len(ODDS)) + _KEPT, max(0.0, self._evidence[place] + grown))
-        mean = math.log(math.fsum(map(math.exp, self._evidence)) / len(ODDS))
+        mean = self._mean
         if mean <= _CALM:
             self.since_ns, self.worse = None, False
         elif self.since_ns is None:
             self.since_ns = at_ns
         self.share = mean / limit
         self.worse = self.worse or mean >= limit
+
+    def over(self) -> None:
+        """End the alarm though evidence is left, of which a part has to come again before there is another."""
+        if self.share > 0:
+            limit = self._mean / self.share
+            most = max(0.0, limit + math.log(len(ODDS)) - _AGAIN)
+            self._evidence = [min(each, most) for each in self._evidence]
+            self.share = self._mean / limit
+        self.worse = False
+
+    @property
+    def _mean(self) -> float:
+        return math.log(math.fsum(map(math.exp, self._evidence)) / len(ODDS))
 
     def _begin_anew(self) -> None:
         self._evidence = [0.0] * len(ODDS)

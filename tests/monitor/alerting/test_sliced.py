@@ -47,6 +47,13 @@ class Traffic:
     def begin(self) -> None:
         self.watch = Watch(self.declared, self.windows)
 
+    def begin_again(self) -> Traffic:
+        """As after a restart."""
+        kept = json.loads(json.dumps(self.watch.to_memory()))
+        self.begin()
+        self.watch.restore(kept)
+        return self
+
     def go_on(self, minutes: int, ratio, *, tenants=TENANTS, canary: float = 0.0, per_minute: int = 2, slices=None):
         for _ in range(minutes // self.look_min):
             self.now_ns += self.look_min * MINUTE_NS
@@ -107,6 +114,33 @@ def test_a_bad_canary_alarms_as_a_version_and_is_over_once_it_is_rolled_back():
     )
 
 
+@pytest.mark.parametrize("by", ["version", "metadata.tenant"])
+def test_what_was_worse_and_passes_as_the_others_do_again_is_no_news(by):
+    chance = random.Random(1)
+
+    def of(_number: int) -> dict[str, str]:
+        return {by: chance.choice("abcdef")}
+
+    played = Traffic(declared=Declaration(slices=(by,))).go_on(600, lambda _: 0.96, slices=of, per_minute=1)
+    played.go_on(360, lambda own: 0.2 if own[by] == "c" else 0.96, slices=of, per_minute=1)
+    played.begin_again().go_on(2400, lambda _: 0.96, slices=of, per_minute=1)
+    turns = [each.transition for each in played.events if each.condition in {"version_worse", "slice_worse"}]
+    assert turns == [AlertTransition.FIRING, AlertTransition.RESOLVED]
+
+
+def test_the_end_of_an_alert_is_known_though_others_are_shown_before_it():
+    chance = random.Random(2)
+
+    def of(_number: int) -> dict[str, str]:
+        return {"version": chance.choice("abcdefghijkl")}
+
+    played = Traffic(declared=Declaration(slices=("version",)), look=5).go_on(600, lambda _: 0.9, slices=of)
+    played.go_on(600, lambda own: 0.3 if own["version"] == "l" else 0.9, slices=of)
+    played.begin_again().go_on(2000, lambda own: 1.0 if own["version"] == "l" else 0.9, slices=of)
+    turns = [each.transition for each in played.events if dict(each.labels).get("value") == "l"]
+    assert turns == [AlertTransition.FIRING, AlertTransition.RESOLVED]
+
+
 def test_what_hits_all_parts_alike_is_no_news_of_any_of_them():
     played = Traffic().go_on(600, lambda _: 0.96, canary=0.3).go_on(300, lambda _: 0.3, canary=0.3)
     assert played.fired("pass_rate_critical")
@@ -165,9 +199,8 @@ def test_a_value_that_loses_its_place_to_another_of_the_same_look_counts_with_th
 def test_a_restart_goes_on_with_what_was_known_of_slices():
     played = Traffic().go_on(300, lambda _: 0.96)
     played.go_on(30, lambda own: 0.3 if own["metadata.tenant"] == "acme" else 0.96)
-    kept, before = json.loads(json.dumps(played.watch.to_memory())), played.slices
-    played.begin()
-    played.watch.restore(kept)
+    before = played.slices
+    played.begin_again()
     played.events += played.watch.look(Observed(now_ns=played.now_ns), {}, {})
     assert [(each.by, each.value, each.share) for each in played.slices] == [
         (each.by, each.value, each.share) for each in before
