@@ -23,7 +23,7 @@ from sidejudge.scoring.trace.span import Json
 from .client import Langfuse, Query
 from .existing_scores import read_back
 from .observations import instant_ns
-from .pages import PAGE, Row, by_cursor, by_number
+from .pages import PAGE, Row, by_cursor, by_number, rows_of
 from .scores import WRITTEN, finite, timestamp
 
 _FIELDS: Final = "details,subject,annotation"
@@ -75,6 +75,12 @@ async def read_annotations(
 async def annotations_named(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> list[ListedScore]:
     """Those of these ids that still exist, at any time. Raises ``LangfuseError``."""
     return _read(await read_back(langfuse, ids, v3=v3, fields=_FIELDS))
+
+
+async def any_as_old(langfuse: Langfuse, at_ns: int, *, v3: bool) -> bool:
+    """Whether the project shows a score of this time or before. Raises ``LangfuseError``."""
+    query: Query = {"limit": 1, "fromTimestamp": timestamp(0), "toTimestamp": timestamp(at_ns + 10**6)}
+    return bool(rows_of(await langfuse.get("v3/scores" if v3 else "v2/scores", query)))
 
 
 def pages_of_scores(

@@ -3,8 +3,9 @@
 It reads a moving window of time. The last day is read again each time, and one day of the month before: a label may be
 edited (which leaves no trace but its value), deleted, or come before its verdict. Older labels that count are requested
 by their ids, some each time. None counts twice, because a pair replaces itself. A label that no longer exists leaves
-the agreement; a request for its id decides that, and no list, because pages may shift while they are read. The labels
-that count are kept over restarts, and only kept ones count.
+the agreement; a request for its id decides that, and no list, because pages may shift while they are read. One of more
+than a month stays where no score as old is shown: plans of Langfuse's cloud hide what is older. The labels that count
+are kept over restarts, and only kept ones count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidejudge.integrations.langfuse.annotations import ListedScore, annotations_named, read_annotations
+from sidejudge.integrations.langfuse.annotations import ListedScore, annotations_named, any_as_old, read_annotations
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.monitor.config.langfuse import AnnotationsSection
@@ -225,7 +226,10 @@ class HumanLabels:
         start = bisect_right(older, self._asked_last) % len(older)
         some = older[start : start + ASKED_AT_ONCE]
         rows = await annotations_named(self._langfuse, some, v3=server.scores_v3)
-        self._let_go({*some} - {given.id for given in rows})
+        gone = {*some} - {given.id for given in rows}
+        oldest_ns = min((self._labels[name].at_ns for name in gone), default=0)
+        if gone and await any_as_old(self._langfuse, oldest_ns, v3=server.scores_v3):
+            self._let_go(gone)
         await self._take(server, rows)
         self._asked_last = some[-1]
         await self._remember(self._read_ns or 0)

@@ -533,6 +533,39 @@ async def test_old_labels_are_asked_for_some_at_a_time_and_all_of_them_in_the_en
     assert (left, asked) == ([5, 3, None, None], [3, 2, 3, 0]), "the first round had begun"
 
 
+@pytest.mark.parametrize("mode", [Mode.V3, Mode.NEW])
+async def test_labels_that_are_older_than_what_a_plan_shows_still_count(scene, mode):
+    bench = scene.bench
+    people = await scene.people()
+    for number in range(4):
+        scene.ours(number, True)
+        scene.label(number, True)
+    bench.fake.mode = mode
+    people = await scene.people()
+    await people.tick()
+    bench.now_ns += 20 * DAY_NS
+    scene.ours(8, True)
+    scene.label(8, True)
+    await people.tick()
+
+    def shown(request):
+        answered = bench.fake._act(request)
+        if not request.path.endswith("/scores") or request.method != "GET":
+            return answered
+        body, since = json.loads(answered.body), stamp(datetime.fromtimestamp(bench.now_ns / 1e9 - 30 * 86_400, UTC))
+        return faults.answer({**body, "data": [row for row in body["data"] if row["timestamp"] >= since]})
+
+    bench.fake.standing_fault = shown
+    for _ in range(40):
+        bench.now_ns += DAY_NS
+        await people.tick()
+    assert table(people) == (5, 0, 0, 0)
+    bench.fake.standing_fault = None  # another plan
+    bench.fake.scores.remove("qa_pass-2-ann")
+    await people.tick()
+    assert table(people) == (4, 0, 0, 0)
+
+
 async def test_a_list_whose_pages_shift_while_it_is_read_deletes_no_label(scene):
     for number in range(4):
         scene.ours(number, True)
