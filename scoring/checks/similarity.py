@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from sidejudge.scoring.lexical.text import normalise, tokens
+from sidejudge.scoring.lexical.text import normalise, same, tokens
 from sidejudge.scoring.questions.kinds import SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, Steps
 from sidejudge.scoring.result.reason import Reason
@@ -75,12 +75,14 @@ def rouge_n(n: int, found: str, wanted: str) -> float:
     >>> round(rouge_n(1, "the cat sat", "the cat lay down"), 3)
     0.571
     """
-    return _f1(_ngrams(normalise(found).split(), n), _ngrams(normalise(wanted).split(), n))
+    left, right = normalise(found), normalise(wanted)
+    return _f1(_ngrams(left.split(), n), _ngrams(right.split(), n), alike=left == right)
 
 
-def _f1(left: Counter[tuple[str, ...]], right: Counter[tuple[str, ...]]) -> float:
+def _f1(left: Counter[tuple[str, ...]], right: Counter[tuple[str, ...]], *, alike: bool) -> float:
+    """The F1; of two texts too short for any, 1 where they are ``alike``, else 0."""
     total = left.total() + right.total()
-    return 2 * (left & right).total() / total if total else 0.0
+    return 2 * (left & right).total() / total if total else float(alike)
 
 
 def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -93,7 +95,7 @@ def f_score(found: str, wanted: str) -> float:
     >>> f_score("in Paris, France", "Paris")
     0.5
     """
-    return _f1(_ngrams(tokens(found), 1), _ngrams(tokens(wanted), 1))
+    return _f1(_ngrams(tokens(found), 1), _ngrams(tokens(wanted), 1), alike=same(found, wanted))
 
 
 def _rouge(given: dict[str, Json]) -> Callable[[str, str], float]:

@@ -116,6 +116,18 @@ def test_word_overlap_is_as_defined(declared, value):
     assert measured(declared, model_output="the cat sat").value == pytest.approx(value)
 
 
+@pytest.mark.parametrize(
+    ("declared", "output", "value"),
+    [
+        ({"f-score": "🙂"}, "🙂 ", 1.0), ({"f-score": "🙂"}, "😡", 0.0), ({"f-score": "🙂"}, "yes", 0.0),
+        ({"rouge-n": {"to": "Paris", "n": 2}}, "paris", 1.0), ({"rouge-n": {"to": "Paris", "n": 2}}, "London", 0.0),
+        ({"not-f-score": "—"}, "—", 0.0),
+    ],
+)  # fmt: skip
+def test_texts_too_short_for_words_or_n_grams_are_alike_where_they_are_equal(declared, output, value):
+    assert measured(declared, model_output=output).value == value
+
+
 def test_measures_of_libraries_are_theirs():
     distance = pytest.importorskip("rapidfuzz.distance").Levenshtein
     sacrebleu = pytest.importorskip("sacrebleu")
