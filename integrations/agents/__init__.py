@@ -1,1 +1,41 @@
-"""Agents: the targets of a test set, over HTTP or in this process."""
+"""Agents: the targets of a test set, over HTTP or in this process; here a request and its reply, over any transport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sidejudge.scoring.errors import RemediedError, SidejudgeError
+from sidejudge.scoring.trace.span import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One test for an agent: its input and id. ``metadata`` is the test's own."""
+
+    input: Json
+    test_id: str
+    metadata: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReply:
+    """The agent's reply, not yet parsed. ``latency_ms`` is that of the successful attempt."""
+
+    stated: object
+    latency_ms: float
+    attempts: int = 1
+
+
+class AgentError(SidejudgeError):
+    """The agent gave no answer, and why. ``unreachable``: the request did not reach it."""
+
+    def __init__(self, reason: str, *, attempts: int = 1, unreachable: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.attempts = attempts
+        self.unreachable = unreachable
+
+
+class NoSuchAgentError(RemediedError):
+    """The named object cannot be an agent."""

@@ -20,7 +20,7 @@ from sidejudge.integrations.addresses import is_local, trusted, why_not
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.lexical.shown_text import label, struck
 
-from .reply import AgentError, AgentReply, NoSuchAgentError, Request
+from . import AgentError, AgentReply, NoSuchAgentError, Request
 
 MAX_ANSWER = 16 * 2**20
 """Bytes of one answer."""

@@ -23,7 +23,7 @@ from typing import Self
 from sidejudge.scoring.lexical.nearest import nearest
 from sidejudge.scoring.lexical.shown_text import label, struck
 
-from .reply import AgentError, AgentReply, NoSuchAgentError, Request
+from . import AgentError, AgentReply, NoSuchAgentError, Request
 
 MAX_ABANDONED = 64
 """Calls that have not returned and that nobody waits for any more."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.lexical.memory import Remembered
 from sidejudge.scoring.trace.span import Span, SpanKind
 
 from . import (
@@ -28,7 +29,6 @@ from . import (
     pydantic,
     vercel_ai,
 )
-from .by_names import Remembered
 from .mapped import map_attributes
 from .reading import Dialect, SpanReading
 from .shapes.read import complete

@@ -11,10 +11,10 @@ from functools import cache, lru_cache
 from typing import Final, TypeAlias, TypeVar, cast
 
 from sidejudge.integrations.raw import AttributeValue
+from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.span import Json
 
 from . import unwrap
-from .by_names import by_names
 from .reading import SpanReading
 from .span_fields import SpanFields
 

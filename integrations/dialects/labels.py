@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.span import Json
 
 from . import reported, unwrap
-from .by_names import by_names
 from .span_fields import SpanFields
 
 TraceLabel: TypeAlias = Literal["session_id", "user_id", "trace_name"]

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, openinference, unwrap
-from .by_names import by_names
 from .model_call import from_details
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields

@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.instant import read_instant
 from sidejudge.scoring.trace.span import Json, Usage
 
 from . import unwrap
-from .by_names import by_names
 from .span_fields import SpanFields
 
 _FINISH: Final = (

@@ -174,7 +174,7 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
 
 
 def _agent(spec: str, concurrency: int) -> Agent:
-    from sidejudge.integrations.agents.reply import NoSuchAgentError
+    from sidejudge.integrations.agents import NoSuchAgentError
 
     with ending(NoSuchAgentError, naming="--agent: "):
         if spec.startswith(("http://", "https://")):

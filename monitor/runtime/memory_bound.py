@@ -17,7 +17,7 @@ from sidejudge.monitor.deliver.kept_contents import MEMORY as CONTENTS
 from sidejudge.monitor.evaluate.judge_queue import DECODED_BYTES
 from sidejudge.monitor.ingest.assembler import LATE_TRACES
 from sidejudge.monitor.ingest.intake import MAX_WAITING_BYTES
-from sidejudge.scoring.lexical.text_memory import MOST
+from sidejudge.scoring.lexical.memory import MOST
 from sidejudge.scoring.metrics.run_contract import REMEMBERED
 
 from .builders import max_open_spans

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from itertools import islice, pairwise
 from typing import Final
 
-from .text_memory import CodePoints
+from .memory import CodePoints
 
 _MARKS = re.compile(r"[<＜﹤]{3,}|[>＞﹥]{3,}")  # characters that look alike
 _CONTROL_TOKENS = re.compile(

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
-from .text_memory import CodePoints
+from .memory import CodePoints
 
 _SPACE = ord(" ")
 _MAX_MARKS = 30

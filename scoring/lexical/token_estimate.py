@@ -7,7 +7,7 @@ second call, one too low a call that fails. Only random strings of letters need 
 
 from __future__ import annotations
 
-from .text_memory import CodePoints
+from .memory import CodePoints
 
 _LETTER, _MARK, _DIGIT, _ALPHABET, _INDIC, _WIDE, _RARE = 35, 75, 100, 125, 150, 160, 300
 _BLOCKS = (

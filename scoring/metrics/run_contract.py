@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import incomplete
+from sidejudge.scoring.lexical.memory import TextMemory
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.lexical.text_memory import TextMemory
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least, must_be_one

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from sidejudge.integrations.contents_in_logs import is_call, is_message
 from sidejudge.integrations.dialects import genai, messages, unwrap
-from sidejudge.integrations.dialects.by_names import by_names
 from sidejudge.integrations.dialects.fields import map_at
 from sidejudge.integrations.dialects.reading import SpanReading
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.span import Message
 
 from . import kinds, values

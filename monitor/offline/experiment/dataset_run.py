@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from sidejudge.integrations.agents.reply import Request
+from sidejudge.integrations.agents import Request
 from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError

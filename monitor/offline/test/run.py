@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from sidejudge.integrations.agents.reply import AgentError, Request
+from sidejudge.integrations.agents import AgentError, Request
 from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.offline.score.resume import AnotherRunError, AppendFile, case_digest
 from sidejudge.scoring.errors import SidejudgeError

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from sidejudge.integrations.agents import AgentError, AgentReply, NoSuchAgentError, Request
 from sidejudge.integrations.agents.http import MAX_ANSWER, HttpAgent
-from sidejudge.integrations.agents.reply import AgentError, AgentReply, NoSuchAgentError, Request
 from tests.running import free_port
 
 

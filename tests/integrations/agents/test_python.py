@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from sidejudge.integrations.agents import AgentError, NoSuchAgentError, Request
 from sidejudge.integrations.agents.python import MAX_ABANDONED, PythonAgent
-from sidejudge.integrations.agents.reply import AgentError, NoSuchAgentError, Request
 
 MODULE = """
 import asyncio, sys, threading

@@ -9,9 +9,8 @@ import tracemalloc
 import pytest
 
 from sidejudge.scoring.judging.layout import fence
-from sidejudge.scoring.lexical import text_memory
+from sidejudge.scoring.lexical.memory import MOST, CodePoints, TextMemory
 from sidejudge.scoring.lexical.text import fold_digits, tokens
-from sidejudge.scoring.lexical.text_memory import TextMemory
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics import run_contract
 
@@ -38,14 +37,14 @@ def test_characters_without_end_leave_little_behind(read):
         for n in range(10):  # what is kept of the latest texts themselves goes with the next ones
             read(f"é{n}")
 
-    assert grown(work) < text_memory.MOST * 200 + MIB
+    assert grown(work) < MOST * 200 + MIB
 
 
 def test_a_table_that_has_begun_anew_answers_the_same():
-    table = text_memory.CodePoints(lambda code: code + 1)
+    table = CodePoints(lambda code: code + 1)
     text = "".join(map(chr, EVERY[:20_000]))
     assert text.translate(table) == "".join(chr(code + 1) for code in EVERY[:20_000])
-    assert len(table) <= text_memory.MOST
+    assert len(table) <= MOST
 
 
 def test_definitions_of_tools_without_end_leave_little_behind():

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sidejudge.integrations.agents import AgentError, AgentReply, Request
 from sidejudge.integrations.agents.http import HttpAgent
-from sidejudge.integrations.agents.reply import AgentError, AgentReply, Request
 from sidejudge.integrations.cases import case_of
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.offline.score.resume import AnotherRunError

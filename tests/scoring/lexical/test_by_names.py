@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.integrations.dialects.by_names import by_names
+from sidejudge.scoring.lexical.memory import by_names
 
 
 class Counted:

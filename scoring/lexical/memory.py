@@ -1,8 +1,7 @@
-"""Text memory: cached results for repeated texts, bounded by the texts' length.
+"""Memory: cached results for what comes again and again, bounded in number and in length.
 
-A bound on the number of texts would not suffice, because their writer chooses their length.
-
-Code points: results for single characters, for ``str.translate``, in a memory that does not grow.
+Of texts, of which a bound on their number would not suffice, because their writer chooses their length; of single
+characters, for ``str.translate``; and of names, because spans from one line of an application always have the same.
 """
 
 from __future__ import annotations
@@ -53,4 +52,29 @@ class CodePoints(dict[int, Known], Generic[Known]):
         if len(self) >= MOST:
             self.clear()
         self[code] = found = self._answer(code)
+        return found
+
+
+_MOST_SETS, _MOST_NAMES, _LONGEST = 512, 256, 8192
+"""Limits: sets of names that are remembered, names in one set, and characters of all its names."""
+
+
+def by_names(answer: Callable[[tuple[str, ...]], Found]) -> Callable[[tuple[str, ...]], Found]:
+    """The cached form of a function of names in their order."""
+    return Remembered(answer).__getitem__
+
+
+class Remembered(dict[tuple[str, ...], Found]):
+    """The remembered answers; when there are too many it starts anew."""
+
+    def __init__(self, answer: Callable[[tuple[str, ...]], Found]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, names: tuple[str, ...]) -> Found:
+        found = self._answer(names)
+        if len(names) <= _MOST_NAMES and sum(map(len, names)) <= _LONGEST:
+            if len(self) >= _MOST_SETS:
+                self.clear()
+            self[names] = found
         return found
