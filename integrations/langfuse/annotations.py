@@ -162,6 +162,9 @@ async def scores_of_others(
     ``filters``: ``name``, or ``dataType`` (``CORRECTION``, which are asked for alone).
     """
     query = {**filters, "fields": _FIELDS}
+    name = filters.get("name", "")
+    if v3 and ("," in name or name != name.strip()):  # it is read there as a list of names: all are read
+        del query["name"]
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
         for each in _of_others(rows, filters):
             yield each

@@ -216,8 +216,12 @@ class Scores:
         limit, page = int(params.get("limit", "50")), int(params.get("page", "1"))
         if limit > 100:
             return _query_issue(params) or answer({}, 400)
-        times = {name: params[name] for name in ("fromTimestamp", "toTimestamp", "name") if name in params}
-        rows = [row for row in self._visible(ids) if source in (None, row["source"]) and _matches(row, times)]
+        times = {name: params[name] for name in ("fromTimestamp", "toTimestamp") if name in params}
+        rows = [
+            row
+            for row in self._visible(ids)
+            if source in (None, row["source"]) and params.get("name") in (None, row["name"]) and _matches(row, times)
+        ]
         meta = {"page": page, "limit": limit, "totalItems": len(rows), "totalPages": math.ceil(len(rows) / limit)}
         return answer({"data": [self._as_v2(row) for row in rows[(page - 1) * limit : page * limit]], "meta": meta})
 
@@ -466,7 +470,7 @@ def _matches(row: Mapping[str, Any], params: Mapping[str, str]) -> bool:
     for name in (*_ROW, *_SUBJECT):
         if name in params:
             wanted = params[name].upper() if name in ("source", "dataType") else params[name]
-            if str(row[name]) not in wanted.split(","):
+            if str(row[name]) not in map(str.strip, wanted.split(",")):
                 return False
     value = row["value"]
     if "value" in params and json.dumps(value).strip('"') not in params["value"].split(","):

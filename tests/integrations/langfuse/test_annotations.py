@@ -201,3 +201,13 @@ async def test_filters_go_to_either_endpoint_in_its_words(v3, path, more):
     epoch = "1970-01-01T00:00:00.000Z"
     asked = {"dataType": "CORRECTION", "name": "x", "limit": 100, "fromTimestamp": epoch, "toTimestamp": epoch, **more}
     assert server.asked == [(path, asked)]
+
+
+@pytest.mark.parametrize("name", ["tone", "clear, short", " tone "])
+@pytest.mark.parametrize(("mode", "v3"), [(Mode.V3, False), (Mode.NEW, True)])
+async def test_scores_of_a_name_are_found_whatever_the_name_is(fake, client, name, mode, v3):
+    fake.mode = mode
+    for number, called in enumerate((name, "clear", "short", "other")):
+        write(fake, str(number), number, source="API", called=called)
+    scores = scores_of_others(client(), {"name": name}, since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS, v3=v3)
+    assert [each.value async for each in scores] == [0.0]
