@@ -39,7 +39,7 @@ _NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
 
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
 _TEXT_PARTS = (None, "text", "output_text", "input_text")
-_ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
+_ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
 """Compared, not looked up, because the value may be anything, even a list."""
 
@@ -322,7 +322,7 @@ def _answer(part: dict[str, Json]) -> Message | None:
         return None
     origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
-    keys = ("response", "result", "output", "content")
+    keys = ("response", "result", "output", "content", "server_tool_call_response")
     return Message(
         role="tool",
         text=joined(next((part[key] for key in keys if part.get(key) is not None), None)),

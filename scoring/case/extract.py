@@ -10,7 +10,7 @@ from sidejudge.scoring.trace.agent_runs import agent_runs
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
-from sidejudge.scoring.trace.tool_calls import answer_given, tool_calls
+from sidejudge.scoring.trace.tool_calls import answer_given, asks_for_tools, tool_calls
 from sidejudge.scoring.trace.trace import Trace, from_above, speaking
 from sidejudge.scoring.trace.trace_index import TraceIndex
 
@@ -139,7 +139,8 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
         # Where a tool for it gave the answer after the last call of a model, the text of that call was a thought.
         tools = sorted(trace.spans, key=lambda span: span.start_ns)
         yield answer_given(each.tool for each in tools if each.tool and each.start_ns > spoken[0].start_ns)
-    for span in (*agents, *spoken[:1], *(span for span in spoken[1:] if not _asks_for_tools(span))):
+    # A text beside a call is a thought: the answer comes after the results.
+    for span in (*agents, *spoken[:1], *(span for span in spoken[1:] if not asks_for_tools(span))):
         yield span.output
     # Where models have messages without text, the output of the steps below them is not the answer.
     for span in index.chains if not any(call.output_messages for call in trace.models) else ():
@@ -161,16 +162,11 @@ def written_beside_a_call(trace: Trace, answer: Json) -> bool:
     thought, or the answer of an agent that called a tool last: a trace does not show which.
     """
     last = max(speaking(trace), key=lambda span: span.start_ns, default=None)
-    if last is None or not _asks_for_tools(last) or all(span.output != answer for span in trace.models):
+    if last is None or not asks_for_tools(last) or all(span.output != answer for span in trace.models):
         return False
     tops = _topmost_agents(trace, agent_runs(trace, [span for span in trace.spans if span.agent]))
     speaks = [span for span in (trace.root, *tops) if span is not None and span.kind is not SpanKind.LLM]
     return not any(map(shows, chain((span.output for span in speaks), (span.trace_output for span in trace.spans))))
-
-
-def _asks_for_tools(span: Span) -> bool:
-    """Whether a model calls tools: its text beside the call is a thought, and the answer comes after the results."""
-    return any(message.tool_calls for message in span.output_messages)
 
 
 def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:

@@ -13,6 +13,7 @@ from sidejudge.scoring.metrics.metric import pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.tool_calls import asks_for_tools
 from sidejudge.scoring.trace.trace import Trace, speaking
 
 from .answer_failure import answer_failure, is_refusal, sole_text
@@ -158,7 +159,7 @@ def _may_mean_nothing(case: Case) -> bool:
 def _goes_on_elsewhere(case: Case) -> bool:
     """Whether the trace holds only single model calls and the last one calls a tool."""
     last = last_model_call(case)
-    requested = last is not None and any(message.tool_calls for message in last.output_messages)
+    requested = last is not None and asks_for_tools(last)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)
 
 

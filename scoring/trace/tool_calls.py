@@ -138,6 +138,12 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     return tuple((call, span_id) for _, call, span_id in sorted(found, key=lambda entry: entry[0]))
 
 
+def asks_for_tools(span: Span) -> bool:
+    """Whether a model calls tools whose results it has yet to see; a provider's own tools may have answered it."""
+    answered = {message.tool_call_id for message in span.output_messages if message.role == "tool"} - {None}
+    return any(call.call_id not in answered for message in span.output_messages for call in message.tool_calls)
+
+
 def _with_steps(trace: Trace, spans: Sequence[Span], requested: Sequence[RequestedCall]) -> Sequence[Span]:
     """The tool spans and, of requested tools that have none, the application's own steps of that very name.
 

@@ -64,6 +64,13 @@ def values(verdict):
     return {s.metric: s.result.value if isinstance(s.result, Scored) else s.result.status for s in verdict.scores}
 
 
+ANSWERED_BY_THE_PROVIDER = span(
+    "m1", "agent", SpanKind.LLM, 1, output="Aurora sails at 9.", output_messages=(
+        Message(role="assistant", text="Aurora sails at 9.", tool_calls=(ToolCall(name="web_search", call_id="s1"),)),
+        Message(role="tool", text="Aurora, Riga, 9:00", tool_call_id="s1"),
+    ),
+)  # fmt: skip
+"""A model call in which the provider's own search ran, and was answered."""
 WRITTEN_BESIDE = model("m1", 1, "Let me look that up.", calls=[("find_ship", {"port": "Riga"})])
 """A model's text that comes with a call of a tool."""
 
@@ -73,6 +80,7 @@ WRITTEN_BESIDE = model("m1", 1, "Let me look that up.", calls=[("find_ship", {"p
     [
         ((WRITTEN_BESIDE, tool("t1", 3)), None, "unavailable"),
         ((WRITTEN_BESIDE,), None, "unavailable"),
+        ((ANSWERED_BY_THE_PROVIDER,), None, 1.0),
         # The answer of an earlier call is that of a step: the run has ended with a call of a tool.
         ((model("m0", 0, "sailings"), SOUND[0], tool("t1", 3)), None, "unavailable"),
         ((SOUND[0], tool("t1", 3)), None, 0.0),

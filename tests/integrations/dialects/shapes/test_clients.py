@@ -291,6 +291,19 @@ def test_so_are_the_turns_of_azure_s_responses_which_have_no_event_for_an_answer
     assert (asking.input, answering.output) == ("Where is A-1?", "On its way.")
 
 
+def test_a_tool_that_the_provider_ran_is_answered_in_the_same_message() -> None:
+    parts = [
+        {"type": "server_tool_call", "id": "s", "name": "web_search", "server_tool_call": {"type": "web_search"}},
+        {"type": "server_tool_call_response", "id": "s", "server_tool_call_response": {"results": [SHIPPED]}},
+        {"type": "text", "content": "On its way."},
+    ]
+    given: Attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    given["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "parts": parts}])
+    case = _case("chat m", given)
+    assert case.model_output == "On its way."
+    assert [(call.name, call.result) for call in case.tools_used or ()] == [("web_search", {"results": [SHIPPED]})]
+
+
 def test_what_belongs_to_an_agent_is_no_agent_where_its_own_type_is_another() -> None:
     belongs: Attributes = {"entity.type": "agent", "entity.name": "boss", "input": "Where is A-1?"}
     assert _case("memory.read", {**belongs, "span.type": "memory"}).agents_called == ()
