@@ -34,7 +34,9 @@ _KINDS = {
     "embeddings": SpanKind.EMBEDDING, "invoke_agent": SpanKind.AGENT, "execute_tool": SpanKind.TOOL,
     "retrieval": SpanKind.RETRIEVER, "search_memory": SpanKind.RETRIEVER, "create_agent": SpanKind.OTHER,
 }  # fmt: skip
-"""By ``gen_ai.operation.name``; one that the conventions do not list is a model call by its name, else a step."""
+"""By ``gen_ai.operation.name``; one that the conventions do not list is a model call or an agent by its name, else a
+step."""
+_BY_WORD = (SpanKind.LLM, SpanKind.AGENT)
 _KEYS = (
     ("gen_ai.tool.name", SpanKind.TOOL),
     ("gen_ai.request.model", SpanKind.LLM),
@@ -111,7 +113,7 @@ def normalise(
     fields |= messages.asked(requested) | messages.answered(answered)
     if instructions := _system(contents.instructions):
         fields["system_prompt"] = instructions
-    if kind is SpanKind.AGENT and fields["agent"] is None and (named := raw.name.removeprefix("invoke_agent").strip()):
+    if operation == "invoke_agent" and not fields["agent"] and (named := raw.name.removeprefix(operation).strip()):
         fields["agent"] = named
         reading.note("agent", "span name")
     if kind is SpanKind.CHAIN:  # a workflow's state stands in its messages as JSON
@@ -141,8 +143,8 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
     if reading.attributes.get("gen_ai.tool.name") == MERGED_TOOLS:
         return SpanKind.CHAIN
     if operation is not None:
-        unlisted = SpanKind.LLM if kinds.stated(operation) is SpanKind.LLM else SpanKind.CHAIN
-        return _KINDS.get(operation, unlisted)
+        unlisted = kinds.stated(operation)
+        return _KINDS.get(operation, unlisted if unlisted in _BY_WORD else SpanKind.CHAIN)
     for key, kind in _KEYS:
         if key in reading.attributes:
             reading.note("kind", key)

@@ -32,11 +32,12 @@ def by_words(counts: Iterable[tuple[str, object]]) -> Usage | None:
     """Usage from named counts; None where one is missing or ambiguous, or the total contradicts them."""
     found: dict[str, int] = {}
     counts = list(counts)
-    apart = 0
+    apart, written = 0, 0
     for name, value in counts:
         named = words(name)
-        if {"cache", "creation"} <= set(named) and not {"input", "prompt"} & set(named):
-            apart += whole(value) or 0
+        if {"cache", "creation"} <= set(named):
+            written += whole(value) or 0
+            apart += 0 if {"input", "prompt"} & set(named) else whole(value) or 0
         slot = _slot(named)
         number = whole(value) if slot is not None and isinstance(value, int | str) else None
         if slot is None or number is None:
@@ -45,9 +46,11 @@ def by_words(counts: Iterable[tuple[str, object]]) -> Usage | None:
             return None
     total = found.get("total")
     prompt, completion = found.get("input"), found.get("output")
+    cached = found.get("cached", 0)
+    if prompt is None and (uncached := found.get("uncached")) is not None:
+        prompt, cached, apart = uncached + cached + written, 0, 0
     if prompt is None and completion is None:
         return None
-    cached = found.get("cached", 0)
     if total is not None and total != (prompt or 0) + (completion or 0):
         if total != (prompt or 0) + (completion or 0) + cached:
             return None
@@ -72,6 +75,8 @@ def _slot(named: tuple[str, ...]) -> str | None:
         return None
     if there & _REASONED:
         return "reasoned"
+    if "uncached" in there or ("non" in there and there & _CACHED):
+        return "uncached"
     if there & _CACHED:
         return "cached"
     # The last of the two directions counts: ``prompt.completion_tokens`` are of the completion.

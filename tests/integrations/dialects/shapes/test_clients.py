@@ -11,7 +11,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.trace.span import Span
+from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is A-1?"}]
@@ -289,6 +289,23 @@ def test_so_are_the_turns_of_azure_s_responses_which_have_no_event_for_an_answer
     )
     assert [(m.text, m.tool_call_id) for m in answering.input_messages] == [('{"state": "shipped"}', "c")]
     assert (asking.input, answering.output) == ("Where is A-1?", "On its way.")
+
+
+def test_input_tokens_that_leave_out_cached_ones_are_added_up() -> None:
+    apart: Attributes = {"j.usage.non_cached_input_tokens": 6, "j.usage.cache_read_input_tokens": 4}
+    apart |= {"j.usage.cache_creation_input_tokens": 2, "j.usage.output_tokens": 5}
+    used = _span("call", {"j.span_kind": "llm", "j.llm.model": "m", **apart}).usage
+    assert used is not None
+    assert (used.input, used.cached_input, used.output) == (12, 4, 5)
+    whole = _span("call", {"j.span_kind": "llm", "j.llm.model": "m", **apart, "j.usage.prompt_tokens": 12}).usage
+    assert whole == used
+
+
+def test_an_operation_that_is_called_agent_is_a_run_of_one() -> None:
+    given: Attributes = {"gen_ai.operation.name": "agent", "e.agent.name": "support", "input.value": "Where is A-1?"}
+    assert (_span("Support", given).kind, _case("Support", given).agents_called) == (SpanKind.AGENT, ("support",))
+    del given["e.agent.name"]
+    assert _case("agent.run", given).agents_called == ()
 
 
 def test_a_tool_that_the_provider_ran_is_answered_in_the_same_message() -> None:
