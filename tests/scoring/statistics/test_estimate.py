@@ -102,7 +102,7 @@ def test_without_verdicts_there_is_no_estimate():
     assert effective_n([]) is None
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf, 1e200])
+@pytest.mark.parametrize("weight", [0.0, -0.5, -1.0, math.nan, math.inf, 1e200])
 def test_weights_that_cannot_be_are_refused(weight):
     with pytest.raises(ValueError, match="weight"):
         estimate([(True, weight)])

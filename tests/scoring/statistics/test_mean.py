@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
-from sidejudge.scoring.statistics.estimate import mean_estimate
+from sidejudge.scoring.statistics.estimate import MeanSums, mean_estimate, mean_from_sums
+from sidejudge.scoring.statistics.exact_sums import ExactSum
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED
 
 
@@ -63,3 +67,42 @@ def test_one_value_does_not_vary():
 def test_a_weight_that_is_none_is_refused():
     with pytest.raises(ValueError, match="a weight must be"):
         mean_estimate([(1.0, 0.0), (1.0, 1.0)])
+
+
+def sums_of(pairs):
+    sums = MeanSums(n=len(pairs), **{name: ExactSum() for name in MeanSums.__dataclass_fields__ if name != "n"})
+    for x, w in pairs:
+        for total, factors in (
+            (sums.weight, (w,)), (sums.squared_weight, (w, w)), (sums.product, (w, x)),
+            (sums.squared_product, (w, w, x)), (sums.squared_square, (w, w, x, x)),
+        ):  # fmt: skip
+            total.add_product(*factors)
+    return sums
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(0.0, 1.0), (1.0, 1.0)],
+        [(0.25, 1.0), (0.5, 4.0), (1.0, 20.0), (-3.0, 0.5)],
+        [(0.1, 3.0)] * 3 + [(0.1 + 1e-9, 7.0)],
+        [(1e9 + 0.25, 2.0), (1e9, 3.0), (1e9 + 0.5, 50.0)],
+        [(0.5, 1.0), (0.5, 9.0)],
+    ],
+    ids=["two", "weights", "close together", "far from nothing", "equal"],
+)
+def test_from_sums_it_is_the_same_by_fractions(pairs):
+    exact, n = [(Fraction(x), Fraction(w)) for x, w in pairs], len(pairs)
+    whole = sum(w for _, w in exact)
+    mean = sum(w * x for x, w in exact) / whole
+    spread = sum((w * (x - mean)) ** 2 for x, w in exact) / whole**2 * Fraction(n, n - 1)
+    found = mean_from_sums(sums_of(pairs))
+    assert (found.n, found.mean, found.z) == (n, float(mean), Z_95_ONE_SIDED)
+    assert found.effective_n == pytest.approx(float(whole**2 / sum(w * w for _, w in exact)), abs=1e-8)
+    margin = Z_95_ONE_SIDED * math.sqrt(spread)
+    assert (found.upper - found.mean, found.mean - found.lower) == pytest.approx((margin, margin), rel=1e-6, abs=0)
+
+
+def test_sums_of_fewer_than_two_have_no_mean():
+    assert mean_from_sums(sums_of([])) is None
+    assert mean_from_sums(sums_of([(0.5, 1.0)])) is None

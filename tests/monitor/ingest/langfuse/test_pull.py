@@ -664,6 +664,38 @@ async def test_the_newest_come_first_in_a_listing_and_the_oldest_are_read_first(
     assert int(bench.bodies()[0], 16) == 1
 
 
+class Gained:
+    """A share of everything, whose last holder stopped two hours ago."""
+
+    from_ns = 0
+    shards = frozenset({0})
+
+    def mine(self, _: str) -> bool:
+        return True
+
+    def cursor(self, shards: Any, before_ns: int) -> int:
+        return before_ns - 120 * MINUTES
+
+    async def claim(self, trace_ids: Any) -> tuple[set[str], set[str]]:
+        return set(trace_ids), set()
+
+    async def done(self, _: Any) -> None:
+        pass
+
+
+async def test_what_another_monitor_left_unread_is_read_though_the_first_listing_is_refused(benches, fake):
+    bench = benches(fake)
+    await bench.poll(3)
+    bench.put(*rows(1, start_ns=bench.now_ns - 100 * MINUTES))
+    bench.pull._share = bench.pull._taking.share = Gained()
+    fake.standing_fault = only("GET", "/v2/observations", faults.error(403))
+    await bench.poll(1, every_s=600)
+    assert bench.pull.snapshot().state == "stopped"
+    fake.standing_fault = None
+    await bench.poll(4)
+    assert bench.taken() == {trace_id(1): 3}
+
+
 async def judged(bench: Bench, *numbers: int) -> None:
     """Have these traces read and end with a verdict."""
     bench.put(*(row for number in numbers for row in rows(number)))
