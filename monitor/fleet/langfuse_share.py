@@ -48,8 +48,8 @@ class FleetShare:
         return shard_of(trace_id) in self.shards
 
     def cursor(self, shards: Collection[int], before_ns: int) -> int:
-        """From where to list after these shards came: where a last holder stopped, but not after ``before_ns``."""
-        return min(before_ns, *(self._cursors.get(n, before_ns) for n in shards))
+        """From where to list these shards: where a last holder stopped (given once), at the latest ``before_ns``."""
+        return min(before_ns, *(self._cursors.pop(n, before_ns) for n in shards))
 
     async def round(self, transaction: Transaction) -> None:
         """Divide the shards among those who read, and hand over how far each was read."""
@@ -64,9 +64,10 @@ class FleetShare:
         gained = held.keys() - self._known
         cursors = await shared.load(transaction, [self._lease(n) for n in gained]) if gained else {}
         for n, lease in held.items():
-            if n not in gained and self.from_ns and self._saved.get(n) != self.from_ns:
-                await shared.save(transaction, lease, {self._lease(n): str(self.from_ns).encode()})
-                self._saved[n] = self.from_ns
+            from_ns = min(self.from_ns, self._cursors.get(n, self.from_ns))  # what is still to be listed is handed on
+            if n not in gained and from_ns and self._saved.get(n) != from_ns:
+                await shared.save(transaction, lease, {self._lease(n): str(from_ns).encode()})
+                self._saved[n] = from_ns
         for n in gained:
             self._saved.pop(n, None)
             if (cursor := cursors.get(self._lease(n))) is not None:

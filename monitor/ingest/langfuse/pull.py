@@ -175,12 +175,13 @@ class Pull:
             self._set_state("retrying" if failing else "ok", failing)
 
     def _divide(self, share: Share) -> None:
-        """Keep to this monitor's present part; newly assigned parts are listed from where they were left."""
+        """Keep to this monitor's present part, which is listed from where it was left."""
         self.pending.keep(share.mine)
         gained, self._shards = share.shards - self._shards, share.shards
         if gained:
             self._full_ns = None
-            self._from_ns = min(self._from_ns, share.cursor(gained, self._clock_ns() - self._look_back_ns))
+        # Each time: a share may have been lost and gained again since.
+        self._from_ns = min(self._from_ns, share.cursor(self._shards, self._clock_ns() - self._look_back_ns))
         share.from_ns = self._from_ns
 
     async def _introduce(self) -> LangfuseServer:

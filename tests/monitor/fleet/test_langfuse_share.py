@@ -87,6 +87,26 @@ async def test_two_read_each_trace_once_and_who_stays_reads_on(readers: Callable
     assert everything(first, second) == [trace_id(n) for n in range(1, 51)]
 
 
+async def test_how_far_shards_were_read_is_handed_on_by_one_who_never_read_them(
+    readers: Callable[..., tuple[Bench, Fleet]],
+) -> None:
+    early, late = 10**18, 10**18 + 3600 * 10**9
+    for name, from_ns in (("a", early), ("b", late), ("c", late)):
+        bench, fleet = readers(name)
+        share = bench.pull._share
+        assert isinstance(share, FleetShare)
+        share.from_ns = from_ns
+        await fleet.start()
+        await until(lambda share=share: len(share.shards) == len(share._saved) == SHARDS)
+        if name != "c":
+            await fleet.stop()
+    assert share.cursor(range(SHARDS), late + 1) == early, "of what the first held nothing is listed less"
+    share.from_ns = early
+    assert share.cursor(range(SHARDS), late + 1) == late + 1, "it is known once"
+    share.from_ns = late
+    await until(lambda: set(share._saved.values()) == {late})
+
+
 async def test_without_the_database_nobody_reads_and_it_is_caught_up(
     readers: Callable[..., tuple[Bench, Fleet]], postgres: PostgresServer
 ) -> None:
