@@ -151,12 +151,9 @@ def _settler(check: Check, *, negated: bool) -> Callable[[Finding], Result]:
 
 def _best(found: list[Finding]) -> Finding:
     """The best result among the values; without a full match, one undefined value makes the whole undefined."""
-    best: Finding = False
-    for each in found:
-        if _value(each) >= 1.0:
-            return each
-        if _value(each) > _value(best):
-            best = each
+    best = max(found, key=_value, default=False)
+    if _value(best) >= 1.0:
+        return best
     unknown = next((each for each in found if not isinstance(each, bool | float | Scored)), None)
     return best if unknown is None else unknown
 

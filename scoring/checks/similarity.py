@@ -12,7 +12,7 @@ from typing import Final
 from sidejudge.scoring.lexical.text import normalise, same, tokens
 from sidejudge.scoring.questions.kinds import SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, Steps
-from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.reason import Reason, decided_number
 from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
@@ -63,10 +63,19 @@ def _bounded(measure: Callable[[str, str], float], least: float | None) -> Calla
         value = min(1.0, max(0.0, round(measure(found, wanted), 12)))
         if least is None:
             return value
-        stated = Reason("{value:.3f}, at least {least:g} is asked for", value=value, least=least)
-        return Scored(value=float(value >= least), reason=stated)
+        return _reaching(value, least, "{value}, at least {least:g} is asked for")
 
     return compare
+
+
+def _reaching(value: float, least: float, stated: str, method: Method = Method.EXACT) -> Scored:
+    """1 from a bound on, compared after rounding to 9 decimals (rubrics §1.3), else 0."""
+
+    def reaches(each: float) -> bool:
+        return round(each, 9) >= round(least, 9)
+
+    reason = Reason(stated, value=decided_number(value, reaches, 3), least=least)
+    return Scored(value=float(reaches(value)), method=method, reason=reason)
 
 
 def rouge_n(n: int, found: str, wanted: str) -> float:
@@ -150,8 +159,7 @@ def ask_similar(found: Sequence[str], wanted: str, least: float | None) -> Steps
     value = min(1.0, max(0.0, *numbers))
     if least is None:
         return Scored(value=value, method=reply.method)
-    reason = Reason("cosine {value:.3f}, at least {least:g} is asked for", value=value, least=least)
-    return Scored(value=float(value >= least), method=reply.method, reason=reason)
+    return _reaching(value, least, "cosine {value}, at least {least:g} is asked for", reply.method)
 
 
 _COMPARED: Final = "a text, {to, threshold}, or true for the expected outcome"

@@ -8,7 +8,7 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.reason import Reason, decided_number, own, part, together
 from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, SpanKind
 
@@ -30,9 +30,11 @@ def limited(value: float | None, most: float, unknown: Unavailable, stated: Call
 def _latency(value: Json) -> CaseTest:
     most = milliseconds(value)
     unknown = Unavailable(Reason("the latency is not known"))
-    return lambda case: limited(
-        case.latency_e2e_ms, most, unknown, lambda n: Reason("{n:.0f} ms, at most {most:.0f} ms", n=n, most=most)
-    )
+
+    def stated(n: float) -> Reason:
+        return Reason("{n} ms, at most {most:.15g} ms", n=decided_number(n, lambda each: each <= most, 0), most=most)
+
+    return lambda case: limited(case.latency_e2e_ms, most, unknown, stated)
 
 
 def _cost(value: Json) -> CaseTest:

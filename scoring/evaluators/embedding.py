@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Final, TypeAlias
 
+from sidejudge.scoring.lexical.amount import decided
 from sidejudge.scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement, contradicts, read_statement
 from sidejudge.scoring.metrics.pairing import maximum_matching
 from sidejudge.scoring.questions.kinds import SameEntity, SameFact, SameHighlight, SentenceSimilarity
@@ -123,13 +124,19 @@ def answer(question: Question, vectors: Vectors, at: CosineThresholds = OF_THE_S
             cosines = tuple(_likeness(one, other, vectors) for one, other in pairs)
             return _answered(cosines, f"cosine {min(cosines):.3f} and up" if cosines else "nothing to compare")
         case SameEntity(names, found):
-            return _answered(_matches(names, found, vectors, at.entity), f"cosine >= {at.entity:.2f}, one to one")
+            return _answered(_matches(names, found, vectors, at.entity), f"cosine >= {_mark(at.entity)}, one to one")
         case SameHighlight(expected, found_one):
             likeness = _likeness(expected, found_one, vectors)
             return states(expected, found_one, likeness, at.statement, more_is_less=False)
         case SameFact(expected, found_one):
             likeness = _likeness(expected, found_one, vectors)
             return states(expected, found_one, likeness, at.statement, more_is_less=True)
+
+
+def _mark(least: float) -> str:
+    """A threshold: two decimals, or all that it has."""
+    text = f"{least:.2f}"
+    return text if float(text) == least else f"{least:.9g}"
 
 
 def _given(text: str) -> str:
@@ -157,7 +164,7 @@ def states(expected: str, found: str, likeness: float, least: float, *, more_is_
     ``more_is_less``: figures beyond the expected ones make it a different statement.
     """
     if likeness < least:
-        return _answered(False, f"cosine {likeness:.3f} < {least:.2f}")
+        return _answered(False, f"cosine {decided(likeness, lambda each: each < least, 3)} < {_mark(least)}")
     wanted, given = read_statement(expected), read_statement(found)
     if contradicts(wanted, given) or contradicts(given, wanted) or _other_figures(wanted, given):
         return _answered(False, f"cosine {likeness:.3f}, but other figures or the opposite")

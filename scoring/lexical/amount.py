@@ -35,6 +35,16 @@ def decided(value: float, holds: Callable[[float], bool], decimals: int) -> str:
     return next((text for text in texts if holds(float(text)) == holds(value)), texts[-1])
 
 
+def apart(lower: float, higher: float) -> tuple[str, str]:
+    """Two numbers with six digits each, or with as many more as it takes for the first to read as the lower one.
+
+    >>> apart(0.5, 0.7), apart(0.69999996, 0.7)
+    (('0.5', '0.7'), ('0.69999996', '0.7'))
+    """
+    texts = [(f"{lower:.{digits}g}", f"{higher:.{digits}g}") for digits in (6, 9, 12, 15)]
+    return next((both for both in texts if float(both[0]) < float(both[1])), texts[-1])
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Ascending numbers, those in a row as first and last.
 

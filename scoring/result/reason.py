@@ -19,6 +19,7 @@ from functools import lru_cache
 from string import Formatter
 from typing import Final, NamedTuple, Self, SupportsIndex, TypeAlias
 
+from sidejudge.scoring.lexical.amount import decided
 from sidejudge.scoring.lexical.shown_text import label
 
 GAP: Final = "…"
@@ -82,6 +83,11 @@ def own(name: str) -> ReasonPart:
 
 Value: TypeAlias = "Reason | ReasonPart | Enum | float | str"
 """The value of a template's field. An ``Enum`` is ours; a text of any other type is content."""
+
+
+def decided_number(value: float, holds: Callable[[float], bool], decimals: int) -> ReasonPart:
+    """A number of ours with as many decimals, ``decimals`` at least, as show whether it keeps its bound."""
+    return ReasonPart(Kind.NUMBER, decided(value, holds, decimals))
 
 
 class Reason(str):

@@ -14,7 +14,7 @@ from sidejudge.scoring.metrics.grounding import faithfulness, hallucination_rate
 from sidejudge.scoring.metrics.judged_benchmarks import argument_correctness, instruction_following
 from sidejudge.scoring.metrics.metric import Metric, pass_or_fail
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.reason import Reason, decided_number, own
 from sidejudge.scoring.result.result import Bands, Failed, Method, Scored, Unavailable
 from sidejudge.scoring.verdict.consistency import consistency
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
@@ -46,6 +46,7 @@ def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], S
 
     def measure(case: Case) -> Steps:
         result = yield from raw(case)
+        passes = _passes(threshold)
         sign = ">=" if threshold.higher_is_better else "<="
         if isinstance(result, Unavailable | Failed) and result.proven is not None:
             best = result.proven.at_most if threshold.higher_is_better else result.proven.at_least
@@ -54,8 +55,8 @@ def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], S
                     value=0.0,
                     method=result.proven.method,
                     reason=Reason(
-                        "{best:.3f} at best, passes {sign} {bound:g}: {why}",
-                        best=best,
+                        "{best} at best, passes {sign} {bound:g}: {why}",
+                        best=decided_number(best, passes, 3),
                         sign=own(sign),
                         bound=threshold.acceptable,
                         why=result.reason,
@@ -66,11 +67,11 @@ def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], S
         if not isinstance(result, Scored):
             return result
         return Scored(
-            value=float(threshold.rating(result.value) == "pass"),
+            value=float(passes(result.value)),
             method=result.method,
             reason=Reason(
-                "{value:.3f}, passes {sign} {bound:g}: {why}",
-                value=result.value,
+                "{value}, passes {sign} {bound:g}: {why}",
+                value=decided_number(result.value, passes, 3),
                 sign=own(sign),
                 bound=threshold.acceptable,
                 why=result.reason,
@@ -80,6 +81,10 @@ def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], S
         )
 
     return measure
+
+
+def _passes(threshold: Bands) -> Callable[[float], bool]:
+    return lambda value: threshold.rating(value) == "pass"
 
 
 def _metric(

@@ -10,7 +10,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import called_tools
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.result_use import unfounded_values, unused_results
-from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.reason import Reason, decided_number, own, part, together
 from sidejudge.scoring.result.result import (
     Failed,
     Method,
@@ -130,8 +130,8 @@ def _overspent(case: Case, scenario: Scenario) -> Iterator[Reason]:
     if scenario.max_tokens is not None and used > scenario.max_tokens:
         yield Reason("{n} tokens, at most {most}", n=used, most=scenario.max_tokens)
     seconds = (case.latency_e2e_ms or 0.0) / 1000
-    if scenario.max_seconds is not None and seconds > scenario.max_seconds:
-        yield Reason("{n:.1f} s, at most {most}", n=seconds, most=scenario.max_seconds)
+    if (most := scenario.max_seconds) is not None and seconds > most:
+        yield Reason("{n} s, at most {most}", n=decided_number(seconds, lambda each: each <= most, 1), most=most)
 
 
 def hold_arguments(case: Case, scenario: Scenario) -> Result:

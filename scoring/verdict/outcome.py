@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from sidejudge.scoring.lexical.amount import apart
 from sidejudge.scoring.lexical.shown_text import MAX_REASON
-from sidejudge.scoring.result.reason import Reason, Value, own, together
+from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, Value, own, together
 from sidejudge.scoring.result.result import (
     Blocker,
     Effect,
@@ -277,8 +278,9 @@ def _shortfall(rubric: Rubric, composite: float | None, scores: Sequence[Score])
         if criterion.weight and isinstance(score.result, Scored)
     ]
     _, most = max(lost, key=lambda each: each[0])
+    reached, mark = (ReasonPart(Kind.NUMBER, text) for text in apart(composite, rubric.pass_mark))
     return Reason(
-        "the composite of {composite:.6g} is below the pass mark of {mark:g}; most of it is lost by {metric}{value}",
-        composite=composite, mark=rubric.pass_mark, metric=own(most.metric),
+        "the composite of {composite} is below the pass mark of {mark}; most of it is lost by {metric}{value}",
+        composite=reached, mark=mark, metric=own(most.metric),
         value=Reason(": {why}", why=most.result.reason) if most.result.reason else Reason(""),
     )  # fmt: skip

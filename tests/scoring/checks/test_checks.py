@@ -128,6 +128,25 @@ def test_texts_too_short_for_words_or_n_grams_are_alike_where_they_are_equal(dec
     assert measured(declared, model_output=output).value == value
 
 
+ABD = {"model_output": "a b d"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "about", "value", "stated"),
+    [
+        ({"rouge-n": {"to": "a b c", "threshold": 0.9}}, ABD, 0.0, "0.667, at least 0.9 is asked for"),
+        ({"rouge-n": {"to": "a b c", "threshold": 0.66667}}, ABD, 0.0, "0.666667, at least 0.66667 is asked for"),
+        ({"rouge-n": {"to": "a b c", "threshold": 2 / 3}}, ABD, 1.0, "0.667, at least 0.666667 is asked for"),
+        ({"latency": "3s"}, {"latency_e2e_ms": 3000.4}, 0.0, "3000.4 ms, at most 3000 ms"),
+        ({"latency": "3s"}, {"latency_e2e_ms": 2999.7}, 1.0, "3000 ms, at most 3000 ms"),
+        ({"latency": "1.5ms"}, {"latency_e2e_ms": 1.75}, 0.0, "2 ms, at most 1.5 ms"),
+    ],
+)  # fmt: skip
+def test_a_reason_shows_which_side_of_its_bound_a_value_is_on(declared, about, value, stated):
+    found = measured(declared, **about)
+    assert (found.value, stated in found.reason) == (value, True), found.reason
+
+
 def test_measures_of_libraries_are_theirs():
     distance = pytest.importorskip("rapidfuzz.distance").Levenshtein
     sacrebleu = pytest.importorskip("sacrebleu")

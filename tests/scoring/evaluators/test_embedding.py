@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
+from sidejudge.scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, states, texts
 from sidejudge.scoring.questions.kinds import BorneOut, SameEntity, SameFact, SameHighlight, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
@@ -152,3 +152,15 @@ def test_long_texts_and_broken_characters_are_given_to_no_model():
 def test_other_questions_need_no_vectors_and_get_no_answer():
     assert texts(BorneOut("reason")) == ()
     assert isinstance(answer(BorneOut("reason"), {}), NoAnswer)
+
+
+@pytest.mark.parametrize(
+    ("likeness", "least", "stated"),
+    [
+        (0.5, 0.8, "cosine 0.500 < 0.80"),
+        (0.79996, 0.8, "cosine 0.79996 < 0.80"),
+        (0.741, 0.7421, "cosine 0.741 < 0.7421"),
+    ],
+)
+def test_a_cosine_below_its_threshold_reads_so(likeness, least, stated):
+    assert states("One text", "Another", likeness, least, more_is_less=False).reason == stated

@@ -482,6 +482,11 @@ def test_a_budget_that_is_exceeded_is_so_whatever_else_is_unknown(asked, more, p
     assert verdict(case({**asked, "closed": False}, **{"tools": ["t", "t"], **more})).passed is passed
 
 
+def test_a_time_that_is_exceeded_by_little_reads_so():
+    found = verdict(case({"max_seconds": 30, "closed": False}, tools=["t"], latency_e2e_ms=30_004))
+    assert "30.004 s, at most 30" in found.reason
+
+
 @pytest.mark.parametrize(
     ("asked", "metric"),
     [

@@ -111,6 +111,15 @@ def test_the_reason_of_a_failure_without_a_failing_metric_is_true(composite, sta
     assert verdict.reason.shown() == verdict.reason
 
 
+@pytest.mark.parametrize(("short", "stated"), [(1e-3, "0.899 is"), (1e-7, "0.8999999 is"), (2e-9, "0.899999998 is")])
+def test_a_composite_that_fails_reads_below_its_mark(short, stated):
+    rubric = replace(RUBRIC, pass_mark=0.9)
+    results = {name: Scored(value=1.0 if name in ("gate", "guard") else 0.9 - short) for name in IDS}
+    verdict = reach_verdict(rubric, CASE, results, created_at="2026-01-01T00:00:00Z")
+    assert verdict.passed is False
+    assert f"the composite of {stated} below the pass mark of 0.9;" in verdict.reason
+
+
 def test_what_a_composite_lacks_most_is_named_by_weight_and_loss_together():
     rubric = replace(RUBRIC, pass_mark=0.9)
     for a, b, most in ((0.7, 0.5, "b"), (0.6, 0.5, "a"), (0.5, 0.0, "b")):
