@@ -41,7 +41,7 @@ def speaks(raw: RawSpan) -> bool:
 def normalise(raw: RawSpan) -> Span:
     """An observation in normal form."""
     reading = SpanReading(raw)
-    kind = _KINDS.get(reading.text("kind", "langfuse.observation.type") or "", SpanKind.OTHER)
+    kind = _KINDS.get((reading.text("kind", "langfuse.observation.type") or "").lower(), SpanKind.OTHER)
     named = reading.value("agent", "langfuse.observation.metadata.lc_agent_name", "gen_ai.agent.name")
     agent = as_text(unwrap.decoded(named, scalars=True))
     if agent is None and kind is SpanKind.AGENT:

@@ -38,7 +38,7 @@ def speaks(raw: RawSpan) -> bool:
 def normalise(raw: RawSpan) -> Span:
     """A LangSmith run in normal form."""
     reading = SpanReading(raw)
-    kind = _KINDS.get(reading.text("kind", _KIND) or "", SpanKind.OTHER)
+    kind = _KINDS.get((reading.text("kind", _KIND) or "").lower(), SpanKind.OTHER)
     if kind is SpanKind.LLM:
         reading.own_metadata = _without_settings
     given, returned = unwrap.decoded(reading.value("input", _IN)), unwrap.decoded(reading.value("output", _OUT))

@@ -257,6 +257,14 @@ def test_openinference_agents_have_their_names_from_where_each_framework_puts_th
     assert (span.agent, span.kind, span.metadata) == ("research", SpanKind.CHAIN, {"k": 2})
 
 
+@pytest.mark.parametrize(
+    ("key", "named"), [("langsmith.span.kind", "LLM"), ("langfuse.observation.type", "GENERATION")]
+)
+def test_kinds_are_read_in_capitals_too_as_those_write_them_who_set_them_by_hand(key: str, named: str) -> None:
+    assert normalise(_raw(attributes={key: named})).kind is SpanKind.LLM
+    assert normalise(_raw("find", attributes={key: "Tool"})).tool == ToolCall(name="find")
+
+
 def test_a_redacted_session_is_unknown() -> None:
     span = normalise(_raw(attributes={"session.id": "[Scrubbed due to 'session']", "gen_ai.conversation.id": "c"}))
     assert span.session_id == "c"
