@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard, criterion_of
+from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard, criterion_of, rubric_of
 from sidejudge.scoring.scorecards.template import RowKind, ScorecardRow, Unit
 from sidejudge.scoring.verdict.verdict import State
 
@@ -52,12 +52,14 @@ def mark(cell: Cell) -> str:
 
 def _digits(row: ScorecardRow, value: float) -> int:
     """Three decimals, or as many as it takes not to show a value on the wrong side of a bound: 0.9996 is not 1.000."""
-    criterion = criterion_of(row)
-    bands = criterion.metric.bands if criterion is not None else None
-    for digits in range(_FEWEST, _MOST):
-        if bands is None or bands.rating(round(value, digits)) == bands.rating(value):
-            return digits
-    return _MOST
+    criterion, rubric = criterion_of(row), rubric_of(row)
+    bands = criterion.metric.bands if criterion is not None else rubric.bands if rubric is not None else None
+    blocker = criterion.blocker if criterion is not None else None
+
+    def side(each: float) -> tuple[object, object]:
+        return (None if bands is None else bands.rating(each), blocker is not None and blocker.blocks(each))
+
+    return next((digits for digits in range(_FEWEST, _MOST) if side(round(value, digits)) == side(value)), _MOST)
 
 
 def _plain(number: str) -> str:

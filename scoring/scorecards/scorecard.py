@@ -65,7 +65,7 @@ def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
     if tally is None:
         return Cell(notes=(f"no verdict of rubric {row.rubric}",))
     if row.metric is None:
-        return _score(_rubric_of(row), tally)
+        return _score(rubric_of(row), tally)
     metric = tally.metrics.get(row.metric)
     if metric is None:
         return Cell(notes=(f"no verdict names the metric {row.metric}",))
@@ -84,11 +84,12 @@ def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
 
 def criterion_of(row: ScorecardRow) -> Criterion | None:
     """The criterion of the metric in its rubric; None for a row that shows no metric."""
-    rubric = _rubric_of(row)
+    rubric = rubric_of(row)
     return next((c for c in rubric.criteria if c.metric.id == row.metric), None) if rubric else None
 
 
-def _rubric_of(row: ScorecardRow) -> Rubric | None:
+def rubric_of(row: ScorecardRow) -> Rubric | None:
+    """The rubric that a row belongs to; None for a row that belongs to none."""
     return row.own or RUBRICS.get(str(row.rubric))
 
 

@@ -83,6 +83,19 @@ def test_rounding_never_carries_a_value_over_a_bound() -> None:
     assert cells(text, "Score Gap Accuracy") == ["0.900 ✓"]
 
 
+def test_neither_a_score_nor_a_blocked_mean_is_rounded_over_its_bound() -> None:
+    lines = [
+        verdict_line("1", "qa", 0.86996),
+        verdict_line("1", "text", 0.9, scores=[metric_line("fabrication_free_rate", 0.96996)]),
+        verdict_line("1", "benchmarks", 0.79996),
+    ]
+    text = markdown(card({"A": lines}))
+    assert [cells(text, f"**{name}**")[0].split(" ")[0] for name in ("QA Score", "Benchmark Score")] == [
+        "0.86996", "0.79996",
+    ]  # fmt: skip
+    assert "| 0.96996 [!]" in next(line for line in text.splitlines() if "Fabrication-Free Rate" in line)
+
+
 def test_what_is_unknown_is_a_dash_with_its_reason_below_and_never_a_zero() -> None:
     text = markdown(card({"A": full(0.96), "B": [verdict_line("1")]}))
     assert cells(text, "**Text Score**")[1].startswith("— [^")
