@@ -17,6 +17,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from .clocks import corrections
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
 from .tool_spans import RequestedCall, ToolAnswers, call_identity, canonical, error_below, sole, tool_spans
@@ -52,13 +53,21 @@ def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int
 
 
 def in_order(
-    spans: Sequence[Span], matched: Mapping[int, int], requested: Sequence[RequestedCall]
+    spans: Sequence[Span],
+    matched: Mapping[int, int],
+    requested: Sequence[RequestedCall],
+    moved: Mapping[str, int],
 ) -> list[tuple[int, int]]:
     """The key that orders each span's call: its beginning and, among simultaneous ones, its place in ``requested``.
 
+    ``moved`` corrects clocks, by the ids of spans.
+
     Among spans that one answer requested together, the first requested one gets the earliest beginning.
     """
-    found = [(span.start_ns, matched.get(number, len(requested))) for number, span in enumerate(spans)]
+    found = [
+        (span.start_ns + moved.get(span.span_id, 0), matched.get(number, len(requested)))
+        for number, span in enumerate(spans)
+    ]
     side_by_side: dict[int, list[int]] = {}
     for number, place in matched.items():
         side_by_side.setdefault(requested[place].at_ns, []).append(number)
@@ -121,7 +130,8 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
     returned = {run.output for run, above in above_runs if above.agent and isinstance(run.output, str) and run.output}
     found: list[tuple[tuple[int, int], ToolCall, str]] = []
-    order = in_order(spans, matched, requested)
+    moved = corrections(trace)
+    order = in_order(spans, matched, requested, moved)
     for index, span in enumerate(spans):
         call = _merge(span, requested[matched[index]] if index in matched else None)
         if call.error is None and (below := error_below(trace, span, call)) is not None:
@@ -134,7 +144,8 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
             call = _completed(ask)
             passed_on = ask.answer is not None and ask.answer.text in returned
             flag = call.handoff or passed_on or _is_handoff(call, agents)
-            found.append(((ask.at_ns, index), _flagged(call, flag), ask.span_id))
+            at_ns = ask.at_ns + moved.get(ask.span_id, 0)
+            found.append(((at_ns, index), _flagged(call, flag), ask.span_id))
     return tuple((call, span_id) for _, call, span_id in sorted(found, key=lambda entry: entry[0]))
 
 
