@@ -121,13 +121,7 @@ class LangfuseReply:
 class Langfuse:
     """A connection to one project of one Langfuse. Raises ``LangfuseError``; paths are below ``/api/public/``."""
 
-    def __init__(
-        self,
-        access: Access,
-        *,
-        budget: RequestBudget | None = None,
-        timeout_s: float | None = None,
-    ) -> None:
+    def __init__(self, access: Access, *, budget: RequestBudget | None = None, timeout_s: float | None = None) -> None:
         import httpx  # noqa: PLC0415  # only where a Langfuse is configured
 
         self.access = access

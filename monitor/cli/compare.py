@@ -54,9 +54,7 @@ NOT_KNOWN = 4
 )
 @click.option("--confidence", type=FiniteRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True)
 @click.option(
-    "--margin",
-    type=FiniteRange(min=0),
-    help="Exit with 0 only where it is shown that nothing is worse by this much.",
+    "--margin", type=FiniteRange(min=0), help="Exit with 0 only where it is shown that nothing is worse by this much."
 )
 @format_option
 @url_option

@@ -9,15 +9,7 @@ from sidejudge.scoring.case.grounds import stated_scenario
 from sidejudge.scoring.metrics.metric import Metric, pass_or_fail
 from sidejudge.scoring.metrics.run_steps import signs
 from sidejudge.scoring.result.reason import Reason, together
-from sidejudge.scoring.result.result import (
-    Failed,
-    Method,
-    NotApplicable,
-    Result,
-    Scored,
-    Unavailable,
-    at_least,
-)
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.scenario.scenario import Scenario
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 

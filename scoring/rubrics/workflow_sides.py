@@ -12,12 +12,7 @@ from sidejudge.scoring.lexical.shown_text import label, labels
 from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
 from sidejudge.scoring.metrics.run_steps import is_lone_call
 from sidejudge.scoring.result.reason import Reason, own, part, together
-from sidejudge.scoring.result.result import (
-    NotApplicable,
-    Result,
-    Scored,
-    Unavailable,
-)
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.scenario.scenario import DEFAULT_ALWAYS_EXPECTED, Scenario, Side
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace

@@ -77,11 +77,7 @@ def drifts(
 
 
 def _drift(
-    metric: str,
-    pairs: list[tuple[Answered, Answered]],
-    error: float,
-    far: float | None,
-    quiet: tuple[float, float],
+    metric: str, pairs: list[tuple[Answered, Answered]], error: float, far: float | None, quiet: tuple[float, float]
 ) -> JudgeDrift:
     differences = [y - x for x, y in pairs if isinstance(x, int | float) and isinstance(y, int | float)]
     named = [(x, y) for x, y in pairs if isinstance(x, str) and isinstance(y, str)]

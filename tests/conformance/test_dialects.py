@@ -357,9 +357,7 @@ def test_the_list_of_dialects_names_every_declared_dialect_once_and_ends_with_th
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_every_dialect_normalises_a_span_of_which_nothing_is_known(
-    dialect: Dialect,
-) -> None:
+def test_every_dialect_normalises_a_span_of_which_nothing_is_known(dialect: Dialect) -> None:
     raw = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2)
     span = dialect.normalise(raw)
     assert (span.trace_id, span.span_id, span.name, span.dialect) == (raw.trace_id, raw.span_id, "step", dialect.name)

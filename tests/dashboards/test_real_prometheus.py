@@ -31,11 +31,7 @@ from tests.needs import LITELLM, PROMETHEUS
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import Running
 
-pytestmark = [
-    PROMETHEUS.mark,
-    LITELLM.mark,
-    pytest.mark.timeout(300),
-]
+pytestmark = [PROMETHEUS.mark, LITELLM.mark, pytest.mark.timeout(300)]
 # What a scrape, a look and a wait take is cut from minutes to seconds; nothing else differs from what is shipped.
 QUICK = Declaration(policy=Policy(), look_ns=10**9, hysteresis=Hysteresis(needed=3, looks=4))
 TRACES, JUDGED = 300, 10

@@ -76,7 +76,7 @@ def test_rounding_never_carries_a_value_over_a_bound() -> None:
     lines = [
         verdict_line(
             "1", scores=[metric_line("question_score_accuracy", 0.94999), metric_line("score_gap_accuracy", 0.9)]
-        ),
+        )
     ]
     text = markdown(card({"A": lines}))
     assert cells(text, "Question Score Accuracy") == ["0.94999 ~"]

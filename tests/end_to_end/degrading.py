@@ -205,10 +205,7 @@ def configuration(provider: Provider, hook: FakeReceiver, manager: RealAlertmana
         "evaluators": {"judge": judge},
         "alerts": {
             **ALERTS,
-            "notify": [
-                {"webhook": {"url": hook.url, "secret": "common"}},
-                {"alertmanager": {"url": manager.url}},
-            ],
+            "notify": [{"webhook": {"url": hook.url, "secret": "common"}}, {"alertmanager": {"url": manager.url}}],
         },
     }
 

@@ -21,12 +21,7 @@ from tests.fakes.judge import judges
 from tests.fakes.openai import error
 from tests.needs import ALERTMANAGER, LITELLM, PROMETHEUS
 
-pytestmark = [
-    PROMETHEUS.mark,
-    ALERTMANAGER.mark,
-    LITELLM.mark,
-    pytest.mark.timeout(400),
-]
+pytestmark = [PROMETHEUS.mark, ALERTMANAGER.mark, LITELLM.mark, pytest.mark.timeout(400)]
 LEVELS = ("pass_rate_warning", "pass_rate_critical")
 UNREACHABLE = "SidejudgeJudgeUnreachable"
 

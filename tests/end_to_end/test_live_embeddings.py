@@ -22,8 +22,7 @@ def counted(monitor) -> dict[str, float]:
 
 def test_traces_are_scored_by_the_model_and_each_text_is_embedded_once_even_across_a_restart(serving, embedding_model):
     monitor = serving(
-        routes=[{"rubrics": ["benchmarks"]}],
-        evaluators={"embedding": {"model": str(embedding_model), "device": "cpu"}},
+        routes=[{"rubrics": ["benchmarks"]}], evaluators={"embedding": {"model": str(embedding_model), "device": "cpu"}}
     )
     monitor.post(requested(1))
     monitor.settled(1)

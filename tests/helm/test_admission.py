@@ -227,10 +227,7 @@ CASES = {
         ),
         {},
     ),
-    "it brings a configuration": (
-        pod({**ASKS, "sidejudge.io/config": "mine", "sidejudge.io/memory-limit": "1Gi"}),
-        {},
-    ),
+    "it brings a configuration": (pod({**ASKS, "sidejudge.io/config": "mine", "sidejudge.io/memory-limit": "1Gi"}), {}),
 }
 
 

@@ -31,12 +31,7 @@ def test_the_component_reaches_what_is_labelled_and_nothing_else(shared):
         assert schema_errors(obj, shared / "contracts" / "prometheus-operator", LATEST) == []
     (untouched,) = pod_specs(objects["Deployment", "web"])
     assert "initContainers" not in untouched
-    for kind, name in (
-        ("Deployment", "assistant"),
-        ("Job", "reindex"),
-        ("CronJob", "nightly"),
-        ("DaemonSet", "edge"),
-    ):
+    for kind, name in (("Deployment", "assistant"), ("Job", "reindex"), ("CronJob", "nightly"), ("DaemonSet", "edge")):
         obj = objects[kind, name]
         spec = obj["spec"]["jobTemplate"]["spec"] if kind == "CronJob" else obj["spec"]
         assert spec["template"]["metadata"]["labels"]["sidejudge.io/sidecar"] == "true"

@@ -124,10 +124,7 @@ def _health() -> Iterator[Scenario]:
         yield Scenario(
             name=f"of labels: {name}",
             under=(alert,),
-            given={
-                **points(read, {**SITE, **target("a")}, of_a),
-                **points(read, {**SITE, **target("b")}, of_b),
-            },
+            given={**points(read, {**SITE, **target("a")}, of_a), **points(read, {**SITE, **target("b")}, of_b)},
             checks=checks,
             step="10m",
         )
@@ -242,9 +239,6 @@ def _refused(of: str, family: str, alert: str) -> Iterator[Scenario]:
         yield Scenario(
             name=f"{of}: {name}",
             under=(alert,),
-            given={
-                **points(family, {**SITE, **target("a")}, of_a),
-                **points(family, {**SITE, **target("b")}, of_b),
-            },
+            given={**points(family, {**SITE, **target("a")}, of_a), **points(family, {**SITE, **target("b")}, of_b)},
             checks=checks,
         )

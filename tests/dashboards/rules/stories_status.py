@@ -55,10 +55,7 @@ def _effects(course: Mapping[str, str]) -> dict[str, str]:
 def _ever(weight: float) -> dict[str, str]:
     """What two processes have counted since they know the service, one of them nothing."""
     name = "sidejudge_verdict_weight_total"
-    return {
-        **constant(name, {**PLACE, **target("a")}, weight),
-        **constant(name, {**PLACE, **target("b")}, 0),
-    }
+    return {**constant(name, {**PLACE, **target("a")}, weight), **constant(name, {**PLACE, **target("b")}, 0)}
 
 
 def _estimates() -> Iterator[Scenario]:
@@ -88,10 +85,7 @@ def _estimates() -> Iterator[Scenario]:
         yield Scenario(
             name=f"the bounds of a pass ratio of {ratio} at {size} samples",
             under=(r.lower("1h"), r.upper("1h")),
-            given={
-                **constant(r.pass_ratio("1h"), PLACE, ratio),
-                **constant(r.effective("1h"), PLACE, size),
-            },
+            given={**constant(r.pass_ratio("1h"), PLACE, ratio), **constant(r.effective("1h"), PLACE, size)},
             checks=(
                 is_number(r.lower("1h"), "5m", shown(ratio, size).lower),
                 is_number(r.upper("1h"), "5m", shown(ratio, size).upper),

@@ -182,10 +182,7 @@ def test_tokens_stand_in_buckets_of_which_input_leaves_out_what_was_cached():
     assert (case.input_tokens, case.output_tokens) == (8, 6)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["bare words", '{"answer": 1', "@@@langfuseMedia:type=image/png|id=x|source=bytes@@@"],
-)
+@pytest.mark.parametrize("text", ["bare words", '{"answer": 1', "@@@langfuseMedia:type=image/png|id=x|source=bytes@@@"])
 def test_contents_are_texts_whether_they_are_json_or_not_and_media_are_named_and_not_fetched(text):
     assert case_of({"output": text}).model_output == text
 

@@ -58,10 +58,7 @@ class Further:
 
 @pytest.mark.parametrize(
     ("cursors", "cause"),
-    [
-        (map(str, itertools.count()), "more than 10000 pages"),
-        (itertools.cycle("abc"), "gives the same cursor again"),
-    ],
+    [(map(str, itertools.count()), "more than 10000 pages"), (itertools.cycle("abc"), "gives the same cursor again")],
 )
 async def test_a_list_whose_cursors_have_no_end_is_an_error(cursors: Iterable[str], cause: str) -> None:
     found = by_cursor(Further(cursors), "v3/scores", {})  # type: ignore[arg-type]  # it answers one method

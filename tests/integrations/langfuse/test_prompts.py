@@ -63,10 +63,7 @@ def test_the_text_is_the_question_and_its_version_is_on_the_card(tmp_path, langf
 
 @pytest.mark.parametrize(
     ("ask", "stated"),
-    [
-        ("{langfuse_prompt: gone}", "there is no such prompt"),
-        ("{langfuse_prompt: chat}", "it is no text prompt"),
-    ],
+    [("{langfuse_prompt: gone}", "there is no such prompt"), ("{langfuse_prompt: chat}", "it is no text prompt")],
 )
 def test_a_prompt_that_cannot_be_used_leaves_the_metric_unavailable(tmp_path, langfuse, ask, stated):
     found = metric(tmp_path, langfuse, ask).measure(Case(case_id="c", model_output="x"))

@@ -254,10 +254,7 @@ def _of(name):
 def test_a_verdict_says_whether_it_counts():
     partial = replace(QA, min_coverage=0.5)
     (state,) = [b for b in scores_of(verdict(partial, **PARTIAL), partial) if b["name"] == "qa_state"]
-    assert (state["value"], state["comment"]) == (
-        "counted",
-        "partial: evidence_backed_reasoning unavailable: no judge",
-    )
+    assert (state["value"], state["comment"]) == ("counted", "partial: evidence_backed_reasoning unavailable: no judge")
 
 
 @pytest.mark.parametrize(

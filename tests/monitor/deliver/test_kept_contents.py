@@ -11,14 +11,7 @@ from sidejudge.integrations.otlp.wire.chunk import decoded_size
 from sidejudge.integrations.otlp.wire.kept import PackedPart, PackedSpansError, by_span, pack, unpack
 from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
 from sidejudge.monitor.config import ConfigError
-from sidejudge.monitor.deliver.kept_contents import (
-    MOST_DECODED,
-    KeptContents,
-    _draw,
-    held_spans,
-    redacted,
-    redacting,
-)
+from sidejudge.monitor.deliver.kept_contents import MOST_DECODED, KeptContents, _draw, held_spans, redacted, redacting
 from sidejudge.monitor.runtime.memory_bound import memory_bound
 from sidejudge.scoring.checks.redaction import Redaction
 from tests.monitor.api.still import Still

@@ -12,9 +12,7 @@ from tests.monitor.runtime.test_app import ANY, root
 from tests.otlp_requests import request
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common", reason="needs the extra otel")
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
 
 def pushed(got) -> dict[tuple, float]:

@@ -15,10 +15,7 @@ ASKED = {"langfuse.observation.input": "When?", "langfuse.observation.output": "
 @pytest.mark.parametrize("jumps", [(HOUR, -HOUR), (-HOUR, HOUR), (24 * HOUR, -48 * HOUR, 24 * HOUR)])
 async def test_a_clock_that_jumps_costs_no_request_and_no_verdict(configured, jumps):
     now = 1_790_000_000_000_000_000
-    judged_by = {
-        "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
-        "scenarios": {"any": {"max_seconds": 10**9}},
-    }
+    judged_by = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {"max_seconds": 10**9}}}
     monitor = Monitor(configured(sampling={"rate": 1.0}, assembly={"grace": "1s"}, **judged_by), clock_ns=lambda: now)
     sent = 0
 

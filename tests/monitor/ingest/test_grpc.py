@@ -19,10 +19,7 @@ from tests.integrations.otlp.wire.test_request_logs import logs
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
-ANY = {
-    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
-    "scenarios": {"any": {"max_seconds": 10**9}},
-}
+ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {"max_seconds": 10**9}}}
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"

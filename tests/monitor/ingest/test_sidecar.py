@@ -19,10 +19,7 @@ from tests.integrations.langfuse.test_fake_otel import difference, exchanges, se
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
-ANY = {
-    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
-    "scenarios": {"any": {"max_seconds": 10**9}},
-}
+ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {"max_seconds": 10**9}}}
 PROTOBUF = {"content-type": "application/x-protobuf"}
 
 

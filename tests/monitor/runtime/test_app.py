@@ -32,10 +32,7 @@ DEMO = {
     ],
     "scenarios": {"policy": {"agents_should_include": ["research"], "tools_should_include": ["pdf_retrieval"]}},
 }
-ANY = {
-    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
-    "scenarios": {"any": {"max_seconds": 10**9}},
-}
+ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {"max_seconds": 10**9}}}
 
 
 def root(number, tail=LOW, **more) -> S:

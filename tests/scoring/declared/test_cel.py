@@ -90,10 +90,7 @@ def test_a_condition_on_what_is_not_known_is_unavailable(source, about):
         ("metadata.missing == 1", {}),
         ("tools[9].name == 'x'", {"tools_used": TOOLS}),
         ("metadata.n > 1", {"metadata": {"n": 10**30}}),
-        (
-            "context.all(a, context.all(b, context.all(c, context.all(d, a != ''))))",
-            {"context": ("x",) * 40},
-        ),
+        ("context.all(a, context.all(b, context.all(c, context.all(d, a != ''))))", {"context": ("x",) * 40}),
     ],
 )
 def test_a_condition_that_cannot_be_decided_fails_alone_and_soon(source, about):

@@ -62,10 +62,7 @@ DUTCH = (
     ("00:01", "Medewerker", "Goedemiddag, waarmee kan ik helpen?"),
     ("00:15", "Medewerker", "Ik kan u een korting van 20 euro geven."),
 )
-CHINESE = (
-    ("00:01", "Agent", "您好，请问有什么可以帮您？"),
-    ("00:15", "Agent", "我给您提供折扣。"),
-)
+CHINESE = (("00:01", "Agent", "您好，请问有什么可以帮您？"), ("00:15", "Agent", "我给您提供折扣。"))
 CALLS = {
     "en": ENGLISH, "hi": HINDI, "de": GERMAN, "es": SPANISH,
     "fr": FRENCH, "pt": PORTUGUESE, "it": ITALIAN, "nl": DUTCH, "zh": CHINESE,

@@ -75,10 +75,7 @@ HONEST = {
         {"instructions": [{"instruction": "Be kind.", "followed": True}], "reason": "Kind."},
         {"instructions": [{"instruction": "Be kind.", "followed": True}]},
     ),
-    kinds.FollowsInstructions(None): (
-        {"instructions": [], "reason": "None."},
-        {"instructions": []},
-    ),
+    kinds.FollowsInstructions(None): ({"instructions": [], "reason": "None."}, {"instructions": []}),
     kinds.ChooseSteps("Find it", "1 llm m: -> so\n2 tool t: -> 40"): ({"steps": [2, 1, 2], "reason": "Odd."}, (2, 1)),
     kinds.FindErrors("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
         {"findings": [{**FOUND, "step": 1}], "reason": "One."},

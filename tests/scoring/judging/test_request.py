@@ -152,10 +152,7 @@ def test_questions_that_show_the_same_stay_together_when_not_all_fit():
     about = replace(CASE, transcript="word " * 3000, context=("word " * 3000,))
     made, refused = requests(about, (CitesTranscript("a"), GradeQuality(), CitesTranscript("b")), context_tokens=10_000)
     assert not refused
-    assert {request.questions for request in made} == {
-        (GradeQuality(),),
-        (CitesTranscript("a"), CitesTranscript("b")),
-    }
+    assert {request.questions for request in made} == {(GradeQuality(),), (CitesTranscript("a"), CitesTranscript("b"))}
 
 
 def test_nothing_is_cut_to_fit():

@@ -20,8 +20,7 @@ def calls(*names):
 
 
 @pytest.mark.parametrize(
-    ("made", "value"),
-    [(1, 1.0), (4, 1.0), (5, 0.6), (6, 0.6), (7, 0.3), (8, 0.3), (9, 0.0), (40, 0.0)],
+    ("made", "value"), [(1, 1.0), (4, 1.0), (5, 0.6), (6, 0.6), (7, 0.3), (8, 0.3), (9, 0.0), (40, 0.0)]
 )
 def test_calls_over_the_budget_cost_by_how_far_they_are_over(made, value):
     assert efficiency(scenario(budget=4), calls(*["search"] * made)).value == value

@@ -119,10 +119,7 @@ def test_a_judge_that_failed_is_an_error_and_not_merely_absent():
 
 
 def test_a_selection_weighs_as_the_seeds_example_says():
-    chosen = (
-        MetricSelection(metric="tool_routing", weight=1.0),
-        MetricSelection(metric="task_completion", weight=0.5),
-    )
+    chosen = (MetricSelection(metric="tool_routing", weight=1.0), MetricSelection(metric="task_completion", weight=0.5))
     rubric = agent_rubric(JudgeConfig(metrics=chosen, pass_threshold=60.0))
     about = case(expected_outcome="the refund is made")
     found = verdict(about, judge(tool_routing=4, task_completion=False), rubric)
@@ -254,10 +251,7 @@ def test_a_binary_metric_is_passed_or_not_and_nothing_else(value):
         parse_agent_grade(GOOD, BINARY)
 
 
-@given(
-    st.dictionaries(st.sampled_from(list(DEFINITIONS)), st.floats(0.01, 10), min_size=1),
-    st.integers(0, 5),
-)
+@given(st.dictionaries(st.sampled_from(list(DEFINITIONS)), st.floats(0.01, 10), min_size=1), st.integers(0, 5))
 def test_equal_scores_give_the_same_overall_under_any_selection(weights, points):
     chosen = tuple(MetricSelection(metric=name, weight=weight) for name, weight in weights.items())
     scored = [each for each in chosen if each.metric != "task_completion"]

@@ -482,8 +482,7 @@ def test_a_system_prompt_without_instructions_is_not_applicable():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [[], {}, {"instructions": [{"instruction": "a", "followed": 1}]}, {"instructions": [{"followed": True}]}],
+    "wrong", [[], {}, {"instructions": [{"instruction": "a", "followed": 1}]}, {"instructions": [{"followed": True}]}]
 )
 def test_an_account_of_instructions_that_breaks_the_contract_is_an_error(wrong):
     assert isinstance(result("instruction_following", case(**PROMPTED), judge(FollowsInstructions=wrong)), Failed)

@@ -307,8 +307,7 @@ def test_nothing_translated_is_not_fluent_and_asks_nobody():
 
 
 @pytest.mark.parametrize(
-    ("full", "requested"),
-    [("a b. c", "a b. c"), ("", "a b.\nc"), ("a fine text", "a fine text\n\na b.\nc")],
+    ("full", "requested"), [("a b. c", "a b. c"), ("", "a b.\nc"), ("a fine text", "a fine text\n\na b.\nc")]
 )
 def test_fluency_is_asked_of_all_that_was_delivered_once(full, requested):
     seen = []

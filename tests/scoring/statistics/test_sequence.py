@@ -17,10 +17,7 @@ def new(*levels: float, error: float = 0.05) -> ConfidenceSequence:
     return ConfidenceSequence(levels or (0.7, 0.85), error=error, period_ns=30 * DAY_NS)
 
 
-@given(
-    st.floats(0.05, 0.95),
-    st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(0.0, 1.0)), min_size=1, max_size=6),
-)
+@given(st.floats(0.05, 0.95), st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(0.0, 1.0)), min_size=1, max_size=6))
 def test_the_expected_factor_is_one_at_the_level_whatever_the_weights(level, kinds):
     """Kinds of traffic with a weight each; their failures are made such that the weighted pass ratio is the level."""
     total = sum(weight for weight, _ in kinds)

@@ -32,11 +32,7 @@ def take(body: bytes) -> Split:
 
 @pytest.mark.parametrize(
     "body",
-    [
-        b"\n\x00" * MANY,
-        field(1, b"\x12\x00" * MANY),
-        enveloped() + field(1, field(2, b"\x12\x00" * MANY)),
-    ],
+    [b"\n\x00" * MANY, field(1, b"\x12\x00" * MANY), enveloped() + field(1, field(2, b"\x12\x00" * MANY))],
     ids=["resources", "scopes", "spans"],
 )
 def test_an_envelope_of_a_million_nothings_is_refused(body):

@@ -366,8 +366,7 @@ async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
 
 async def test_a_monitor_that_ends_for_good_gives_up_what_it_holds_where_nothing_ends_by_itself(desk):
     b = desk(
-        NoticeReceiver(name="slack", sender=None),
-        NoticeReceiver(name="alertmanager", sender=None, keeps_state=True),
+        NoticeReceiver(name="slack", sender=None), NoticeReceiver(name="alertmanager", sender=None, keeps_state=True)
     )
     await b.notifier.take(event())
     await b.delivered()

@@ -59,11 +59,7 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
     [
         (Mode.DUAL, True, "up to 40 scores a request (POST ingestion); 600 requests a minute allow 3,333 traces"),
         (Mode.NEW, True, "up to 15 scores a request (arrays at POST scores); 600 requests a minute allow 1,731"),
-        (
-            Mode.NEW,
-            False,
-            "up to 15 scores a request (arrays at POST scores); 600 requests a minute allow 1,731",
-        ),
+        (Mode.NEW, False, "up to 15 scores a request (arrays at POST scores); 600 requests a minute allow 1,731"),
         (Mode.DUAL, False, "single scores; 600 requests a minute allow 147 traces a minute at 4 scores a trace"),
     ],
 )

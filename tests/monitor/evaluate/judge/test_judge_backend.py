@@ -102,8 +102,7 @@ async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, 
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("score", 7.5), ("score", True), ("score", "one"), ("score", None), ("reason", "")],
+    ("field", "value"), [("score", 7.5), ("score", True), ("score", "one"), ("score", None), ("reason", "")]
 )
 async def test_an_answer_that_breaks_its_form_is_an_error(made, provider, field, value):
     def spoilt(seen):

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from sidejudge.monitor.evaluate.judge.rate_limits import Pace, RateLimits
 
 
-@given(
-    st.floats(1, 10_000),
-    st.lists(st.tuples(st.floats(0, 5), st.floats(0.1, 100)), min_size=1, max_size=60),
-)
+@given(st.floats(1, 10_000), st.lists(st.tuples(st.floats(0, 5), st.floats(0.1, 100)), min_size=1, max_size=60))
 def test_in_any_stretch_of_time_no_more_is_used_than_the_rate_allows(per_minute, requested):
     pace, now, used = Pace(per_minute), 0.0, []
     for later, amount in requested:
