@@ -1,26 +1,22 @@
-"""The rules that hold for every rubric (rubrics §1), sentence by sentence, each on a rubric that has the case."""
+"""Rules of all rubrics (rubrics §1): what is missing, empty or no number, blockers, worked examples and pass marks."""
 
 from __future__ import annotations
 
 import math
 
-import orjson
 import pytest
 
 from sidejudge.scoring.case.case import Case, parse_output
 from sidejudge.scoring.evaluators.score import nobody, score
-from sidejudge.scoring.lexical.text import normalise, same
 from sidejudge.scoring.questions.kinds import HowFluent
-from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import (
     Bands,
     Failed,
     Judgement,
     Method,
-    NotApplicable,
     Scored,
     Unavailable,
-    at_least,
     at_most,
 )
 from sidejudge.scoring.rubrics import RUBRICS
@@ -35,28 +31,26 @@ def case(found, expected, **more):
     return Case(case_id="c", model_output=found, expected_outcome=expected, **{"transcript": CALL, **more})
 
 
-def entities(keywords=(), topics=(), valid=("refund",)):
-    return {"detected_keywords": list(keywords), "detected_topics": list(topics), "valid_entity_set": list(valid)}
+def entities(keywords=()):
+    return {"detected_keywords": list(keywords), "detected_topics": [], "valid_entity_set": ["refund"]}
 
 
-def scorecard(*scores, kind="SCORE", reason=REASON):
-    rows = [{"question_id": f"Q{n}", "score": s, "max_score": 5, "type": kind, "reason": reason}
-            for n, s in enumerate(scores)]  # fmt: skip
-    return {"questions": rows}
+def scorecard(score):
+    return {"questions": [{"question_id": "Q0", "score": score, "max_score": 5, "type": "SCORE", "reason": REASON}]}
 
 
-def reported(label=None, summary=None, emotion=None):
+def reported():
     return {
-        "sentiment": [{"sentence_id": 1, "text": "I want a refund", "label": label or "neutral"}],
-        "summary": summary or {"call_purpose": "Refund", "highlights": [], "call_extracted_info": {}},
-        "emotion": emotion or {"joy": 1},
+        "sentiment": [{"sentence_id": 1, "text": "I want a refund", "label": "neutral"}],
+        "summary": {"call_purpose": "Refund", "highlights": [], "call_extracted_info": {}},
+        "emotion": {"joy": 1},
     }
 
 
-def translated(text, **more):
+def translated(text):
     one = {"source_id": 1, "source_text": "Refund of $49", "translated_text": text}
     return {"full_translation": text, "sentence_translations": [one], "domain_terms_handled": [],
-            "named_entities_handled": [], **more}  # fmt: skip
+            "named_entities_handled": []}  # fmt: skip
 
 
 def verdict(rubric, about, **more):
@@ -78,26 +72,10 @@ def scored_as(rubric, **values):
     return reach_verdict(RUBRICS[rubric], case({}, {}), made, created_at=AT)
 
 
-def answered(value, **more):
-    return lambda _case, _question: Answer(value=value, method=Method.JUDGE, **more)
-
-
-# -- 1. value or nothing
-
-
 def test_a_metric_without_a_value_has_a_status_and_a_reason_and_no_number():
     lines = verdict("text", case(reported(), None)).to_json()["scores"]
     assert lines
     assert all((line["value"], line["status"]) == (None, "unavailable") and line["reason"] for line in lines)
-
-
-def test_what_was_measured_is_scored():
-    assert results("entity", case(entities(["refund"]), entities(["refund"])))["keyword_f1"].status == "scored"
-
-
-def test_nothing_to_measure_is_not_applicable():
-    found = results("qa", case(scorecard(5), scorecard(5)))["compliance_false_pass_rate"]
-    assert isinstance(found, NotApplicable)
 
 
 def test_something_missing_is_unavailable():
@@ -109,61 +87,15 @@ def test_something_missing_is_unavailable():
     assert {why: type(result) for why, result in missing.items()} == dict.fromkeys(missing, Unavailable)
 
 
-@pytest.mark.parametrize(
-    "reply", [NoAnswer("timeout after 30 s", failed=True), Answer(value="?!", method=Method.JUDGE)]
-)
-def test_what_was_tried_and_failed_is_an_error(reply):
-    found = results("quality", case("x", "x", context=("x",)), answer=lambda _c, _q: reply)["answer_quality"]
-    assert isinstance(found, Failed)
-    assert found.status == "error"
-
-
-# -- 2. nothing over nothing
-
-
 def test_two_empty_keyword_lists_have_precision_recall_and_f1_of_one():
     found = results("entity", case(entities(), entities()))
     assert [found[f"keyword_{part}"].value for part in ("precision", "recall", "f1")] == [1.0, 1.0, 1.0]
-
-
-def test_a_sentiment_class_that_neither_side_has_has_an_f1_of_one_and_the_divisor_stays_three():
-    assert results("text", case(reported("neutral"), reported("neutral")))["sentiment_macro_f1"].value == 1.0
-    wrong = results("text", case(reported("positive"), reported("neutral")))["sentiment_macro_f1"].value
-    assert wrong == pytest.approx((0 + 0 + 1) / 3)
-
-
-def test_no_entity_detected_adheres_to_the_configured_list():
-    assert results("entity", case(entities(), entities(["refund"])))["configured_entity_compliance"].value == 1.0
 
 
 @pytest.mark.parametrize(("found", "expected"), [([], ["refund"]), (["refund"], [])])
 def test_one_empty_side_is_zero_f1_included(found, expected):
     reported_of = results("entity", case(entities(found), entities(expected)))
     assert [reported_of[f"keyword_{part}"].value for part in ("precision", "recall", "f1")] == [0.0, 0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("rubric", "output"),
-    [
-        ("qa", scorecard(5, 3)),
-        ("entity", entities(["refund"], [], ["refund"])),
-        ("entity", entities()),
-        ("text", reported()),
-    ],
-    ids=["qa", "entity", "entity with nothing", "text"],
-)
-def test_a_perfect_answer_scores_one(rubric, output):
-    assert verdict(rubric, case(output, output)).composite == 1.0
-
-
-# -- 3. bands
-
-
-@pytest.mark.parametrize(
-    ("value", "rating"), [(0.95, "good"), (0.9499, "acceptable"), (0.90, "acceptable"), (0.8999, "fail")]
-)
-def test_a_value_at_a_bound_is_in_the_better_band(value, rating):
-    assert at_least(good=0.95, acceptable=0.90).rating(value) == rating
 
 
 @pytest.mark.parametrize(("value", "rating"), [(0.0, "good"), (0.03, "acceptable"), (0.0301, "fail")])
@@ -174,13 +106,6 @@ def test_where_lower_is_better_the_better_band_is_the_lower(value, rating):
 @pytest.mark.parametrize("value", [18 / 20, 0.9 - 1e-12, 0.1 * 3 * 3])
 def test_values_are_compared_after_rounding_to_nine_decimals(value):
     assert Bands((("acceptable", 0.90),), "fail").rating(value) == "acceptable"
-
-
-def test_eight_decimals_are_told_apart():
-    assert Bands((("acceptable", 0.90),), "fail").rating(0.9 - 1e-8) == "fail"
-
-
-# -- 4. blockers
 
 
 @pytest.mark.parametrize(
@@ -211,16 +136,6 @@ def test_a_blocker_that_only_its_table_names_leaves_the_number_standing(rubric, 
     found = scored_as(rubric, **{metric: value})
     assert (found.state, found.passed) == (State.DISQUALIFIED, False)
     assert found.composite > found.pass_mark
-
-
-@pytest.mark.parametrize("value", [0.5, 0.90, 0.95, 0.969])
-def test_where_bands_overlap_with_the_blocker_the_blocker_wins(value):
-    found = scored_as("translation", critical_fact_preservation_rate=value)
-    line = next(s for s in found.scores if s.metric == "critical_fact_preservation_rate")
-    assert (line.rating, found.state) == ("blocker", State.INVALID)
-
-
-# -- 5. missing parts
 
 
 @pytest.mark.parametrize(
@@ -261,29 +176,6 @@ def test_with_everything_scored_coverage_is_one_and_the_seeds_worked_example_com
     assert found.rating == "acceptable"
 
 
-def test_at_nine_tenths_the_weights_are_renormalised_and_the_verdict_is_partial():
-    found = scored_as(
-        "qa", question_score_accuracy=0.93, score_gap_accuracy=0.73, evidence_backed_reasoning=Failed("f")
-    )
-    assert (found.state, found.coverage) == (State.PARTIAL, pytest.approx(0.9))
-    assert found.composite == pytest.approx((0.7 * 0.93 + 0.2 * 0.73) / 0.9)
-
-
-def test_below_nine_tenths_there_is_no_composite_and_neither_pass_nor_fail():
-    found = scored_as("qa", score_gap_accuracy=Unavailable("u"))
-    assert (found.state, found.composite, found.passed) == (State.INCOMPLETE, None, None)
-
-
-def test_the_least_coverage_can_be_configured():
-    rubric = RUBRICS["qa"].with_overrides(min_coverage=0.75)
-    given = {c.metric.id: Scored(value=float(c.metric.id != "compliance_false_pass_rate")) for c in rubric.criteria}
-    given["score_gap_accuracy"] = Unavailable("u")
-    assert reach_verdict(rubric, case({}, {}), given, created_at=AT).state is State.PARTIAL
-
-
-# -- 6. pass
-
-
 @pytest.mark.parametrize(
     ("rubric", "mark"),
     [("qa", 0.87), ("entity", 0.8595), ("text", 0.8085), ("translation", 0.843), ("quality", 0.70),
@@ -309,25 +201,6 @@ def test_a_case_at_the_lower_bound_of_every_acceptable_band_just_passes(rubric):
         assert scored_as(rubric, **{**bounds, heaviest: below}).passed is False
 
 
-@pytest.mark.parametrize(("mark", "passed"), [(0.881, True), (0.883, False)])
-def test_the_configuration_may_override_a_pass_mark(mark, passed):
-    rubric = RUBRICS["qa"].with_overrides(pass_mark=mark)
-    given = {c.metric.id: Scored(value=1.0) for c in rubric.criteria} | {
-        "question_score_accuracy": Scored(value=0.93),
-        "score_gap_accuracy": Scored(value=0.73),
-        "evidence_backed_reasoning": Scored(value=0.85),
-        "compliance_false_pass_rate": Scored(value=0.0),
-    }
-    assert reach_verdict(rubric, case({}, {}), given, created_at=AT).passed is passed
-
-
-@pytest.mark.parametrize(("points", "passed"), [(3.75, True), (3.74, False)])
-def test_an_agent_passes_from_seventy_five(points, passed):
-    given = {c.metric.id: points for c in RUBRICS["agent"].criteria}
-    found = scored_as("agent", **given)
-    assert (found.composite, found.passed) == (pytest.approx(points * 20), passed)
-
-
 @pytest.mark.parametrize(
     ("metric", "good", "bad"),
     [("accuracy_score", 1, 0), ("faithfulness_score", 1, 0), ("latency_e2e_ms", 8000, 8001),
@@ -340,66 +213,6 @@ def test_an_answer_passes_by_all_four_conditions(metric, good, bad):
     assert scored_as("answer", **{**held, metric: bad}).passed is False
 
 
-@pytest.mark.parametrize(("tools", "passed"), [(1.0, True), (0.0, False)])
-def test_a_workflow_passes_by_its_pass(tools, passed):
-    assert scored_as("workflow", tools=tools).passed is passed
-
-
-@pytest.mark.parametrize("rubric", ["quality", "dimensions"])
-@pytest.mark.parametrize(("value", "passed"), [(0.7, True), (0.6999, False)])
-def test_quality_and_dimensions_pass_from_seven_tenths(rubric, value, passed):
-    assert scored_as(rubric, **{c.metric.id: value for c in RUBRICS[rubric].criteria}).passed is passed
-
-
-# -- 7. texts and numbers
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [("ﬁnance", "finance"), ("STRASSE", "straße"), ("a \n b", "a b"), ("₹४९", "₹49"), ("٣٫", "3٫"), ("０１", "01")],
-)
-def test_texts_are_compared_in_nfkc_casefolded_with_white_space_collapsed_and_ascii_digits(left, right):
-    assert same(left, right)
-
-
-@pytest.mark.parametrize(
-    ("left", "right"), [("refund", "refunds"), ("cafe", "café"), ("e-mail", "email"), ("don't", "dont"), ("$49", "49")]
-)
-def test_nothing_else_is_folded(left, right):
-    assert not same(left, right)
-
-
-def test_entities_in_another_form_of_the_same_text_match():
-    assert results("entity", case(entities(["REFUND  ４９"]), entities(["refund ४९"])))["keyword_f1"].value == 1.0
-
-
-def test_numbers_compare_as_numbers():
-    assert results("qa", case(scorecard(5.0), scorecard(5)))["question_score_accuracy"].value == 1.0
-
-
-def test_normalising_is_stable():
-    assert normalise(normalise("Ⅳ ﬃ ₹४९\u00a0İ")) == normalise("Ⅳ ﬃ ₹४९\u00a0İ")
-
-
-# -- 8. strict types
-
-
-@pytest.mark.parametrize("wrong", [True, "5", None, [5]])
-def test_true_is_not_one_and_a_text_is_not_a_number(wrong):
-    assert verdict("qa", case(scorecard(wrong), scorecard(5))).state is State.INVALID
-
-
-@pytest.mark.parametrize("broken", [1.0, True, "1"])
-def test_a_fraction_is_no_whole_number(broken):
-    grade = {"accuracy_score": broken, "faithfulness_score": 1, "rationale": "ok"}
-    assert isinstance(results("answer", case("x", None), answer=answered(grade))["accuracy_score"], Failed)
-
-
-def test_a_whole_number_is_a_number():
-    found = results("translation", case(translated("a b"), translated("a c")), answer=answered(1))
-    assert found["target_language_fluency"].value == 1.0
-
-
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", '{"score": NaN}'])
 def test_nan_and_infinities_are_no_json(text):
     assert parse_output(text).error
@@ -409,18 +222,13 @@ def test_nan_and_infinities_are_no_json(text):
 def test_nan_and_infinities_are_refused_everywhere(value):
     with pytest.raises(ValueError, match="finite"):
         Scored(value=value)
-    found = results("translation", case(translated("a b"), translated("a c")), answer=answered(value))
+    found = results(
+        "translation",
+        case(translated("a b"), translated("a c")),
+        answer=lambda *_: Answer(value=value, method=Method.JUDGE),
+    )
     assert isinstance(found["target_language_fluency"], Failed)
     assert verdict("qa", case(scorecard(value), scorecard(5))).state is State.INVALID
-
-
-# -- 9. how it was decided
-
-
-def test_arithmetic_is_exact_and_words_are_lexical():
-    found = results("qa", case(scorecard(5, reason="Agent was polite."), scorecard(5)))
-    assert found["question_score_accuracy"].method is Method.EXACT
-    assert found["evidence_backed_reasoning"].method is Method.LEXICAL
 
 
 def test_a_judged_result_carries_model_prompt_version_and_reason():
@@ -441,23 +249,3 @@ def test_a_judged_result_carries_model_prompt_version_and_reason():
         "model": "provider/model@1", "prompt_version": "3f9c2a71", "cost_usd": 0.002, "calls": 1,
         "input_tokens": 0, "output_tokens": 0, "call_ids": ["c"],
     }  # fmt: skip
-
-
-# -- 10. percentages
-
-
-def test_the_false_pass_rate_is_a_ratio():
-    failed, passed = scorecard(0, 0, 0, 5, kind="PASS_FAIL"), scorecard(0, 0, 5, 5, kind="PASS_FAIL")
-    assert results("qa", case(passed, failed))["compliance_false_pass_rate"].value == 0.25
-
-
-def test_the_hallucination_rate_is_a_ratio():
-    about = case("I want a refund. Agent gave me 777 dollars.", "I want a refund.")
-    found = results("benchmarks", about)["hallucination_rate"]
-    assert found.details["raw"] == 0.5
-
-
-def test_every_verdict_can_be_written_as_json():
-    written = orjson.dumps(verdict("qa", case(scorecard(5), scorecard(5))).to_json())
-    assert b"NaN" not in written
-    assert orjson.loads(written)["composite"] == 1.0
