@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from sidejudge.monitor.cli.score import CausesShown
 from sidejudge.monitor.offline.score.case_lines import lines
 from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.score.verdict_file import VerdictFile
-from tests.forked import Forked, peak_kb, sidejudge
+from tests.forked import peak_kb, sidejudge
 from tests.verdict_lines import json_lines
 
 
@@ -280,26 +279,6 @@ def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp
     assert stated.count("warning") == 1
     assert "line 4: case_id: 'call-1' stands on line 1 already" in stated
     assert "2 lines repeat a case_id" in stated
-
-
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path: Path) -> None:
-    cases = json_lines(tmp_path / "c.jsonl", [qa_case(n, right=n % 2 == 0) for n in range(3000)])
-    out, whole = tmp_path / "v.jsonl", tmp_path / "whole.jsonl"
-    assert score(cases, "--out", whole).returncode == 0
-
-    kills, size = 0, 0
-    for _ in range(4):
-        process = Forked("score", cases, "--out", out)
-        # Killed as soon as it has written something new, so that every run is cut off in the middle of its work.
-        while process.poll() is None and (out.stat().st_size if out.exists() else 0) <= size:
-            time.sleep(0.002)
-        process.kill()
-        kills += process.wait() == -9
-        size = out.stat().st_size
-    assert kills >= 2, "the runs ended before they could be killed"
-
-    assert score(cases, "--out", out).returncode == 0
-    assert verdicts(out) == verdicts(whole)
 
 
 def test_two_runs_do_not_write_to_one_file(tmp_path: Path) -> None:
