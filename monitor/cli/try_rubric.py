@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from sidejudge.scoring.verdict.verdict import Verdict
 
 
+_HEAD: Final = 1_000
+"""Bytes of a file that are looked at."""
+
+
 @click.command("try")
 @click.argument("rubric", callback=own_name)
 @click.argument("what", metavar="TRACE_ID|FILE")
@@ -33,8 +37,8 @@ if TYPE_CHECKING:
 def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Path | None) -> int:
     """Judge one trace at once by RUBRIC (of the configuration, or a ready one), and show each step.
 
-    FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is fetched from the running
-    monitor at --url, which shows its contents as 'api.contents' allows. Nothing is recorded.
+    FILE holds cases (JSON Lines, CSV or Parquet, as for 'score') or recorded OTLP (.pb or .json). A trace is fetched
+    from the running monitor at --url, which shows its contents as 'api.contents' allows. Nothing is recorded.
     """
     from sidejudge.monitor.offline.score.request import run_backends
     from sidejudge.monitor.offline.try_rubric import RawAnswers
@@ -107,19 +111,24 @@ def _cases(path: Path) -> Iterator[Case]:
     from sidejudge.integrations.cases import CaseError, read_case
     from sidejudge.integrations.otlp.wire.recording import RecordingError, read_files
     from sidejudge.monitor.api.inspect import inspect_spans
+    from sidejudge.monitor.offline.score.case_lines import TableError, case_lines
 
-    payload = path.read_bytes()
-    if path.suffix == ".pb" or b'"resourceSpans"' in payload[:1000]:
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if path.suffix == ".pb" or b'"resourceSpans"' in head:
         with ending(RecordingError, remedy="give a file with one OTLP export request"):
             recording = read_files([path])
         yield from (found.case for found in inspect_spans(recording.spans))
         return
-    for number, line in enumerate(payload.splitlines(), 1):
-        if line.strip():
+    with ending(TableError), case_lines(path) as found:
+        for line in found:
+            remedy = "give one case a line, as 'score' reads them"
+            if line.text is None:
+                raise CommandError(f"{path}: line {line.number}: {line.fault}", remedy)
             try:
-                yield read_case(line, number)
+                yield read_case(line.text, line.number)
             except CaseError as error:
-                raise CommandError(f"{path}: {error}", "give one case a line, as 'score' reads them") from None
+                raise CommandError(f"{path}: {error}", remedy) from None
 
 
 def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) -> Iterator[str]:

@@ -85,6 +85,20 @@ def test_what_does_not_exist_is_named_with_what_is_near(folder):
     assert "there is no case '9'" in str(done.exception)
 
 
+def test_a_case_of_a_table_is_tried_and_so_is_one_behind_a_byte_order_mark(tmp_path):
+    (tmp_path / "c.csv").write_text('case_id,model_output\n1,bad\n2,"good, or so"\n')
+    (tmp_path / "c.jsonl").write_text('\ufeff{"case_id": "2", "model_output": "good"}\n')
+    config = tmp_path / "sidejudge.yaml"
+    config.write_text("rubrics: {says: {metrics: [{id: good, check: {contains: good}}]}}\n")
+    for name in ("c.csv", "c.jsonl"):
+        call = ["says", str(tmp_path / name), "--case", "2", "--config", str(config)]
+        assert "composite 1.000, passed" in CliRunner().invoke(try_rubric, call, standalone_mode=False).output, name
+    (tmp_path / "c.csv").write_text("case_id,model_output\n1,good, or so\n")
+    call = ["says", str(tmp_path / "c.csv"), "--config", str(config)]
+    done = CliRunner().invoke(try_rubric, call, standalone_mode=False)
+    assert "line 2: has 3 cells for 2 columns" in str(done.exception)
+
+
 def test_a_case_is_held_to_the_scenario_of_its_route(tmp_path):
     (tmp_path / "cases.jsonl").write_text(json.dumps({"case_id": "1", "model_output": "x", "tools_used": []}))
     (tmp_path / "sidejudge.yaml").write_text(
