@@ -47,6 +47,10 @@ def checksum(rendered) -> str:
         ({"config": {"alerts": {"notify": [{"slack": {"url": "https://x"}}]}}}, r"notify\[0\].slack.url holds"),
         ({"config": {"sources": {"otlp": {"auth": {"basic": {"me": "pw"}}}}}}, r"auth.basic.me holds"),
         ({"config": {"alerts": {"notify": [{"webhook": {"secret": "x"}}]}}}, r"notify\[0\].webhook.secret holds"),
+        ({"router": {"enabled": True}, "config": {"sources": {"otlp": {"auth": {"bearer": ["${A}"]}}}}},
+         "sources.otlp.auth asks for credentials, and the Collector in front sends none"),
+        ({"router": {"enabled": True}, "config": {"sources": {"otlp": {"tls": {"certificate": "/c", "key": "/k"}}}}},
+         "sources.otlp.tls asks for TLS"),
         ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
     ],
 )  # fmt: skip
