@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from sidejudge.integrations.raw import AttributeValue
 from sidejudge.scoring.trace.span import Json
@@ -28,25 +29,21 @@ def attributes(pairs: Json, depth: int = 0) -> dict[str, AttributeValue]:
 
 
 def any_value(value: Json, depth: int = 0) -> AttributeValue:
-    """Read an AnyValue: an object with one known key; an empty one, or one with unknown keys, is None."""
+    """Read an AnyValue: an object with one known key; an empty one, or one with unknown keys, is None.
+
+    A key with null is as good as absent (protobuf's rules for JSON), for clients write all of them.
+    """
     if not isinstance(value, dict):
         return value if isinstance(value, str | bool | int) else None
-    if "stringValue" in value:
-        return text(value["stringValue"])
-    if "boolValue" in value:
-        return str(value["boolValue"]).lower() == "true"
-    if "intValue" in value:
-        return _int64(value["intValue"])
-    if "doubleValue" in value:
-        return _double(value["doubleValue"])
-    if "bytesValue" in value:
-        return _bytes(value["bytesValue"])
+    for key, read in _SCALARS.items():
+        if (found := value.get(key)) is not None:
+            return read(found)
     if depth >= MAX_DEPTH:
         return None
-    if "arrayValue" in value:
-        return [any_value(item, depth + 1) for item in _list(mapping(value["arrayValue"]).get("values"))]
-    if "kvlistValue" in value:
-        return dict(attributes(mapping(value["kvlistValue"]).get("values"), depth + 1))
+    if (array := value.get("arrayValue")) is not None:
+        return [any_value(item, depth + 1) for item in _list(mapping(array).get("values"))]
+    if (kvlist := value.get("kvlistValue")) is not None:
+        return dict(attributes(mapping(kvlist).get("values"), depth + 1))
     return None
 
 
@@ -116,6 +113,15 @@ def text(value: Json) -> str:
     if isinstance(value, str):
         return value if value.isascii() else scrub(value)
     return "" if value is None else str(value)
+
+
+_SCALARS: Final[dict[str, Callable[[Json], AttributeValue]]] = {
+    "stringValue": text,
+    "boolValue": lambda value: str(value).lower() == "true",
+    "intValue": _int64,
+    "doubleValue": _double,
+    "bytesValue": _bytes,
+}
 
 
 def mapping(value: Json) -> dict[str, Json]:

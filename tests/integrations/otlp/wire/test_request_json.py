@@ -101,6 +101,8 @@ def one(**more) -> bytes:
         ({"attributes": [{"key": "n", "value": {"bytesValue": "AAE="}}]}, "attributes", {"n": b"\0\1"}),
         ({"attributes": [{"key": "n", "value": {}}]}, "attributes", {"n": None}),
         ({"attributes": [{"key": "n", "value": {"stringValue": ""}}]}, "attributes", {"n": ""}),
+        ({"attributes": [{"key": "n", "value": {"stringValue": None, "intValue": "5"}}]}, "attributes", {"n": 5}),
+        ({"attributes": [{"key": "n", "value": {"stringValue": None}}]}, "attributes", {"n": None}),
         ({"attributes": [{"key": "n", "value": {"arrayValue": {}}}]}, "attributes", {"n": []}),
         ({"attributes": [{"key": "n", "value": {"kvlistValue": {}}}]}, "attributes", {"n": {}}),
         ({"name": "half \ud83d of a pair"}, "name", "half \ufffd of a pair"),
