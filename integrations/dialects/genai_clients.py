@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, unwrap
@@ -114,11 +114,38 @@ def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
     return kind
 
 
-STRANDS = genai.dialect(
-    "strands",
-    _by_strands,
-    _strands,
+def _strands_span(raw: RawSpan) -> Span:
+    return genai.normalise(_put_back(raw), name="strands", switch=None, adapt=_strands)
+
+
+def _put_back(raw: RawSpan) -> RawSpan:
+    """The span with its own events, which AWS's distribution moves into one log record: input and output messages."""
+    events: list[RawEvent] = []
+    for event in raw.events:
+        given, returned = (_moved(event.attributes.get(key)) for key in ("input", "output"))
+        held = [(f"gen_ai.{role}.message", body, "content") for role, body in given]
+        held += [("gen_ai.choice", body, "message") for _, body in returned]
+        events += [
+            RawEvent(name=name, time_ns=event.time_ns, attributes=body if isinstance(body, dict) else {key: body})
+            for name, body, key in held
+        ] or [event]
+    return replace(raw, events=tuple(events)) if raw.events else raw
+
+
+def _moved(value: AttributeValue) -> list[tuple[str, AttributeValue]]:
+    """The role and the content of each message that the record holds for one direction."""
+    listed = value.get("messages") if isinstance(value, dict) else None
+    found = listed if isinstance(listed, list) else []
+    messages = [each for each in found if isinstance(each, dict)]
+    return [(role if isinstance(role := each.get("role"), str) else "", each.get("content")) for each in messages]
+
+
+STRANDS = Dialect(
+    name="strands",
+    speaks=_by_strands,
     by_names=False,
+    normalise=_strands_span,
+    switch=None,
     reads="Strands Agents and AgentCore: the GenAI conventions, messages in span events in Bedrock's shape.",
 )
 

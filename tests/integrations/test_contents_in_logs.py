@@ -55,6 +55,43 @@ def test_a_body_that_is_neither_is_kept_under_its_own_name() -> None:
     assert span.events[0].attributes["body"] == "a text"
 
 
+def _moved(span: RawSpan, given: object, returned: object) -> RawSpan:
+    """The span with the one record into which AWS's distribution moves what it was given and returned."""
+    body = {"input": {"messages": [given]}, "output": {"messages": [returned]}}
+    (joined,) = join([span], [_record(span.scope_name, 9, body)])
+    return joined
+
+
+STRANDS = replace(CHAT, events=(), scope_name="strands.telemetry.tracer")
+
+
+def test_what_aws_s_distribution_moves_out_of_strands_spans_is_read_as_if_it_stood_there() -> None:
+    asked = {"role": "user", "content": {"content": '[{"text": "Where is it?"}]'}}
+    answer = {"role": "assistant", "content": {"message": '[{"text": "Here."}]', "finish_reason": "end_turn"}}
+    span = normalise(_moved(STRANDS, asked, answer))
+    assert (span.input, span.output, span.unread) == ("Where is it?", "Here.", ())
+    agent = replace(STRANDS, attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "finder"})
+    plain = {"role": "assistant", "content": {"message": "Here.\n", "finish_reason": "end_turn"}}
+    assert normalise(_moved(agent, {"role": "user", "content": "Where?"}, plain)).output == "Here."
+    tool = replace(STRANDS, attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up"})
+    given = {"role": "tool", "content": {"content": '{"id": 7}', "role": "tool", "id": "c1"}}
+    returned = {"role": "assistant", "content": {"message": '[{"text": "on a ship"}]', "id": "c1"}}
+    assert normalise(_moved(tool, given, returned)).tool == ToolCall(
+        name="look_up", arguments={"id": 7}, result="on a ship"
+    )
+
+
+def test_so_are_the_arguments_and_the_result_of_a_tool_of_another_client_which_it_calls_messages() -> None:
+    tool = replace(
+        CHAT, events=(), scope_name="openinference.instrumentation.langchain",
+        attributes={"openinference.span.kind": "TOOL", "tool.name": "look_up"},
+    )  # fmt: skip
+    given, returned = {"role": "user", "content": "{'id': 7}"}, {"role": "assistant", "content": "on a ship"}
+    assert normalise(_moved(tool, given, returned)).tool == ToolCall(
+        name="look_up", arguments={"id": 7}, result="on a ship"
+    )
+
+
 U, A = {"role": "user", "content": "Where is it?"}, {"role": "assistant", "content": "Here."}
 CALL = {"name": "look_up", "arguments": {"id": 7}}
 

@@ -202,6 +202,9 @@ class SpanContents:
         given = [(source, seen) for source, seen in self.ins if not seen.messages]
         if (found := self.best(given)) is not None:
             return self._of_request(unwrap.arguments(found[1].value)), found[0].name
+        lone = [(seen.messages[0].text, source.name) for source, seen in self.ins if is_said_once(source, seen)]
+        if len(lone) == 1 and isinstance(held := unwrap.arguments(lone[0][0]), dict):
+            return held, lone[0][1]
         for source in self.of("parameters"):
             held = self._of_request(unwrap.arguments(source.value))
             if isinstance(held, dict) and "properties" not in held and held != {"type": "object"}:
@@ -215,6 +218,11 @@ class SpanContents:
             return given
         own = {self.span.tool and self.span.tool.name, (self.text("tool") or ("",))[0]}
         return held["arguments"] if held.get("name") in own else given
+
+
+def is_said_once(source: NamedValue, seen: Seen) -> bool:
+    """Whether an event holds one message: AWS's distribution makes one of what any step, a tool too, was given."""
+    return not source.attribute and len(seen.messages) == 1
 
 
 def says_that_it_ran(name: str) -> bool:

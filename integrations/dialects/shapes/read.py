@@ -30,6 +30,7 @@ from .contents import (
     Candidate,
     SpanContents,
     in_words,
+    is_said_once,
     plain,
     says_that_it_ran,
     unnested,
@@ -344,7 +345,7 @@ class _Reader:
             *(pair for pair in self._there.ins if pair[0].meaning == "output"),
         ]  # what users wrote
         if tool.result is None and tool.error is None and (came := self._there.best(returned)):
-            outcome = unwrap.result(came[1].value)
+            outcome = unwrap.result(came[1].messages[0].text if is_said_once(*came) else came[1].value)
             tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
             self._note("tool.result", came[0].name)
         answers = [message for message in self._there.turns if message.role == "tool" and not named_turns(self._raw)]
