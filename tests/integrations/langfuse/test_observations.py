@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sidejudge.integrations.langfuse import legacy, observations
-from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.observations import SMALLEST_NS, TraceTooLarge, Window
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
@@ -181,3 +181,75 @@ async def test_whether_anything_is_shown_that_began_before(fake, client):
         for later_ns in (-SECOND, 0, 10**6, SECOND)
     ]
     assert shown == [False, False, True, True]
+
+
+class Asked:
+    """A server that refuses every listing as too expensive, and has one row of anything else; ``asked`` are queries."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    async def get(self, path: str, query: dict[str, Any]) -> Any:
+        self.asked.append((path, dict(query)))
+        if query["fields"] == observations.LISTED:
+            raise LangfuseError(LangfuseErrorKind.TOO_EXPENSIVE)
+        return {"data": [{"traceId": "t"}]}
+
+    async def has(self, path: str, query: dict[str, Any]) -> bool:
+        return bool(await self.get(path, query))
+
+
+async def test_a_window_of_a_second_is_not_halved_any_more():
+    server = Asked()
+    with pytest.raises(LangfuseError):
+        [_ async for _ in observations.pages(server, Window(from_ns=START_NS, to_ns=START_NS + 4 * SECOND))]
+    widths = [
+        (observations.instant_ns(query["toStartTime"]) - observations.instant_ns(query["fromStartTime"])) / SECOND
+        for _, query in server.asked
+        if query["limit"] == 1
+    ]
+    assert widths == [4, 2, 1]
+
+
+async def test_whether_there_is_anything_costs_one_row():
+    server = Asked()
+    shown = [await observations.trace_exists(server, trace, v2=True) for trace in ("t", "u")]
+    assert shown == [True, False], "a server may ignore what was asked for"
+    assert await observations.trace_exists(server, "a/b", v2=False)
+    for v2 in (True, False):
+        assert await observations.anything_before(server, START_NS, v2=v2)
+    since, until = "1970-01-01T00:00:00.000Z", at_ns(START_NS)
+    assert server.asked == [
+        ("v2/observations", {"traceId": "t", "limit": 1, "fields": "core"}),
+        ("v2/observations", {"traceId": "u", "limit": 1, "fields": "core"}),
+        ("traces/a%2Fb", {"fields": "core"}),
+        ("v2/observations", {"fromStartTime": since, "toStartTime": until, "limit": 1, "fields": "core"}),
+        ("traces", {"fromTimestamp": since, "toTimestamp": until, "limit": 1, "fields": "core"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at", "written"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_795_223_026_226_420_992, "2026-11-21T01:03:46.226Z"),
+        (1_795_223_026_999_999_999, "2026-11-21T01:03:46.999Z"),
+        (7_258_118_400_001_000_000, "2200-01-01T00:00:00.001Z"),
+    ],
+)
+def test_times_are_written_to_the_millisecond_and_read_again(at, written):
+    assert observations.instant(at) == written
+    assert observations.instant_ns(written) == at // 10**6 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("stated", "at"),
+    [
+        ("2026-11-21T02:03:46.226+01:00", 1_795_223_026_226_000_000), ("2026-11-21T01:03:46Z", 1_795_223_026 * SECOND),
+        ("2026-11-21T01:03:46." + "0" * 19 + "Z", 1_795_223_026 * SECOND),
+        ("2026-11-21T01:03:46." + "0" * 20 + "Z", None), ("2300-01-01T00:00:00Z", None),
+        ("1969-12-31T23:59:59Z", None), ("", None), ("now", None), (1_795_223_026, None), (None, None),
+    ],
+)  # fmt: skip
+def test_what_is_no_time_of_a_row_is_none(stated, at):
+    assert observations.instant_ns(stated) == at
