@@ -43,3 +43,12 @@ def estimate(text: str) -> int:
     """
     weighed = text.translate(_WEIGHTS)
     return -(-sum(weight * weighed.count(chr(weight)) for weight in _ALL) // 100)
+
+
+def characters(tokens: int) -> int:
+    """The most characters that a text of so many tokens can have; a longer one needs no estimate to be too long.
+
+    >>> characters(7), estimate("a" * 20), estimate("a" * 21)
+    (20, 7, 8)
+    """
+    return tokens * 100 // min(_ALL)

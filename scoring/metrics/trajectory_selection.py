@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from sidejudge.scoring.lexical.token_estimate import estimate
+from sidejudge.scoring.lexical.token_estimate import characters, estimate
 from sidejudge.scoring.trace.span import SpanKind
 
 from .trajectory_steps import Trajectory, TrajectoryStep
@@ -185,10 +185,10 @@ def _parts(step: TrajectoryStep, tokens: int) -> Iterator[str]:
     """A long step in parts, each under its heading."""
     text = "\n".join(step.body())
     pieces: list[str] = []
-    at = 0
+    at, most = 0, characters(tokens - 32)
     while at < len(text):
         end = len(text)
-        while estimate(text[at:end]) > tokens - 32:
+        while end - at > most or estimate(text[at:end]) > tokens - 32:
             end = at + max(1, (end - at) * 2 // 3)
         pieces.append(text[at:end])
         at = end

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.lexical.token_estimate import estimate
+from sidejudge.scoring.metrics import trajectory_selection
 from sidejudge.scoring.metrics.trajectory_selection import Budget, outline, requests_of, select
 from sidejudge.scoring.metrics.trajectory_steps import steps_of
 from sidejudge.scoring.questions.kinds import ChooseSteps, FindErrors, ReachedGoal
@@ -194,3 +197,20 @@ def test_a_perfect_reader_sees_nine_of_ten_errors_of_high_impact(record_property
     record_property("shown", f"{hits} of {all_}")
     assert all_ >= 20
     assert hits >= 0.9 * all_
+
+
+def test_a_step_of_any_length_is_divided_in_work_that_grows_with_it(monkeypatch):
+    looked_at = []
+
+    def counted(text):
+        looked_at.append(len(text))
+        return estimate(text)
+
+    monkeypatch.setattr(trajectory_selection, "estimate", counted)
+    long = "Ünï codé, 12 退款. " * 20_000
+    case = Case(case_id="c", model_output="x", tools_used=(ToolCall(name="look_up", result=long),))
+    run = case.once(trajectory)
+    texts = [text for _, text in requests_of(run, [step.number for step in run.steps], 2_000)]
+    assert max(map(estimate, texts)) <= 2_000
+    assert sum(text.count("退款") for text in texts) >= 19_900
+    assert sum(looked_at) < 10 * len(long)
