@@ -28,14 +28,19 @@ _IN, _OUT = "langfuse.observation.input", "langfuse.observation.output"
 _PATH, _NODE = "langfuse.observation.metadata.langgraph_checkpoint_ns", "langfuse.observation.metadata.langgraph_node"
 
 
+_OTHERS = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "openinference.span.kind")
+"""Attributes that say what a step is where Langfuse's do not."""
+
+
 def speaks(raw: RawSpan) -> bool:
-    """Whether this is an observation: the SDK puts trace attributes and environments on other libraries' spans too."""
-    return (
-        "langfuse.observation.type" in raw.attributes
-        or raw.scope_name == "langfuse-sdk"
-        or _IN in raw.attributes
-        or _OUT in raw.attributes
-    )
+    """Whether this is an observation: the SDK puts trace attributes and environments on other libraries' spans too.
+
+    Others put inputs and outputs in Langfuse's words beside their own, without a type: what they did stands in these.
+    """
+    if "langfuse.observation.type" in raw.attributes or raw.scope_name == "langfuse-sdk":
+        return True
+    held = _IN in raw.attributes or _OUT in raw.attributes
+    return held and not any(key in raw.attributes for key in _OTHERS)
 
 
 def normalise(raw: RawSpan) -> Span:

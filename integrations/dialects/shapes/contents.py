@@ -202,9 +202,12 @@ class SpanContents:
         given = [(source, seen) for source, seen in self.ins if not seen.messages]
         if (found := self.best(given)) is not None:
             return self._of_request(unwrap.arguments(found[1].value)), found[0].name
-        lone = [(seen.messages[0].text, source.name) for source, seen in self.ins if is_said_once(source, seen)]
-        if len(lone) == 1 and isinstance(held := unwrap.arguments(lone[0][0]), dict):
-            return held, lone[0][1]
+        lone = {
+            seen.messages[0].text: source.name
+            for source, seen in self.ins if source.meaning != "output" and is_said_once(source, seen)
+        }  # fmt: skip
+        if len(lone) == 1 and isinstance(held := unwrap.arguments(next(iter(lone))), dict):
+            return held, next(iter(lone.values()))
         for source in self.of("parameters"):
             held = self._of_request(unwrap.arguments(source.value))
             if isinstance(held, dict) and "properties" not in held and held != {"type": "object"}:
@@ -221,8 +224,11 @@ class SpanContents:
 
 
 def is_said_once(source: NamedValue, seen: Seen) -> bool:
-    """Whether an event holds one message: AWS's distribution makes one of what any step, a tool too, was given."""
-    return not source.attribute and len(seen.messages) == 1
+    """Whether one message holds what a tool was given or returned: it is the tool's, or stands in an event.
+
+    AWS's distribution makes messages of what any step was given.
+    """
+    return len(seen.messages) == 1 and (not source.attribute or seen.messages[0].role == "tool")
 
 
 def says_that_it_ran(name: str) -> bool:

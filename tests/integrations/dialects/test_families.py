@@ -55,6 +55,18 @@ def test_langfuse_context_on_another_library_s_span_is_read_and_the_span_stays_t
     assert (span.session_id, span.root_hint) == ("s", True)
 
 
+def test_inputs_and_outputs_in_langfuse_s_words_without_a_type_leave_the_span_to_those_who_say_what_it_is() -> None:
+    asked, said = '[{"role": "user", "content": "Q"}]', '[{"role": "assistant", "content": "A"}]'
+    beside = {"langfuse.observation.input": asked, "langfuse.observation.output": said}
+    call = normalise(_raw("chat m", attributes={**beside, "gen_ai.operation.name": "chat"}))
+    assert (call.dialect, call.kind, call.input, call.output) == ("genai", SpanKind.LLM, "Q", "A")
+    given, returned = ('[{"role": "tool", "content": "{\\"id\\": 7}"}]', '[{"role": "tool", "content": "found"}]')
+    held = {"gen_ai.input.messages": given, "gen_ai.output.messages": returned, "langfuse.observation.input": given}
+    tool = normalise(_raw("execute_tool f", attributes={**held, "gen_ai.tool.name": "f"}))
+    assert tool.tool == ToolCall(name="f", arguments={"id": 7}, result="found")
+    assert normalise(_raw("step", attributes=beside)).dialect == "langfuse"
+
+
 def test_langfuse_cost_is_the_total_or_the_sum_of_its_parts() -> None:
     for details in ('{"input": 0.25, "output": 0.5, "total": 0.75}', '{"input": 0.25, "output": 0.5}'):
         span = normalise(
