@@ -67,6 +67,9 @@ def read_document(text: str, environ: Mapping[str, str] | None, source: str) -> 
     if len(text) > MAX_BYTES:
         document.problems.append(Problem(path="", message=f"is larger than {MAX_BYTES} characters", source=source))
         return document
+    if not _is_unicode(text):
+        document.problems.append(Problem(path="", message="is not UTF-8", source=source))
+        return document
     masked = text
     if environ is not None:
         masked = _VARIABLE.sub(lambda found: f"{_OPEN}{_BRACE}{found[1]}{_CLOSE}", text)
@@ -169,11 +172,23 @@ class _Reader:
         if value is None and not default:
             self._complain(at, node, f"needs the environment variable {name}, which is not set")
             return ""
+        if value is not None and not _is_unicode(value):
+            self._complain(at, node, f"needs the environment variable {name}, which is not UTF-8")
+            return ""
         return fallback if value is None or (default and not value) else value
 
     def _complain(self, at: Location, node: yaml.Node, message: str) -> None:
         line = node.start_mark.line + 1
         self._document.problems.append(Problem(path=path_of(at), message=message, source=self._source, line=line))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it is; bytes of the environment that are not UTF-8 are halves of surrogate pairs in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def plain_value(text: str) -> Json:

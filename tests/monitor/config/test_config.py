@@ -110,6 +110,15 @@ def test_a_variable_that_can_only_be_text_needs_no_quotes() -> None:
     assert config.log.level == "debug"
 
 
+def test_a_variable_that_is_not_utf_8_is_a_mistake(tmp_path: Path) -> None:
+    latin = b"p\xe4ss".decode("utf-8", "surrogateescape")
+    file = written(tmp_path, 'api: {auth: {bearer: ["${TOKEN}"]}}\n')
+    (stated,) = problems(file, {"TOKEN": latin})
+    assert stated.startswith("api.auth.bearer[0]")
+    assert stated.endswith("needs the environment variable TOKEN, which is not UTF-8")
+    assert problems(None, {"SIDEJUDGE_ROUTES": f"[{latin}]"}) == ["SIDEJUDGE_ROUTES: is not UTF-8"]
+
+
 def test_a_variable_that_sets_nothing_is_a_mistake() -> None:
     stated = problems(
         None,
