@@ -29,7 +29,7 @@ _RUNNING: Final = frozenset({
     "invoke", "run", "call", "execute", "start", "ask", "use", "agent", "tool", "function", "step", "task", "node",
 })  # fmt: skip
 """Words of a span's name beside the name of the agent or tool that it ran."""
-_OF_A_REQUEST: Final = frozenset({"name", "arguments", "_meta"})
+_OF_A_REQUEST: Final = frozenset({"name", "arguments", "_meta", "tool_name", "call_id", "id", "type"})
 _LONGEST_NAME: Final = 200
 NAME: Final = re.compile(r"[^./:\\()]+")
 """Whether a text may be a name; ``Client.receive_response`` is the name of code."""
@@ -215,12 +215,12 @@ class SpanContents:
         return None
 
     def _of_request(self, given: Json) -> Json:
-        """The arguments in MCP's request of the span's tool, ``{"name": "lookup", "arguments": {…}}``, else all."""
+        """The arguments in a request of the span's tool, ``{"name": "lookup", "arguments": {…}}``; else all."""
         held = given.get("params", given) if isinstance(given, dict) else None
         if not isinstance(held, dict) or not held.keys() <= _OF_A_REQUEST or "arguments" not in held:
             return given
         own = {self.span.tool and self.span.tool.name, (self.text("tool") or ("",))[0]}
-        return held["arguments"] if held.get("name") in own else given
+        return unwrap.arguments(held["arguments"]) if held.get("name", held.get("tool_name")) in own else given
 
 
 def is_said_once(source: NamedValue, seen: Seen) -> bool:

@@ -261,6 +261,18 @@ def test_a_tool_is_read(attributes: dict[str, AttributeValue]) -> None:
     assert (call.name, call.arguments, call.result) == ("lookup", {"id": "A-1"}, SHIPPED)
 
 
+def test_a_tool_s_span_that_was_given_the_model_s_whole_call_is_that_call() -> None:
+    call = {"call_id": "c", "tool_name": "lookup", "arguments": {"id": "A-1"}}
+    given: Attributes = {"tool_name": "lookup", "input": json.dumps(call), "output": SHIPPED}
+    assert [(call.name, call.arguments) for call in _case("tool_execution", given).tools_used or ()] == [
+        ("lookup", {"id": "A-1"})
+    ]
+    other: Attributes = {**given, "input": json.dumps({**call, "tool_name": "search"})}
+    assert [each.arguments for each in _case("tool_execution", other).tools_used or ()] == [
+        {**call, "tool_name": "search"}
+    ]
+
+
 def test_messages_that_azure_puts_into_one_attribute_of_an_event_are_read() -> None:
     def event(name: str, **content: object) -> RawEvent:
         return RawEvent(name=name, time_ns=1, attributes={"gen_ai.event.content": json.dumps(content)})
