@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.runs.final import OPTION_A, OPTION_B, TASKS, Option, final_score, with_split
+from sidejudge.scoring.runs.final import OPTION_A, OPTION_B, Option, final_score, with_split
 
 NAMES = {"QA": "qa", "Entity": "entity", "Text": "text", "Translation": "translation", "Benchmark": "benchmarks"}
 ratios = st.floats(0, 1)
@@ -42,17 +42,6 @@ def test_option_a_bears_that_the_smallest_part_is_missing_and_says_so() -> None:
     assert found.coverage == 0.9
     assert "translation" in found.reason
     assert "renormalised" in found.reason
-
-
-@pytest.mark.parametrize("missing", TASKS)
-def test_option_b_bears_no_missing_task(missing: str) -> None:
-    found = final_score(OPTION_B, {task: 1.0 for task in TASKS if task != missing})
-    assert found.value is None
-    assert missing in found.reason
-
-
-def test_an_invalid_task_is_a_zero_and_not_a_gap() -> None:
-    assert final_score(OPTION_B, {"qa": 1.0, "entity": 0.0, "text": 1.0, "translation": 1.0}).value == 0.7
 
 
 def test_the_workloads_split_divides_what_the_tasks_weigh() -> None:

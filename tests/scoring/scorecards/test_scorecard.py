@@ -94,12 +94,6 @@ def test_a_rubric_without_verdicts_is_unknown_in_all_its_rows() -> None:
             assert cells[0] == Cell(notes=("no verdict of rubric text",))
 
 
-def test_a_mean_is_rated_by_the_bands_of_its_metric() -> None:
-    for value, rating in ((0.95, "good"), (0.90, "acceptable"), (0.8999, "fail")):
-        line = verdict_line("1", scores=[metric_line("question_score_accuracy", value)])
-        assert cell(card(line), "Question Score Accuracy").rating == rating
-
-
 def test_one_blocked_case_marks_a_mean_that_is_good_by_itself() -> None:
     name = "compliance_false_pass_rate"
     lines = [verdict_line(str(n), scores=[metric_line(name, 0.0)]) for n in range(99)]
@@ -162,13 +156,6 @@ def test_a_cost_that_few_verdicts_know_is_unknown() -> None:
     found = cell(card(*lines, verdict_line("10")), "Cost per 1000 calls")
     assert found.value is None
     assert "only 9 of 11" in found.notes[0]
-
-
-def test_several_versions_of_a_rubric_are_warned_of_within_and_across_models() -> None:
-    one, other = verdict_line("1"), verdict_line("2", rubric_version="qa@11111111")
-    assert any("qa@00000000, qa@11111111" in note for note in card(one, other).notes)
-    assert scorecard({"A": tally(one), "B": tally(other)}).notes
-    assert not scorecard({"A": tally(one), "B": tally(one)}).notes
 
 
 def test_cases_that_were_drawn_unevenly_count_with_the_inverse_of_their_probability() -> None:
