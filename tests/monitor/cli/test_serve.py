@@ -48,17 +48,12 @@ def test_an_address_that_is_taken_is_two_lines_and_exit_2(tmp_path, key):
     assert "choose another address" in remedy
 
 
-def test_a_store_that_cannot_be_made_is_two_lines_and_exit_2(tmp_path):
+@pytest.mark.parametrize("path", ["file/s.sqlite", "."])
+def test_a_store_that_cannot_be_made_or_is_a_folder_is_two_lines_and_exit_2(tmp_path, path):
     (tmp_path / "file").write_text("no folder")
-    store = {"path": str(tmp_path / "file" / "s.sqlite")}
-    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, store=store)))
-    assert f"store {store['path']}" in cause
-    assert "store.path" in cause + remedy
-
-
-def test_a_store_that_is_a_folder_is_two_lines_and_exit_2(tmp_path):
-    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, store={"path": str(tmp_path)})))
-    assert f"store {tmp_path}" in cause
+    store = str(tmp_path / path)
+    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, store={"path": store})))
+    assert f"store {store}" in cause
     assert "store.path" in cause + remedy
 
 
