@@ -151,10 +151,8 @@ def test_wrong_calls_exit_2_and_touch_nothing(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_off_anywhere_is_completed_exactly(many, tmp_path: Path, cut: int) -> None:
     cases, whole = many
     out = tmp_path / "v.jsonl"
-    arguments = (cases, "--out", out, "--rubric", "qa", "--rubric", "answer")
-    assert score(*arguments).returncode == 1
-    out.write_bytes(out.read_bytes()[:cut])
-    done = score(*arguments)
+    out.write_bytes((cases.parent / "whole.jsonl").read_bytes()[:cut])
+    done = score(cases, "--out", out, "--rubric", "qa", "--rubric", "answer")
     assert done.returncode == 1
     assert "2 lines are no cases" in done.stderr
     assert verdicts(out) == whole
@@ -163,10 +161,9 @@ def test_a_file_that_was_cut_off_anywhere_is_completed_exactly(many, tmp_path: P
 def test_a_complete_file_stays_as_it_is(many, tmp_path: Path) -> None:
     cases, whole = many
     out = tmp_path / "v.jsonl"
-    arguments = (cases, "--out", out, "--rubric", "qa", "--rubric", "answer")
-    score(*arguments)
-    before = out.read_bytes()
-    done = score(*arguments)
+    before = (cases.parent / "whole.jsonl").read_bytes()
+    out.write_bytes(before)
+    done = score(cases, "--out", out, "--rubric", "qa", "--rubric", "answer")
     assert out.read_bytes() == before
     assert f"{len(whole)} verdicts stood already" in done.stderr
 
