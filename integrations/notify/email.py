@@ -7,6 +7,7 @@ import logging
 import smtplib
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -67,12 +68,16 @@ class Email:
             connected = smtplib.SMTP_SSL(server.host, server.port, timeout=_TIMEOUT_S, context=context)
         else:
             connected = smtplib.SMTP(server.host, server.port, timeout=_TIMEOUT_S)
-        with connected:
+        try:
             if server.encryption == "starttls":
                 connected.starttls(context=context)
             if server.user is not None and server.password is not None:
                 connected.login(server.user, server.password)
             refused = connected.send_message(message)  # raises where every recipient is refused
+        finally:
+            with suppress(OSError, smtplib.SMTPException):  # whatever it answers to that, what it took is taken
+                connected.quit()
+            connected.close()
         if refused:  # sending again would reach those who have it twice
             log.warning("an SMTP server refused some recipients", extra={"recipients": len(refused)})
 

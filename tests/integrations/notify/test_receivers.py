@@ -121,6 +121,14 @@ async def test_what_a_mail_server_refuses_for_good_is_not_tried_again(answers, e
             await mail.send(notice())
 
 
+@pytest.mark.parametrize("answer", ["421 too slow", "500 what?", "250 fine", "?"])
+async def test_what_a_mail_server_took_is_taken_whatever_it_answers_at_the_end(answer):
+    with mail_server(QUIT=answer) as server:
+        mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
+        await mail.send(notice())
+    assert len(server.mails) == 1
+
+
 async def test_a_mail_server_that_is_not_there_or_cannot_encrypt():
     gone = Email(MailServer(host="127.0.0.1", port=1, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
     with pytest.raises(DestinationUnreachableError):
