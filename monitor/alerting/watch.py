@@ -36,7 +36,7 @@ from .tracked import ChartPace, Tracked, change_of
 _MAX_KEYS = 1_000
 PASSING_NS = 10 * 60 * 10**9
 """A recovery passes through lesser states: an alert that a more severe one muted is reported if it lasts longer than
-this.
+this, and the figures of that moment show it.
 """
 _STATE, _SLICES, _ALERT = "state/", "slices/", "alert/"
 _BREACHED_LAST: Final = (False, None, True)
@@ -220,7 +220,13 @@ class Watch:
     def posted(self) -> Iterator[Posted]:
         """The alerts of this moment, in no order."""
         for alert in self.alerts.values():
-            yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=self.is_muted(alert))
+            muted = self.is_muted(alert) or (alert.condition, alert.labels) in self._unheard
+            yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=muted)
+
+    def stated_alerts(self) -> Iterator[tuple[tuple[str, Labels], dict[str, object]]]:
+        """The alerts in their JSON form."""
+        for place, alert in self.alerts.items():
+            yield place, {**alert.to_json(), "unheard": place in self._unheard}
 
     def to_memory(self) -> dict[str, str]:
         """The state that a restart needs, as JSON by name."""
@@ -230,9 +236,7 @@ class Watch:
                 self._kept_slices[key] = json.dumps(tracked.sliced.to_json())
                 tracked.sliced.is_changed = False
         kept |= {_SLICES + json.dumps(key): stated for key, stated in self._kept_slices.items()}
-        for (condition, labels), alert in self.alerts.items():
-            stated = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
-            kept[_ALERT + fingerprint(condition, labels)] = json.dumps(stated)
+        kept |= {_ALERT + fingerprint(*place): json.dumps(stated) for place, stated in self.stated_alerts()}
         return {**kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns)}
 
     def restore(self, kept: Mapping[str, str], rubrics: Collection[str] | None = None) -> None:
@@ -274,8 +278,9 @@ class Watch:
 
     def show(self, alerts: Iterable[JsonRecord]) -> None:
         """Show alerts that another process watches, in their JSON form."""
-        known = [Alert.of_json(each) for each in alerts]
-        self.alerts = {(each.condition, each.labels): each for each in known if each.condition in self._by_id}
+        known = [(Alert.of_json(each), each.get("unheard", False)) for each in alerts]
+        self.alerts = {(each.condition, each.labels): each for each, _ in known if each.condition in self._by_id}
+        self._unheard = {(each.condition, each.labels): self.cursor_ns for each, unheard in known if unheard}
 
     def _track(self, key: Key) -> Tracked | None:
         tracked, version = self._tracked.get(key), self._version(key.rubric)
@@ -433,7 +438,7 @@ class Watch:
     def _reported(
         self, turns: Mapping[tuple[str, Labels], tuple[Alert, AlertTransition]], now_ns: int
     ) -> Iterator[AlertEvent]:
-        """Events, the most severe first. A muted alert is reported once it has not been muted for ``PASSING_NS``."""
+        """Events, the most severe first. What was muted is reported after ``PASSING_NS``, where figures show it."""
         self._unheard = {
             place: at_ns for place, at_ns in self._unheard.items() if place in self.alerts or place in turns
         }
@@ -441,7 +446,10 @@ class Watch:
             alert = self.alerts[place]
             if self.is_muted(alert):
                 self._unheard[place] = now_ns
-            elif alert.stage is Stage.FIRING and now_ns - self._unheard[place] >= PASSING_NS:
+            elif (
+                alert.stage is Stage.FIRING and now_ns - self._unheard[place] >= PASSING_NS
+                and alert.breached_ns == now_ns and alert.finding.shown
+            ):  # fmt: skip
                 del self._unheard[place]
                 reported = self.alerts[place] = replace(alert, reported=alert.reported + 1)
                 yield self._event(reported, AlertTransition.FIRING, now_ns, muted=False)

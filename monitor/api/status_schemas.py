@@ -40,7 +40,7 @@ class AlertBody(ResponseBody):
     condition: str
     severity: Severity
     stage: Stage
-    muted: bool = Field(description="a more severe alert about the same thing fires")
+    muted: bool = Field(description="a more severe alert about the same thing fires or did, and this one was not sent")
     title: str
     said: str = Field(description="how bad it is, in one sentence")
     labels: dict[str, str]

@@ -92,7 +92,8 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 class AlertFinding:
     """``breached`` is ``None`` when there is too little data, which is neither a breach nor a recovery.
 
-    ``undecided``: the data contradict themselves, and an alert that exists stays as it was.
+    ``undecided``: the data contradict themselves, and an alert that exists stays as it was. ``shown``: the figures
+    beside it show it too; where only evidence of what came before does, an alert that was muted or unknown stays so.
 
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n`` is
     the sample size since ``measured_ns``. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the
@@ -110,6 +111,7 @@ class AlertFinding:
     changed_ns: int | None = None
     measured_ns: int | None = None
     undecided: bool = False
+    shown: bool = True
 
 
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]

@@ -2,7 +2,8 @@
 
 A breach is *pending* until it has lasted for the condition's ``for``, then *fires*. It resolves once looks found no
 breach for ``keep``. Without enough data it does neither: a firing alert becomes *unknown*, with an event, because
-silence is not recovery. After a day without findings it expires, with an event too.
+silence is not recovery; it fires again once figures show the breach. After a day without findings it expires, with an
+event too.
 
 ``Posted`` is an alert at one moment with its condition, as metrics, API and pages show it.
 """
@@ -113,6 +114,8 @@ def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, A
     if alert.stage is Stage.FIRING:
         return alert, None
     if alert.stage is Stage.UNKNOWN:
+        if not alert.finding.shown:
+            return alert, None
         return replace(alert, stage=Stage.FIRING, reported=alert.reported + 1), AlertTransition.FIRING
     if now_ns - alert.since_ns < condition.for_ns:
         return alert, None
@@ -125,7 +128,7 @@ _STAGES = (Stage.FIRING, Stage.UNKNOWN, Stage.PENDING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """One alert with its condition. ``muted``: a more severe alert about the same thing fires."""
+    """One alert with its condition. ``muted``: one more severe about the same thing fires or did; it was not sent."""
 
     condition: Condition
     alert: Alert

@@ -159,17 +159,21 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
             status = window.status
             estimate, state = status.estimate, status.appraisal.status
             known = state not in UNKNOWN
-            contested = state not in breaching and status.appraisal.contested in breaching
+            limit = getattr(declared.policy_of(status.rubric).thresholds, level)
+            # What lies wholly below the threshold is no recovery, also where evidence for an alarm is missing.
+            is_below = known and estimate is not None and round(estimate.upper, 9) < limit
+            contested = state not in breaching and (is_below or status.appraisal.contested in breaching)
             yield AlertFinding(
                 labels=place(status),
                 breached=state in breaching if known and not contested else None,
                 stated=status.appraisal.reason,
                 value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
-                limit=getattr(declared.policy_of(status.rubric).thresholds, level),
+                limit=limit,
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
                 measured_ns=_measured_ns(status, facts.now_ns),
                 undecided=contested or (not known and status.appraisal.undecided),
+                shown=estimate is None or round(estimate.pass_ratio, 9) < limit,
             )  # fmt: skip
 
     return find
@@ -185,6 +189,7 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
                 value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 changed_ns=change.since_ns, measured_ns=_measured_ns(window.status, facts.now_ns),
+                shown=estimate is None or estimate.upper < change.good,
             )  # fmt: skip
 
 
@@ -241,7 +246,7 @@ def _drifting(facts: Observed) -> Iterator[AlertFinding]:
                 stated=_moved(drift, "keep to their scenario"),
                 value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,
                 upper=departing.upper if departing else None, n=departing.n if departing else 0,
-                changed_ns=drift.since_ns,
+                changed_ns=drift.since_ns, shown=departing is None or departing.upper < drift.good,
             )  # fmt: skip
 
 
@@ -342,13 +347,14 @@ def _beyond(bad: set[Status], level: Level) -> Callable[[Observed], Iterator[Ale
             limit = dict(each.limit.levels).get(level)
             # Beyond the critical limit alone is beyond no warning that nobody set.
             if limit is not None:
-                yield _finding(each, limit, bad)
+                yield _finding(each, level, limit, bad)
 
     return find
 
 
-def _finding(each: MetricStatus, limit: float, bad: set[Status]) -> AlertFinding:
+def _finding(each: MetricStatus, level: Level, limit: float, bad: set[Status]) -> AlertFinding:
     known, status = each.estimate, each.appraisal.status
+    kept = known.kept.get(level) if known else None
     place = place_of(each.service, each.environment, each.limit.rubric)  # the application's figures have no rubric
     return AlertFinding(
         labels=tuple((name, value) for name, value in (*place, ("metric", each.limit.name)) if value),
@@ -356,4 +362,5 @@ def _finding(each: MetricStatus, limit: float, bad: set[Status]) -> AlertFinding
         stated=each.appraisal.reason,
         value=known.value if known else None, lower=known.lower if known else None,
         upper=known.upper if known else None, n=known.n if known else 0, limit=limit,
+        shown=kept is None or round(kept.share, 9) < each.limit.threshold(limit),
     )  # fmt: skip

@@ -385,7 +385,7 @@ class _Leader:
         return FleetDocument(
             at_ns=now_ns, leader=self._name, services=self.statuses(now_ns),
             metrics=list(self.watch.metric_statuses()),
-            alerts=[alert.to_json() for alert in self.watch.alerts.values()], sent=self.sent,
+            alerts=[stated for _, stated in self.watch.stated_alerts()], sent=self.sent,
             shares=self._windows.shares(now_ns),
         )  # fmt: skip
 

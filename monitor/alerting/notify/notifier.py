@@ -189,7 +189,9 @@ class Notifier:
             name = _name(receiver, mark)
             before = self._sent.get(name)
             is_sent = (before is not None and before.stands) or not receiver.takes(here.condition.severity)
-            if is_sent or here.muted or here.alert.stage is not Stage.FIRING:
+            # Another monitor that sends it says when receivers have it.
+            is_due = here.alert.stage is Stage.FIRING and not here.muted and not self._is_quiet(here.condition.id)
+            if is_sent or not is_due:
                 self._unsent_ns.pop(name, None)
                 continue
             event = AlertEvent.of(here.condition, here.alert, AlertTransition.FIRING, now_ns)

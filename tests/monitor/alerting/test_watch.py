@@ -13,20 +13,24 @@ from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
-from sidejudge.scoring.alerts.condition import Observed
+from sidejudge.scoring.alerts.condition import Observed, WindowFacts
+from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.alerts.lifecycle import AlertTransition, Stage
+from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.hysteresis import Hysteresis
-from sidejudge.scoring.status.service_status import SilenceCause
-from sidejudge.scoring.status.status import Policy, Status
+from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause
+from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 MINUTE_NS = 60 * 10**9
 KEY = Key("shop", "prod", "qa")
 QUICK = Declaration(
     policy=Policy(), hysteresis=Hysteresis(needed=3, looks=4, recovery_margin=0.02, hold_ns=5 * MINUTE_NS)
 )
+
+ABOVE = {"pass_rate_change": {"pass_rate_warning", "pass_rate_critical"}, "pass_rate_warning": {"pass_rate_critical"}}
 
 
 class Played:
@@ -318,6 +322,44 @@ def test_a_recovery_that_passes_through_warning_reports_no_warning(restarted):
     sent = [(condition, turn) for condition, turn, muted in played.reported if not muted and "pass_rate" in condition]
     assert [each for each in sent if each[0] == "pass_rate_warning"] == []
     assert sent.count(("pass_rate_critical", "resolved")) == 1
+
+
+def test_an_alert_is_not_over_while_the_interval_lies_wholly_below_its_threshold():
+    found = {each.id: each for each in conditions(Declaration())}["pass_rate_critical"]
+
+    def breached(status: Status, passed: int, alert: Alert | None) -> tuple[Alert | None, AlertTransition | None]:
+        estimate = from_sums(n=100, failures=100 - passed, weight=100, failed_weight=100 - passed, squared_weight=100)
+        standing = ServiceStatus(
+            service="shop", environment="prod", rubric="qa", estimate=estimate, appraisal=Appraisal(status, "why")
+        )
+        (finding,) = found.find(Observed(now_ns=1, windows=[WindowFacts(status=standing)]))
+        return advance(alert, finding, 1, found)
+
+    fired, _ = breached(Status.CRITICAL, 40, None)
+    assert breached(Status.WARNING, 40, fired) == (fired, None)
+    silent, turn = breached(Status.NO_DATA, 40, fired)
+    assert turn is AlertTransition.UNKNOWN
+    assert breached(Status.WARNING, 40, silent) == (silent, None)
+    assert breached(Status.WARNING, 69, silent)[1] is AlertTransition.RESOLVED
+    assert breached(Status.WARNING, 40, None) == (None, None)
+
+
+@pytest.mark.parametrize(("bounds", "good", "per_minute", "covered"), [
+    (Thresholds(warning=0.85, critical=0.7), 0.96, 1, "pass_rate_change"),
+    (Thresholds(warning=0.99, critical=0.98), 0.999, 5, "pass_rate_warning"),
+])  # fmt: skip
+def test_what_only_evidence_from_before_a_recovery_holds_up_is_not_sent_after_it(bounds, good, per_minute, covered):
+    played = Played(replace(QUICK, policy=Policy(mode="adaptive", thresholds=bounds), hysteresis=Hysteresis()))
+    played.minutes(240, ratio=good, per_minute=per_minute)
+    played.minutes(40, ratio=0.3, per_minute=per_minute)
+    fell, lasted = len(played.reported), 0
+    assert [each for each in played.reported if each[0] == covered] == [(covered, "firing", True)]
+    for _ in range(240):
+        played.minutes(1, ratio=good, per_minute=per_minute)
+        held = {each.alert.condition: each.muted for each in played.watch.posted()}
+        lasted += held.get(covered) is True and not held.keys() & ABOVE[covered]
+    assert lasted > 30, "it goes on for long after what covered it"
+    assert [each for each in played.reported[fell:] if each[1] == "firing"] == []
 
 
 def test_a_blocker_that_hits_many_is_told_once_it_lasted_and_named():

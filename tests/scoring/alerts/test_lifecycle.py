@@ -18,15 +18,24 @@ BEGIN_NS = 1_800_000_000 * 10**9
 DAY_NS = 24 * 3600 * 10**9
 
 
-def finding(breached) -> AlertFinding:
-    return AlertFinding(labels=LABELS, breached=breached, stated="slow", value=1.5, n=3)
+def finding(breached, *, shown=True) -> AlertFinding:
+    return AlertFinding(labels=LABELS, breached=breached, stated="slow", value=1.5, n=3, shown=shown)
 
 
 def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
-    """``b`` breached, ``o`` not, ``?`` cannot be told, ``.`` not spoken of: stages and turns, a letter a look."""
+    """``b`` breached (``e``: by evidence alone), ``o`` not, ``?`` cannot be told, ``.`` not spoken of: stages, turns.
+
+    There is a letter for each look.
+    """
     alert, stages, turns = None, "", ""
     for now_ns, letter in enumerate(story, start=BEGIN_NS):
-        found = {"b": finding(True), "o": finding(False), "?": finding(None), ".": None}[letter]
+        found = {
+            "b": finding(True),
+            "e": finding(True, shown=False),
+            "o": finding(False),
+            "?": finding(None),
+            ".": None,
+        }[letter]
         alert, turn = advance(alert, found, now_ns, condition)
         stages += alert.stage.value[0] if alert else "-"
         turns += turn.value[0] if turn else " "
@@ -47,6 +56,9 @@ def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
         ("bbbbooo", "pppff--", "   f r"),
         ("bbbbobo", "pppffff", "   f"),  # about its limit: one alert
         ("bbbb?b", "pppfuf", "   fuf"),  # silence is told, and so is that it goes on
+        ("bbbb?eeb", "pppfuuuf", "   fu  f"),  # what came before the silence is no news after it
+        ("bbbb?eooo", "pppfuuu--", "   fu  r"),
+        ("bbbeee", "pppfff", "   f"),
         ("bbbb??oo", "pppfuu--", "   fu r"),
         ("bbbb...", "pppfuuu", "   fu"),
     ],

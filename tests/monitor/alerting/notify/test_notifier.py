@@ -42,7 +42,7 @@ class Desk:
 
     def __init__(self, path, *receivers):
         self.path, self.receivers = path, receivers or (NoticeReceiver(name="slack", sender=None),)
-        self.now_ns = SINCE_NS + 12 * MINUTE_NS
+        self.now_ns, self.is_quiet = SINCE_NS + 12 * MINUTE_NS, False
         self.store = Store(path)
         self.begin()
 
@@ -50,6 +50,7 @@ class Desk:
         self.notifier = Notifier(
             self.receivers, self.store.notifications, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
             illustrate=lambda event, _since_ns: replace(event, examples=(WORST,)),
+            is_quiet=lambda _condition: self.is_quiet,
         )  # fmt: skip
         self.notifier.restore()
 
@@ -320,6 +321,16 @@ async def test_what_is_less_severe_than_a_receiver_takes_waits_for_its_digest_or
     assert [office.waiting(name) for name in ("pager", "slack")] == [[], []]
     await office.tick(posted(event(**WARNING)), after_ns=HOUR_NS)
     assert [[each.kind for each in office.waiting(name)] for name in ("pager", "slack")] == [[], [NoticeKind.DIGEST]]
+
+
+async def test_what_another_monitor_sends_is_not_taken_for_sent_before_it_is(desk):
+    office, fired = desk(), event()
+    office.is_quiet = True
+    for _ in range(3):
+        await office.tick(posted(fired), after_ns=UNSENT_NS)
+    office.is_quiet = False
+    await office.notifier.take(fired)
+    assert await office.delivered() == [FIRING]
 
 
 async def test_how_long_an_alert_was_not_sent_is_counted_anew_after_it_was_gone(desk):
