@@ -25,12 +25,15 @@ from .trace import Trace
 from .trace_index import TraceIndex
 
 _NOT_WORDS = re.compile(r"[\W_]+")
+_MOST_LEFT: Final = 100
+"""Most spans, and most calls, that are compared argument by argument."""
 
 
 def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int, int]:
     """The message call that each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
-    At last by name and arguments in another spelling: many models accept only letters, digits and ``_``.
+    At last by name and arguments in another spelling: many models accept only letters, digits and ``_``; or by the name
+    and the requested arguments among those that the tool ran with, beside its defaults.
     """
     matched: dict[int, int] = {}
     taken: set[int] = set()
@@ -49,7 +52,37 @@ def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int
                 if waiting:
                     taken.add(waiting[0])
                     matched[number] = waiting.popleft()
-    return matched
+    return matched | _with_defaults(spans, requested, matched)
+
+
+def _with_defaults(
+    spans: Sequence[Span], requested: Sequence[RequestedCall], matched: Mapping[int, int]
+) -> dict[int, int]:
+    """Calls still unmatched, by name and the requested arguments among those that the tool ran with."""
+    found: dict[int, int] = {}
+    left = [(number, span.tool) for number, span in enumerate(spans) if span.tool and number not in matched]
+    taken = {*matched.values()} if left else set()
+    asked = [(index, ask.call) for index, ask in enumerate(requested) if index not in taken] if left else []
+    for number, ran in left[:_MOST_LEFT]:
+        for place, (index, call) in enumerate(asked[:_MOST_LEFT]):
+            ids = {call.call_id, ran.call_id} - {None}
+            if len(ids) < 2 and call.name == ran.name and _ran_with(call.arguments, ran.arguments):
+                found[number] = index
+                del asked[place]
+                break
+    return found
+
+
+def _ran_with(requested: Json, given: Json) -> bool:
+    """Whether a tool was given all requested arguments, each maybe in another type: ``"3"`` for 3."""
+    if not isinstance(requested, dict) or not isinstance(given, dict) or not requested:
+        return False
+    return all(key in given and _alike(value, given[key]) for key, value in requested.items())
+
+
+def _alike(requested: Json, given: Json) -> bool:
+    simple = not isinstance(requested, dict | list) and not isinstance(given, dict | list)
+    return requested == given or (simple and str(requested).casefold() == str(given).casefold())
 
 
 def in_order(

@@ -121,6 +121,20 @@ def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
         ), spanned  # fmt: skip
 
 
+def test_a_tool_that_ran_with_its_defaults_beside_the_requested_arguments_ran_once() -> None:
+    def used(requested: ToolCall, *ran: ToolCall) -> int:
+        tools = [_span(f"tool{at}", "root", T, 3 + at, 4 + at, tool=call) for at, call in enumerate(ran)]
+        asked = _span("llm", "root", L, 1, 2, output_messages=_asks(requested))
+        return len(_case(_span("root", None, A, 0, 99, agent="a"), asked, *tools).tools_used)
+
+    requested = _call("find", {"q": "x", "n": "3"}, "c1")
+    assert used(requested, _call("find", {"q": "x", "n": 3, "sort": "asc"})) == 1
+    assert used(requested, _call("find", {"q": "x", "n": 3}), _call("find", {"q": "x", "n": 3})) == 2, "ran again"
+    assert used(requested, _call("find", {"q": "y", "n": 3, "sort": "asc"})) == 2
+    assert used(requested, _call("find", {"q": "x", "sort": "asc"})) == 2
+    assert used(requested, _call("find", {"q": "x", "n": 3, "sort": "asc"}, "c2")) == 2, "another call by its id"
+
+
 def test_arguments_that_a_span_leaves_out_are_those_of_the_call_that_it_carried_out() -> None:
     requested = {"q": "x", "options": {"n": [1]}}
     for reported, call_id, wanted in (
