@@ -19,6 +19,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.runs.aggregates import Accumulator, Aggregates, read_sample, sample_of_any
 
 from .case_lines import NumberedLine
+from .resume import Duplicates
 
 RUBRIC = "answer"
 MAX_RUNS = 1000
@@ -39,6 +40,7 @@ class Runs:
     first: Mapping[str, object] | None = None
     _others: int = 0
     _versions: set[str] = field(default_factory=set)
+    _cases: Duplicates = field(default_factory=Duplicates)
     _runs: dict[str, Accumulator] = field(default_factory=dict)
 
     def aggregates(self) -> dict[str, Aggregates]:
@@ -50,6 +52,8 @@ class Runs:
         stated = []
         if self._others:
             stated.append(f"verdicts by other rubrics are left out: {self._others}")
+        if self._cases.count:
+            stated.append(f"verdicts on a case that has one in the same run already; all count: {self._cases.count}")
         if len(self._versions) > 1:
             stated.append(f"verdicts are of several versions of the rubric: {', '.join(sorted(self._versions))}")
         return stated
@@ -59,13 +63,13 @@ class Runs:
         numbered: bool | None = None
         for line in lines:
             try:
-                numbered = self._take(source, _verdict(line), numbered)
+                numbered = self._take(source, _verdict(line), numbered, line.number)
             except ValueError as error:
                 raise UnusableError(f"{source}, line {line.number}: {error}") from None
         if numbered is None:
             raise UnusableError(f"{source}: holds no verdict of {self.rubric!r}")
 
-    def _take(self, source: str, verdict: Mapping[str, object], numbered: bool | None) -> bool | None:  # noqa: FBT001  # as read so far
+    def _take(self, source: str, verdict: Mapping[str, object], numbered: bool | None, line: int) -> bool | None:  # noqa: FBT001  # as read so far
         """Take in one verdict; whether those of this file state their run, ``None`` while there are none."""
         if verdict["rubric"] != self.rubric:
             self._others += 1
@@ -76,6 +80,8 @@ class Runs:
         self._at(source if run is None else f"{source} run {run}").add(
             read_sample(verdict) if self.rubric == RUBRIC else sample_of_any(verdict)
         )
+        if about := verdict.get("trace_id") or verdict.get("case_id"):
+            self._cases.first_line(f"{source}\0{run}\0{about}", line)
         self.first = self.first or verdict
         if len(self._versions) < _MANY:
             self._versions.add(label(str(verdict.get("rubric_version"))))

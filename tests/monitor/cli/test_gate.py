@@ -143,6 +143,13 @@ def test_wrong_calls_exit_2(call, file, tmp_path):
         assert "remedy:" in done.stderr
 
 
+def test_a_case_that_stands_twice_in_a_run_is_named(call, file):
+    lines = [verdict(0), verdict(1), verdict(1)]
+    assert "verdicts on a case that has one in the same run already; all count: 1" in call("gate", file(*lines)).stderr
+    apart = [{**verdict(0), "run": run} for run in (1, 2)]
+    assert "same run" not in call("gate", file(*apart)).stderr
+
+
 def test_runs_within_a_file_are_judged_each_and_summed_up(call, file):
     verdicts = [{**verdict(n, latency_e2e_ms=1000.0 * run), "run": run} for n in range(5) for run in (1, 2, 3)]
     done = call("gate", file(*verdicts), "--format", "json")
