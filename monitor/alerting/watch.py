@@ -468,9 +468,11 @@ class Watch:
 
 
 def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
+    known = moment.estimate
     return Look(
-        status=moment.appraisal.status, with_margin=with_margin, empty=moment.estimate is None,
-        undecided=moment.appraisal.undecided, ruled_out=ruled_out(moment.estimate, moment.thresholds),
+        status=moment.appraisal.status, with_margin=with_margin, empty=known is None,
+        undecided=moment.appraisal.undecided, ruled_out=ruled_out(known, moment.thresholds),
+        is_below=known is not None and round(known.upper, 9) < moment.thresholds.warning,
     )  # fmt: skip
 
 

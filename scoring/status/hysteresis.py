@@ -53,7 +53,8 @@ class Look:
     """One look: the status against the thresholds and against the raised ones, and whether there was no data.
 
     ``undecided``: the interval and the earlier evidence disagree. ``ruled_out`` is the mildest alarm whose threshold
-    lies wholly below the interval, None where it reaches below both thresholds.
+    lies wholly below the interval, None where it reaches below both thresholds. ``is_below``: the interval lies wholly
+    below the warning threshold, of however few verdicts it is.
     """
 
     status: Status
@@ -61,6 +62,12 @@ class Look:
     empty: bool = False
     undecided: bool = False
     ruled_out: Status | None = None
+    is_below: bool = False
+
+    @property
+    def shows_otherwise(self) -> bool:
+        """Whether a service with this look is not healthy."""
+        return self.undecided or self.is_below or self.status in ALARMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +120,7 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     if (instead := contradicted(present, looks[-1])) is not None:
         return instead
     if present is Status.INSUFFICIENT_DATA:
-        good = 0 if looks[-1].undecided or looks[-1].status in ALARMS else seen.count(Status.HEALTHY)
+        good = 0 if looks[-1].shows_otherwise else seen.count(Status.HEALTHY)
         sure = good >= rule.needed or (good and not fallen)
         return Status.HEALTHY if sure else present
     if present is Status.HEALTHY:
@@ -131,7 +138,7 @@ def contradicted(present: Status, look: Look) -> Status | None:
     if look.empty:
         return Status.INSUFFICIENT_DATA
     if present is Status.HEALTHY:
-        return Status.INSUFFICIENT_DATA if look.undecided or look.status in ALARMS else None
+        return Status.INSUFFICIENT_DATA if look.shows_otherwise else None
     if present not in ALARMS:
         return None
     mildest = look.ruled_out

@@ -324,6 +324,15 @@ def test_a_recovery_that_passes_through_warning_reports_no_warning(restarted):
     assert sent.count(("pass_rate_critical", "resolved")) == 1
 
 
+def test_few_verdicts_that_lie_below_the_threshold_are_not_shown_as_healthy():
+    played = Played(replace(QUICK, hysteresis=Hysteresis()))
+    assert played.minutes(60, ratio=1.0, per_minute=1)[-1] is Status.HEALTHY
+    played.now_ns += 61 * MINUTE_NS
+    assert played.minutes(8, ratio=0.0, per_minute=2)[-1] is Status.INSUFFICIENT_DATA
+    (status,) = played.watch.service_statuses(played.now_ns)
+    assert (status.estimate.n, status.estimate.failures) == (16, 16)
+
+
 def test_an_alert_is_not_over_while_the_interval_lies_wholly_below_its_threshold():
     found = {each.id: each for each in conditions(Declaration())}["pass_rate_critical"]
 

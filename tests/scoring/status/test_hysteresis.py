@@ -19,11 +19,16 @@ RULE = Hysteresis(needed=2, looks=3, recovery_margin=0.02, hold_ns=0)
 
 
 def look(letter: str) -> Look:
-    """``n`` is no verdict at all, ``u`` undecided; ``H`` is healthy, and in warning against the raised threshold."""
+    """``n`` is no verdict at all, ``u`` undecided, ``b`` too few verdicts, which lie below the threshold all the same.
+
+    ``H`` is healthy, and in warning against the raised threshold.
+    """
     if letter == "n":
         return Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA, empty=True)
     if letter == "u":
         return Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA, undecided=True)
+    if letter == "b":
+        return Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA, is_below=True)
     if letter == "H":
         return Look(status=Status.HEALTHY, with_margin=Status.WARNING)
     return Look(status=LETTERS[letter], with_margin=LETTERS[letter])
@@ -57,6 +62,7 @@ def played(letters: str, rule: Hysteresis = RULE) -> str:
         ("hhn", "hhi"),  # silence is told at once
         ("hwwiii", "hiwwwi"),  # and is no recovery
         ("hwwnh", "hiwii"),  # nor is the first good look after it, while bad ones are remembered
+        ("hhbbhh", "hhiihh"),  # nor is what lies below the threshold, of however few verdicts
         ("hhuu", "hhii"),  # what is undecided is not healthy
         ("hwwiiu", "hiwwww"),  # and no end of an alarm, however little there is to see,
         ("hwwuui", "hiwwwi"),  # as little alone is
