@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -217,6 +218,38 @@ async def test_a_trace_that_a_listing_saw_in_part_is_read_twice_before_it_is_tak
     await bench.poll(2)
     assert bench.taken() == {trace_id(1): 3}
     assert bench.bodies() == [trace_id(1)] * 2
+
+
+async def test_a_trace_of_which_a_row_is_never_read_is_taken_as_it_is_after_five_readings_more(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+
+    def lacks(request: faults.Request) -> faults.Act | None:
+        return faults.answer({"data": rows(1)[:2], "meta": {}}) if "traceId" in request.params else None
+
+    fake.standing_fault = only("GET", "/v2/observations", lacks)
+    times: list[int] = []
+    while not bench.taken() and len(times) < 9:
+        before_ns, read = bench.now_ns, len(bench.bodies())
+        await bench.poll(1, every_s=3)
+        times += [before_ns] * (len(bench.bodies()) - read)
+    assert (bench.taken(), len(times)) == ({trace_id(1): 2}, 6)
+    assert {later - earlier for earlier, later in itertools.pairwise(times)} == {12 * SECOND}, "settle is 10 s"
+    shown = bench.pull.snapshot()
+    assert (shown.taken, shown.rows - bench.pull._rows) == (1, 12)
+
+
+async def test_a_trace_that_cannot_be_read_and_is_alone_is_asked_for_less_and_less_often(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    fake.standing_fault = only(
+        "GET", "/v2/observations", lambda r: faults.broken_json()(r) if "traceId" in r.params else None
+    )
+    await bench.poll(60, every_s=1)
+    assert 2 <= len(bench.bodies()) <= 30
+    assert (bench.pull.snapshot().state, dict(bench.pull.snapshot().errors)) == (
+        "retrying", {"not_langfuse": len(bench.bodies())},
+    )  # fmt: skip
 
 
 async def test_rows_that_come_late_with_an_old_start_are_taken_too(benches, fake):
