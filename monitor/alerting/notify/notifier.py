@@ -171,7 +171,7 @@ class Notifier:
         for receiver in receivers:
             name = _name(receiver, event.fingerprint)
             before = self._sent.get(name)
-            if not _is_news(before, event):
+            if not _is_news(before, event, self._clock_ns()):
                 continue
             # A receiver that got the firing at once gets what follows at once, whatever is configured by now.
             goes_on = before is not None and before.stands and before.at_once
@@ -195,7 +195,7 @@ class Notifier:
                 self._unsent_ns.pop(name, None)
                 continue
             event = AlertEvent.of(here.condition, here.alert, AlertTransition.FIRING, now_ns)
-            if now_ns - self._unsent_ns.setdefault(name, now_ns) >= UNSENT_NS and _is_news(before, event):
+            if now_ns - self._unsent_ns.setdefault(name, now_ns) >= UNSENT_NS and _is_news(before, event, now_ns):
                 await self._pass_on([receiver], await self._illustrated(event, here))
 
     async def _remind(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
@@ -304,7 +304,9 @@ class Notifier:
             self._wake()
 
 
-def _is_news(before: SentNotices | None, event: AlertEvent) -> bool:
+def _is_news(before: SentNotices | None, event: AlertEvent, now_ns: int) -> bool:
+    if before is not None and not before.stands and event.since_ns < before.event.since_ns and before.at_ns > now_ns:
+        before = None  # the clock was set back: what is noted is of a time that has not come yet
     if before is not None and before.knows(event):
         return False
     if event.transition is AlertTransition.FIRING:

@@ -333,6 +333,20 @@ async def test_what_another_monitor_sends_is_not_taken_for_sent_before_it_is(des
     assert await office.delivered() == [FIRING]
 
 
+async def test_an_alert_after_the_clock_was_set_back_is_sent_and_one_that_comes_again_is_not(desk):
+    office, ahead = desk(), event(since_ns=SINCE_NS + 8 * HOUR_NS, at_ns=SINCE_NS + 8 * HOUR_NS)
+    for each in (ahead, over(ahead)):
+        await office.notifier.take(each)
+    for each in (ahead, over(ahead), event()):
+        await office.notifier.take(each)
+    assert await office.delivered() == [FIRING, RESOLVED, FIRING]
+    await office.notifier.take(over(event()))
+    office.now_ns = SINCE_NS + 20 * HOUR_NS
+    for each in (event(), over(event()), event(since_ns=SINCE_NS - HOUR_NS)):
+        await office.notifier.take(each)
+    assert await office.delivered() == [RESOLVED]
+
+
 async def test_how_long_an_alert_was_not_sent_is_counted_anew_after_it_was_gone(desk):
     office = desk()
     await office.tick(posted(event()))
