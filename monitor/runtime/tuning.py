@@ -45,10 +45,12 @@ def collect_if_due() -> None:
 # glibc's allocator keeps the memory of one request's body for the next.
 #
 # A body of 100 kB is above the size that glibc keeps when it is freed: it returns the pages to the kernel, which
-# clears new ones for the next body, forty of them for 170 kB. That was a quarter of the CPU time of intake.
+# clears new ones for the next body, forty of them for 170 kB. That was a quarter of the CPU time of intake. Threads
+# share one heap, of which each would keep its own: 4 MB less under load, and as fast, for one thread runs at a time.
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
 """Parameters of ``mallopt``, as glibc's ``malloc.h`` numbers them."""
 _KEPT: Final = 8 << 20
 """Bytes that may stay free at the end of the heap: a few bodies and their spans."""
@@ -66,6 +68,7 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_TRIM_THRESHOLD, _KEPT)
         mallopt(_MMAP_THRESHOLD, _LARGE)
+        mallopt(_ARENA_MAX, 1)
 
 
 # Scheduling: how soon the event loop runs when it is woken while judging computes.

@@ -12,7 +12,7 @@ from typing import Final
 from sidejudge.scoring.lexical.text import normalise, same, tokens
 from sidejudge.scoring.questions.kinds import SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, Steps
-from sidejudge.scoring.result.reason import Reason, decided_number
+from sidejudge.scoring.result.reason import Reason, ReasonPart, decided_number
 from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
@@ -63,19 +63,20 @@ def _bounded(measure: Callable[[str, str], float], least: float | None) -> Calla
         value = min(1.0, max(0.0, round(measure(found, wanted), 12)))
         if least is None:
             return value
-        return _reaching(value, least, "{value}, at least {least:g} is asked for")
+        score, shown = _reaching(value, least)
+        reason = Reason("{value}, at least {least:g} is asked for", value=shown, least=least)
+        return Scored(value=score, method=Method.EXACT, reason=reason)
 
     return compare
 
 
-def _reaching(value: float, least: float, stated: str, method: Method = Method.EXACT) -> Scored:
-    """1 from a bound on, compared after rounding to 9 decimals (rubrics §1.3), else 0."""
+def _reaching(value: float, least: float) -> tuple[float, ReasonPart]:
+    """1 from a bound on, compared after rounding to 9 decimals (rubrics §1.3), else 0; and the value as it is shown."""
 
     def reaches(each: float) -> bool:
         return round(each, 9) >= round(least, 9)
 
-    reason = Reason(stated, value=decided_number(value, reaches, 3), least=least)
-    return Scored(value=float(reaches(value)), method=method, reason=reason)
+    return float(reaches(value)), decided_number(value, reaches, 3)
 
 
 def rouge_n(n: int, found: str, wanted: str) -> float:
@@ -159,7 +160,9 @@ def ask_similar(found: Sequence[str], wanted: str, least: float | None) -> Steps
     value = min(1.0, max(0.0, *numbers))
     if least is None:
         return Scored(value=value, method=reply.method)
-    return _reaching(value, least, "cosine {value}, at least {least:g} is asked for", reply.method)
+    score, shown = _reaching(value, least)
+    reason = Reason("cosine {value}, at least {least:g} is asked for", value=shown, least=least)
+    return Scored(value=score, method=reply.method, reason=reason)
 
 
 _COMPARED: Final = "a text, {to, threshold}, or true for the expected outcome"

@@ -17,11 +17,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from .clocks import corrections
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
 from .tool_spans import RequestedCall, ToolAnswers, call_identity, canonical, error_below, sole, tool_spans
-from .trace import Trace
+from .trace import Trace, clock_corrections
 from .trace_index import TraceIndex
 
 _NOT_WORDS = re.compile(r"[\W_]+")
@@ -163,7 +162,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
     returned = {run.output for run, above in above_runs if above.agent and isinstance(run.output, str) and run.output}
     found: list[tuple[tuple[int, int], ToolCall, str]] = []
-    moved = corrections(trace)
+    moved = clock_corrections(trace)
     order = in_order(spans, matched, requested, moved)
     for index, span in enumerate(spans):
         call = _merge(span, requested[matched[index]] if index in matched else None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.trace.clocks import corrections
 from sidejudge.scoring.trace.span import SpanKind, ToolCall
+from sidejudge.scoring.trace.trace import clock_corrections
 from tests.spans import span, trace
 
 S = 1_000_000_000
@@ -36,10 +36,10 @@ def test_calls_are_in_the_order_in_which_they_were_made_whatever_another_service
 
 
 def test_a_clock_is_corrected_by_the_least_and_back_in_the_first_service_not_at_all() -> None:
-    assert corrections(_run(0.5)) == {}, "within what waited for it"
-    assert corrections(_run(-4)) == {"writer": 3 * S, "write": 3 * S}
+    assert clock_corrections(_run(0.5)) == {}, "within what waited for it"
+    assert clock_corrections(_run(-4)) == {"writer": 3 * S, "write": 3 * S}
     back = trace(*_run(-4).spans, _at("ask", "writer", 5, 5.5))
-    assert "ask" not in corrections(back)
+    assert "ask" not in clock_corrections(back)
 
 
 def test_a_step_that_took_longer_than_the_one_above_was_not_waited_for_and_may_come_later() -> None:
@@ -49,10 +49,10 @@ def test_a_step_that_took_longer_than_the_one_above_was_not_waited_for_and_may_c
         _at("work", "enqueue", 50, 60, service="b", tool=True),
         _at("publish", "root", 10, 11, tool=True),
     )
-    assert corrections(queued) == {}
+    assert clock_corrections(queued) == {}
     assert [call.name for call in extract(queued).tools_used or ()] == ["publish", "work"]
 
 
 def test_steps_of_one_service_are_taken_at_their_times() -> None:
     one = trace(_at("root", "", 5, 9), _at("find", "root", 1, 2, tool=True), _at("read", "root", 12, 13, tool=True))
-    assert corrections(one) == {}
+    assert clock_corrections(one) == {}
