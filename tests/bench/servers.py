@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class Served:
             samples = {each.name: each.samples for each in families}
         ended = {each.labels["reason"]: int(each.value) for each in samples["sidejudge_traces"] if _of_all(each)}
         seen, waiting = (int(samples[f"sidejudge_traces_{name}"][0].value) for name in ("seen", "open"))
-        return {"seen": seen, "open": waiting, "ended": ended}
+        return {"seen": seen, "open": waiting, "ended": Counter(ended)}
 
 
 def _of_all(sample: Sample) -> bool:
