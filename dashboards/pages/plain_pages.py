@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Final
 
 from sidejudge.dashboards.help.search import search
 from sidejudge.dashboards.help.site import addresses, document, runbook_of, sections
@@ -134,6 +135,10 @@ _OUTCOMES = (("true", "passed"), ("false", "failed"), ("none", "incomplete"))
 _STATES = ("valid", "incomplete", "invalid", "disqualified")
 
 
+IN_A_FILE: Final = 10_000
+"""Most verdicts in a CSV file, the latest."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictsPage:
     """One page of verdicts in their JSON form, each with the ``name`` of its trace.
@@ -169,6 +174,7 @@ def verdicts_page(page: VerdictsPage) -> str:
         metrics=[("", "any"), *_counted(
             ((name, name) for name in metrics), {} if page.failing_of else counts.get("metric", {})
         )],
+        in_a_file=IN_A_FILE,
         matching=sum(counts.get("passed", {}).get(each, 0) for each, _ in _OUTCOMES
                      if chosen.get("passed", "") in ("", each)),
         query=query_of(chosen), next_query=query_of({**chosen, "cursor": page.next or ""}),

@@ -24,7 +24,16 @@ from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import ALARMS, HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus, Silence, SilenceCause
-from sidejudge.scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise, ruled_out
+from sidejudge.scoring.status.status import (
+    WORST_FIRST,
+    Appraisal,
+    Drops,
+    Policy,
+    Status,
+    appraise,
+    lies_below,
+    ruled_out,
+)
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .details import Details, WatchedWindow, keeps_to_scenario
@@ -472,7 +481,7 @@ def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
     return Look(
         status=moment.appraisal.status, with_margin=with_margin, empty=known is None,
         undecided=moment.appraisal.undecided, ruled_out=ruled_out(known, moment.thresholds),
-        is_below=known is not None and round(known.upper, 9) < moment.thresholds.warning,
+        is_below=lies_below(known, moment.thresholds.warning),
     )  # fmt: skip
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeAlias
 
 from sidejudge.integrations.addresses import Credentials
-from sidejudge.integrations.otlp.server.response import Header, answer
+from sidejudge.integrations.otlp.server.response import Header, answer, header
 from sidejudge.monitor.ingest.listeners import PROBES
 
 from .access import Guard
 from .errors import SecurityHeaders
-from .readers import Readers
+from .readers import METRICS, Readers
 from .shared_result import accepts_gzip
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from .view import MonitorView
 
-METRICS = "/metrics"
+_ANSWERED = {*PROBES, METRICS}
 Found: TypeAlias = tuple[HTTPStatus, str, bytes, list[Header]]
 """Status, content type, body, and further headers."""
 
@@ -44,7 +43,7 @@ def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credential
         return api[0]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in {*PROBES, METRICS}:
+        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in _ANSWERED:
             await answer(send, *await probed(view, scope))
         else:
             await (await loaded())(scope, receive, send)
@@ -56,8 +55,8 @@ def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credential
 async def probed(view: MonitorView, scope: Scope) -> Found:
     """The response to a request for a probe or for metrics."""
     if scope["path"] == METRICS:
-        given = partial(_header, scope)
-        body, headers = await view.metrics(given(b"accept"), small=accepts_gzip(given(b"accept-encoding")))
+        small = accepts_gzip(header(scope, b"accept-encoding"))
+        body, headers = await view.metrics(header(scope, b"accept"), small=small)
         more = [(name.encode(), value.encode()) for name, value in headers.items() if name != "content-type"]
         return HTTPStatus.OK, headers["content-type"], body, more
     yes, no = {
@@ -67,7 +66,3 @@ async def probed(view: MonitorView, scope: Scope) -> Found:
     }[scope["path"]]
     status = HTTPStatus.OK if yes() else HTTPStatus.SERVICE_UNAVAILABLE
     return status, "text/plain; charset=utf-8", ("ok" if status is HTTPStatus.OK else no).encode() + b"\n", []
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    return b",".join(value for key, value in scope["headers"] if key == name).decode("latin-1")

@@ -30,7 +30,7 @@ _GIVEN_UP: Final = (TimeoutError, asyncio.CancelledError)
 """The response to a request that took too long, or that the server's end cuts short: 503, where the server would send
 500.
 """
-_ENCODED_ONCE: Final = "/metrics"
+METRICS: Final = "/metrics"
 """Its response is shared by all callers, so that it takes no turn."""
 
 
@@ -60,13 +60,13 @@ class Readers:
             await self._app(scope, receive, send)
             return
         answer = _Answer()
-        if scope["path"] == _ENCODED_ONCE:
+        if scope["path"] == METRICS:
             await self._app(scope, receive, answer.take)
         elif not await self._answered(scope, receive, answer):
             await _busy(send)
             return
         size = len(answer.body)
-        if size > _PIECE and self._unread + size > self._limits.unread_bytes and scope["path"] != _ENCODED_ONCE:
+        if size > _PIECE and self._unread + size > self._limits.unread_bytes and scope["path"] != METRICS:
             answer = _Answer()
             await _busy(send)
             return

@@ -22,7 +22,7 @@ from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, asked_by_a_page
 from .compare_page import add_comparisons
-from .door import METRICS, probed
+from .door import probed
 from .errors import ProblemError
 from .fleet_route import add_fleet
 from .pages import add_pages, add_sessions
@@ -37,6 +37,7 @@ from .params import (
     unknown_trace,
 )
 from .problems import explain_errors
+from .readers import METRICS
 from .reported_route import add_reported
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult, compressed

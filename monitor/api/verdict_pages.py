@@ -13,7 +13,7 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from sidejudge.dashboards.pages.plain_pages import VerdictsPage, problem_page, verdicts_page
+from sidejudge.dashboards.pages.plain_pages import IN_A_FILE, VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
 from sidejudge.monitor.config.units import parse_span
 from sidejudge.scoring.trace.instant import written
@@ -28,7 +28,6 @@ T = TypeVar("T")
 N = TypeVar("N", int, float)
 
 _ON_A_PAGE = 50
-_IN_A_FILE = 10_000
 _COLUMNS = (
     "closed_at", "trace_id", "case_id", "name", "service", "environment", "rubric", "rubric_version", "passed", "state",
     "composite_norm", "coverage", "sampling_probability", "revision", "session_id", "cost_usd", "reason",
@@ -89,7 +88,7 @@ def add_verdict_pages(app: FastAPI, view: MonitorView, rules: AccessRules) -> No
     @app.get("/verdicts.csv", include_in_schema=False)
     async def table(request: Request, chosen: Annotated[VerdictChoice, Query()]) -> Response:
         try:
-            query = chosen.query(view, _IN_A_FILE)
+            query = chosen.query(view, IN_A_FILE)
             found = await view.search(query, contents=rules.shows_contents(request), counted=False)
         except (ProblemError, SearchTooLong) as problem:
             return refused(problem)

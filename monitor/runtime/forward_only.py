@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.body import Receive
 from sidejudge.integrations.otlp.server.receiver import Scope
-from sidejudge.integrations.otlp.server.response import Send
+from sidejudge.integrations.otlp.server.response import Send, answer, header
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passage, Receipt
 from sidejudge.integrations.prometheus.exposition import expose
 from sidejudge.integrations.prometheus.families import CONFIG_VALID
@@ -90,17 +90,14 @@ class ForwardOnly:
         if scope["path"] in PROBES:
             body = f"ok: {self._instead}\n".encode()
         elif scope["path"] == "/metrics":
-            accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
-            body, kind = expose(self._registry, accept.decode("latin-1"))
+            body, kind = expose(self._registry, header(scope, b"accept"))
         else:
             status, kind, body = (
                 503,
                 "text/html; charset=utf-8",
                 _PAGE.format(title=self._instead.capitalize(), cause=escape(self.cause)).encode(),
             )
-        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await answer(send, status, kind, body)
 
 
 class _NotJudged:

@@ -45,8 +45,8 @@ def collect_if_due() -> None:
 # glibc's allocator keeps the memory of one request's body for the next.
 #
 # A body of 100 kB is above the size that glibc keeps when it is freed: it returns the pages to the kernel, which
-# clears new ones for the next body, forty of them for 170 kB. That was a quarter of the CPU time of intake. Threads
-# share one heap, of which each would keep its own: 4 MB less under load, and as fast, for one thread runs at a time.
+# clears new ones for the next body, forty of them for 170 kB. That was a quarter of the CPU time of intake.
+# All threads share one heap, where each would have its own: 4 MB less under load, and as fast, for one runs at a time.
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -59,7 +59,7 @@ _LARGE: Final = 4 << 20
 
 
 def keep_freed_memory() -> None:
-    """Set the thresholds of this process where its C library is glibc; another one is left as it is."""
+    """Set the thresholds of this process, and one heap, where its C library is glibc; another one is left as it is."""
     if sys.platform != "linux":
         return
     import ctypes  # noqa: PLC0415 - only here

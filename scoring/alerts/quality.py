@@ -13,7 +13,7 @@ from sidejudge.scoring.lexical.shown_text import MAX_LABEL, label
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.metric_status import Level, MetricStatus
 from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, StatusChange
-from sidejudge.scoring.status.status import UNKNOWN, Policy, Status
+from sidejudge.scoring.status.status import UNKNOWN, Policy, Status, lies_below
 
 from .condition import PLACE, AlertFinding, Condition, Labels, Observed, Severity
 from .declaration import Declaration
@@ -161,7 +161,7 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
             known = state not in UNKNOWN
             limit = getattr(declared.policy_of(status.rubric).thresholds, level)
             # What lies wholly below the threshold is no recovery, also where evidence for an alarm is missing.
-            is_below = known and estimate is not None and round(estimate.upper, 9) < limit
+            is_below = known and lies_below(estimate, limit)
             contested = state not in breaching and (is_below or status.appraisal.contested in breaching)
             yield AlertFinding(
                 labels=place(status),

@@ -169,7 +169,7 @@ def appraise(
 def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
     """The appraisal where no detector convinces: healthy with its lower end, or undecided."""
     lowest, ratio = beside(estimate.lower, warning, 2), f"pass ratio {estimate.pass_ratio:.3f}"
-    if round(estimate.upper, 9) < warning:
+    if lies_below(estimate, warning):
         return Appraisal(
             Status.INSUFFICIENT_DATA,
             f"{ratio}, between {lowest} and {beside(estimate.upper, warning, 2)}: "
@@ -219,6 +219,11 @@ def _contradicted(estimate: Estimate, warning: float) -> Appraisal:
         f"came before shows one below the warning threshold {warning:g}",
         undecided=True,
     )
+
+
+def lies_below(estimate: Estimate | None, threshold: float) -> bool:
+    """Whether the window's interval lies wholly below a threshold, compared after rounding to 9 decimals."""
+    return estimate is not None and round(estimate.upper, 9) < threshold
 
 
 def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Receipt
@@ -109,6 +109,11 @@ async def refuse(send: Send, refusal: Refusal, kind: str, headers: Sequence[Head
     else:
         kind, body = "text/plain; charset=utf-8", refusal.message.encode("utf-8", "replace")
     await answer(send, refusal.status, kind, body, (*refusal.headers, *headers))
+
+
+def header(scope: Mapping[str, Any], name: bytes) -> str:
+    """What a request states under a name in lower case, all lines of it in one."""
+    return b",".join(value for key, value in scope["headers"] if key == name).decode("latin-1")
 
 
 async def answer(send: Send, status: int, kind: str, body: bytes, headers: Sequence[Header] = ()) -> None:
