@@ -1,8 +1,7 @@
-"""Generated: every file that is written from declarations: rules, dashboards, and the heads of the runbooks.
+"""Generated files: rules, dashboards, the mixin and the heads of the runbooks, all written from declarations.
 
-``python -m sidejudge.dashboards`` writes them anew; a test compares them with the repository.
-
-Mixin: rules and dashboards as the folder that users of jsonnet import, in plain JSON but for its few lines.
+``python -m sidejudge.dashboards`` writes them anew; a test compares them with the repository. The mixin is the folder
+of rules and dashboards that users of jsonnet import, plain JSON but for a few lines.
 """
 
 from __future__ import annotations

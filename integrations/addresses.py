@@ -1,11 +1,8 @@
-"""Common parts of requests to external servers.
+"""What requests to and from others share: addresses, credentials, and the certificates that clients trust.
 
-Credentials: tokens, and user names with passwords, that requests may carry.
-
-They are compared in constant time, as digests, so that neither their text nor their length can be found out by
-measuring; they are never logged.
-
-Which certificates clients of HTTPS trust: read once for all of them, because it takes 20 ms and a megabyte.
+Credentials are tokens, or user names with passwords. They are compared in constant time, as digests, so that measuring
+finds out neither their text nor their length; they are never logged. Certificates are read once for all clients,
+because that takes 20 ms and a megabyte.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Rubric: one rubric of one service in depth: its ratio with bounds, and the metrics and reasons that lower it.
 
-Agreement: the agreement of verdicts with people's, and the pass rate that people would find; a row of the rubric's
-board.
-
-Every process knows the labels of its project: among several, the lowest agreement is shown.
+One row shows how far verdicts agree with people's, and the pass rate that people would find. Every process knows the
+labels of its project: among several, the lowest agreement is shown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Status page: the status of every service, on one page that needs only a browser.
 
-Next step: what has arrived while there is no verdict yet, and how to get the first one.
+While there is no verdict yet it shows what has arrived, and how to get the first one.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Labels that the application gives a trace: session, user, tags, metadata, service, environment.
 
 The keys differ by family but never contradict each other, and one family's context travels on another's spans, so
-they are read alike for all.
-
-Labels: the attributes by which an application describes a trace, under the keys of each family.
-
-The keys alone decide, so that only the keys that a span has are looked up.
+they are read alike for all. Only the keys that a span has are looked up.
 """
 
 from __future__ import annotations

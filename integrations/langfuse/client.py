@@ -4,11 +4,10 @@ The SDK is not used: it loses scores while the server is away, and reads the env
 This client reads only the usual variables of HTTP clients: proxies and certificates. No redirection is followed,
 because every request carries the keys.
 
-Budget: how many requests a minute one Langfuse is sent, reading and writing together.
-
-Langfuse counts requests of an organisation by the minute, from all senders, and names its limit only when it has been
-exceeded (``X-RateLimit-Limit`` of a 429). So the budget begins at what is configured, keeps to four fifths of a limit
-that the server names, and rests as long as the server asks. Callers are served in order.
+Reading and writing share a budget of requests a minute. Langfuse counts the requests of an organisation from all
+senders, and names its limit only when it has been exceeded (``X-RateLimit-Limit`` of a 429). So the budget begins at
+what is configured, keeps to four fifths of a limit that the server names, and rests as long as the server asks. Callers
+are served in order.
 """
 
 from __future__ import annotations

@@ -6,21 +6,19 @@ attributes it did not read in the metadata (``attributes.*``); these come back a
 they were (``origins``). What a row has lost: exceptions of spans, times below a millisecond, whether a number was a
 text, and whether metadata was the trace's or the observation's.
 
-LangGraph by way of Langfuse 4: whose step is whose, where one agent calls another.
+*LangGraph by way of Langfuse 4*, where one agent calls another. Langfuse's LangChain handler writes an agent's name
+(``lc_agent_name``) into the metadata of all its steps, and that of the outermost agent into the trace's. Version 4
+keeps one map of both, in which the trace's entry covers the step's: so all steps seem to be the outermost agent's.
+Which graph a step belongs to is given by its checkpoint namespace as well, ``tools:ID|model:ID`` for a step ``model``
+of a graph that a step ``tools`` called; that graph's own span has the namespace of the step that called it, and bears
+the name that the agent was given.
 
-Langfuse's LangChain handler writes an agent's name (``lc_agent_name``) into the metadata of all its steps, and that of
-the outermost agent into the trace's. Version 4 keeps one map of both, in which the trace's entry covers the step's: so
-all steps seem to be the outermost agent's. Which graph a step belongs to is given by its checkpoint namespace as well,
-``tools:ID|model:ID`` for a step ``model`` of a graph that a step ``tools`` called; that graph's own span has the
-namespace of the step that called it, and bears the name that the agent was given.
-
-Origins: where the contents of a row stood on the span that another client sent.
-
-Langfuse takes the input and output of a span from the first of the conventions that it follows, and keeps the other
-attributes under ``attributes.*`` in the metadata (its ``OtelIngestionProcessor``). They show which convention it was,
-so the contents go back to where they were, and the client's own dialect reads the span as if it had come directly. What
-Langfuse strikes stays lost: log records, exceptions, and contents that a span holds a second time in another
-convention. Each rule of ``contents`` undoes one of those by which Langfuse takes contents (``extractInputAndOutput``).
+*Origins* are where the contents of a row stood on the span that another client sent. Langfuse takes the input and
+output of a span from the first of the conventions that it follows, and keeps the other attributes under
+``attributes.*`` in the metadata (its ``OtelIngestionProcessor``). They show which convention it was, so the contents go
+back to where they were, and the client's own dialect reads the span as if it had come directly. What Langfuse strikes
+stays lost: log records, exceptions, and contents that a span holds a second time in another convention. Each rule of
+``contents`` undoes one of those by which Langfuse takes contents (``extractInputAndOutput``).
 """
 
 from __future__ import annotations

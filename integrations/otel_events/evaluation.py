@@ -1,11 +1,9 @@
-"""Evaluation: each score of a verdict as an event ``gen_ai.evaluation.result``.
+"""Evaluation: each score of a verdict as an event ``gen_ai.evaluation.result``, and the subject that it names.
 
 After OpenTelemetry's GenAI conventions of November 2026, in development:
 https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-events.md. The event stands at
 the span that was judged, in its trace. The conventions have no attributes for the judge, the version and the inclusion
 probability, without which scores cannot be compared; these are attributes of our own.
-
-Judged: the subject of a call or a score, as own traces and events name it, and its place in another trace.
 """
 
 from __future__ import annotations

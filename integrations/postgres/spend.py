@@ -1,6 +1,7 @@
-"""What judges cost the whole fleet: slices are granted ahead of time, under one lock, never more than is left.
+"""What judges cost the whole fleet, and the answers that its monitors share.
 
-Answers of judges that monitors share: each is paid for once, as far as it is known in time.
+Slices of the budget are granted ahead of time, under one lock, never more than is left. Each answer is paid for once,
+as far as it is known in time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Counters of the application itself: its traces by version, their latency, and tokens and cost by model.
+"""Metrics of the application itself: traces by version, latency, tokens and cost by model, and the health of its runs.
 
-Versions: those seen last have a label, so that each new deployment gets one. Run health: counters of runs, what was
-found in them and the calls of their tools; gauges of groups of failures.
+Of versions those seen last have a label, so that each new deployment gets one. The health of runs is counters of runs,
+of what was found in them and of their tools' calls, and gauges of groups of failures.
 """
 
 from __future__ import annotations

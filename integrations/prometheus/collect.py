@@ -1,7 +1,4 @@
-"""Collect: all declared families as one collector: what was counted, and the gauges of the moment of a scrape.
-
-What gauges are made of: the state of the monitor at the moment of a scrape.
-"""
+"""Collect: all declared families as one collector: what was counted, and the gauges of the moment of a scrape."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Exposition: a registry as text, in the format that the scraper requests.
+"""Exposition: a registry as text, in the format that the scraper requests and with the detail that is configured.
 
 OpenMetrics 1.0 carries exemplars, the classic text format does not. The library would also claim OpenMetrics 2.0 when
 requested, whose rules its text does not follow; so the choice is made here, among formats that are fully supported.
 
-Detail: what a scrape leaves out, and what it adds up, unless ``metrics.detail: full`` asks for all.
-
-What the rules, the boards and the documentation ask for is always there. What none of them asks for is left out
-where it has many series; what is asked for without its service is added up under the service ``__all__``; zeros of a
-service and a rubric begin with the first verdict. A test holds declarations and what is asked for together.
+What the rules, the boards and the documentation ask for is always there. Unless ``metrics.detail: full`` asks for all,
+what none of them asks for is left out where it has many series; what is asked for without its service is added up under
+the service ``__all__``; zeros of a service and a rubric begin with the first verdict. A test holds declarations and
+what is asked for together.
 """
 
 from __future__ import annotations

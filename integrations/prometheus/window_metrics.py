@@ -1,8 +1,7 @@
-"""The gauges of one window: its estimate, status, watch, corrected share and cascade; and those of alerts.
+"""Gauges of windows: estimate, status, watch, corrected share and cascade, alerts, limited metrics and agreement.
 
-Continuous metrics with limits: counters that PromQL makes the same shares of, and the gauges of the last look.
-
-Agreement metrics: how far verdicts agree with people's, and the pass ratio that people would have found.
+A continuous metric with a limit also has counters of which PromQL makes the same share. Agreement is how far verdicts
+agree with people's, and the pass ratio that people would have found.
 """
 
 from __future__ import annotations

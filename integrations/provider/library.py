@@ -4,10 +4,9 @@ Its import takes seconds and 150 MB, its first call half a second more, and each
 none of that may hold up the loop that takes traces in. What it leaves behind (a logging task, open connections) lives
 in the thread's loop and ends with it. One object serves the judge and remote embeddings alike.
 
-The executor of litellm's loop: a coroutine that was made in a thread and that nobody comes for is closed.
-
 litellm makes the coroutine of a call in a thread of its loop and awaits it when the thread is done. A call that is
-given up in between leaves it behind, and Python warns that it was never awaited, on whatever terminal there is.
+given up in between leaves it behind, and Python would warn on whatever terminal there is that it was never awaited: so
+the loop has an executor that closes such a coroutine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Trends: what the store's verdicts add up to, stretch of time by stretch, read apart so that nobody waits for it.
+"""Long reads of the store's verdicts, each by a connection and within a time of its own, so that nobody waits for it.
 
-Verdicts with what they may be compared by, read apart so that nobody waits for it.
+Trends are what verdicts add up to, stretch of time by stretch; comparisons need each verdict with what it may be
+compared by.
 """
 
 from __future__ import annotations

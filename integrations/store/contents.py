@@ -1,10 +1,8 @@
-"""Contents: spans of ended traces that are kept longer than their chunks, bounded in bytes and in time.
+"""Kept contents: spans of ended traces, kept longer than their chunks, and what judges were sent and answered.
 
-The transaction that ends a trace asks for its contents (``FinishedTrace.keep_contents``); the row then waits until
-somebody has read the chunks and put what is to be kept of them. So a kill loses no request, and ending a trace costs
-one small row.
-
-Judge calls: what judges were sent and what they answered, by trace, bounded in bytes and in time.
+Both are bounded in bytes and in time. The transaction that ends a trace asks for its contents
+(``FinishedTrace.keep_contents``); the row then waits until somebody has read the chunks and put what is to be kept of
+them. So a kill loses no request, and ending a trace costs one small row.
 """
 
 from __future__ import annotations

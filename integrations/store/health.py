@@ -1,10 +1,8 @@
-"""Health of the store: whether its last reads and its last write worked. A full disk cannot flood the log.
+"""Health of the store: whether its last reads and its last write worked, how much it may hold, and how full it is.
 
-Capacity: how much a store may hold, and how full it is.
-
-A volume that runs over its limit takes its Pod with it, the application in it included. So a store that was given a
-limit keeps below it by itself: SQLite refuses pages beyond it, and new spans are refused a little earlier, so that
-what is held can still be judged, written and deleted.
+A full disk does not flood the log. A volume that runs over its limit takes its Pod with it, the application in it
+included. So a store that was given a limit keeps below it by itself: SQLite refuses pages beyond it, and new spans are
+refused a little earlier, so that what is held can still be judged, written and deleted.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ The destination shows the latest of a score's writings by the time that each bea
 verdict: it grows with each writing of the score, over restarts and whatever the clock does, and is the same when the
 same writing is sent again.
 
-Untaken: traces whose spans were to go on and that upstream has not taken; scores of them would hang in the air.
-
-A mark is committed with the first spans of a trace, before it is known what becomes of them, and goes with the first
-request of the trace that upstream takes.
+Scores of a trace that upstream has not taken would have no trace there, so such traces are marked (``Untaken``). A mark
+is committed with the first spans of a trace, before it is known what becomes of them, and goes with the first request
+of the trace that upstream takes.
 """
 
 from __future__ import annotations

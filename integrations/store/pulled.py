@@ -1,6 +1,6 @@
 """Pulled: which traces were read out of Langfuse, so that each is taken once, whatever happens to the process.
 
-Late references: traces to be read and judged once more, for a reference came when their spans were gone.
+Also which of them are read and judged once more, because a reference came when their spans were gone.
 """
 
 from __future__ import annotations

@@ -4,13 +4,12 @@ Rows are read one after the other, and where a page cannot be read, behind it. A
 JSON is JSON, each value of the declared kind, and its checksum, where it has one, fits. What is lost is counted as far
 as an index still knows how much there was.
 
-The files of a damaged store, brought into a form that SQLite reads.
-
-A file that was cut off is refused whole, and a write-ahead log is read up to the first frame that does not fit its
-checksum, without a word about those behind it. Here a file gets its length back, as zeros that take no space, and a log
-checksums that fit: what was cut off or changed is then found row by row. A file whose first page is gone, which
-lists the tables, gets that of an empty store: SQLite keeps the roots of tables at the beginning of such a file
-(``auto_vacuum``), so that they stand where those of an empty store do.
+First the damaged files are brought into a form that SQLite reads. A file that was cut off is refused whole by SQLite,
+and a write-ahead log is read up to the first frame that does not fit its checksum, without a word about those behind
+it. Here such a file gets its length back, as zeros that take no space, and a log checksums that fit: what was cut off
+or changed is then found row by row. A file whose first page is gone, which lists the tables, gets that of an empty
+store: SQLite keeps the roots of tables at the beginning of such a file (``auto_vacuum``), so that they stand where
+those of an empty store do.
 """
 
 from __future__ import annotations

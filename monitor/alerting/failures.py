@@ -1,6 +1,6 @@
-"""Failures: the failing verdicts of a period in groups, for pages, the daily report and metrics.
+"""Failures: the failing verdicts of a period in groups, for pages, the daily report and metrics; examples for alerts.
 
-Examples: the failing traces that illustrate an alert, what most have in common, and where they are.
+An alert is illustrated by failing traces, what most have in common, and where they are.
 """
 
 from __future__ import annotations

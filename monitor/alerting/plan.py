@@ -1,9 +1,8 @@
 """Plan: the expected behaviour of statuses at some traffic: false alarms, delays, time without an answer.
 
 Delays are simulated with the detectors themselves and a seed that does not change; false alarms of the change detector
-are computed (``cusum.average_run_length``), those of a bound simulated over a month.
-
-Thin traffic: warns where a configuration needs more verdicts than there are.
+are computed (``cusum.average_run_length``), those of a bound simulated over a month. Where a configuration needs more
+verdicts than there are, it warns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The pass ratio of each service over its last windows, read from store and history when a page asks for it.
+"""The pass ratio of each service over its last windows, read when a page asks for it.
 
-Archived trends: what the history of ``sinks.parquet`` adds to a trend beyond the store's retention.
+It is read from the store, and beyond the store's retention from the history of ``sinks.parquet``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Committed results come in; windows, the watch and the schedule learn of their verdicts.
 
-Last received: when something of each service last came, which explains missing verdicts.
-
-Events before the process's start are unknown: for an hour after a start the cause of an older silence is unknown.
+When something of each service last came is remembered too, for it explains missing verdicts. Of the time before the
+process's start nothing is known: for an hour after a start the cause of an older silence is *unknown*.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The verdicts of the last window, an hour by default, per service, environment and rubric, and their estimates.
 
-Exact sliding windows: a verdict counts from its time until ``window_ns`` later, to the nanosecond, or longer where
-there are few. A revision replaces
-what it revises, wherever that stands. Sums are kept as verdicts come and go, in exact arithmetic, so a window that has
-run for months equals one computed afresh. Memory is bounded in verdicts and in keys.
+Windows slide exactly: a verdict counts from its time until ``window_ns`` later, to the nanosecond, or longer where
+there are few. A revision replaces what it revises, wherever that stands. Sums are kept as verdicts come and go, in
+exact arithmetic, so a window that has run for months equals one computed afresh. Memory is bounded in verdicts and in
+keys.
 """
 
 from __future__ import annotations

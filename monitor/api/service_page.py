@@ -1,7 +1,4 @@
-"""The page of one service under one rubric.
-
-The page of one rubric: what it is made of, also where the configuration declares it.
-"""
+"""The page of one service under one rubric, and the page of a rubric: what it is made of, built in or declared."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Shared result: made once for many callers, and cached in proportion to its cost.
 
-Compression: long responses, gzipped for those who accept it, off the event loop.
+A long response is gzipped, off the event loop, for those who accept it.
 """
 
 from __future__ import annotations

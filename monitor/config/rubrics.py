@@ -1,6 +1,6 @@
 """Catalogue: every metric of every rubric, for people and for programs, and the rubrics as configured.
 
-Which rubric: the purpose, needs and judge questions of each built-in one, for people who choose.
+For people who choose it states the purpose, needs and judge questions of each built-in rubric.
 """
 
 from __future__ import annotations

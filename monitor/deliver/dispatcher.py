@@ -4,7 +4,8 @@ An item that a destination cannot take now delays the items behind it, with grow
 is set aside. Refused or unreadable items are set aside at once. Items that the store holds aside wait again from the
 next start on, when the configuration may have been corrected.
 
-The task of every sink: work step by step, wait longer after each failure, and record the state of delivery.
+The task of every sink is here too: it works step by step, waits longer after each failure, and records how delivery
+stands.
 """
 
 from __future__ import annotations

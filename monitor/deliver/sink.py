@@ -1,9 +1,7 @@
-"""Sinks: their interface to the commit and to the process, their parts, and one of whole verdicts.
+"""Sinks: their interface to the commit and to the process, their parts, and the sink of whole results.
 
-A sink of whole results: the outcome and the verdicts of one are one entry, in order with requests to erase.
-
-A request to erase names the rows that a person wants removed from such a sink. The monitor removes them, because it
-alone writes there.
+There the outcome and the verdicts of one trace are one entry, in order with requests to erase. Such a request names the
+rows that a person wants removed; the monitor removes them, because it alone writes there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Backends: the evaluators that answer the metrics' questions, in a configured order.
 
 The first answer wins. A backend that omits a question, or replies with a ``NoAnswer`` that is neither failed nor final,
-passes it to the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge.
-
-Addressed: a question for a judge other than the default one. Other backends are asked the question itself.
+passes it to the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge. A
+question may be addressed to a judge other than the default one; other backends are asked the question itself.
 """
 
 from __future__ import annotations

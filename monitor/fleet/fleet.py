@@ -4,9 +4,8 @@ A round connects, records that this monitor is there, renews its leases, has eac
 and leaves. Nothing else of the monitor waits for it: others read what the last round found. While the database is away
 the monitor goes on alone, and rounds are tried again with growing pauses.
 
-Identity: a schema is one fleet's, by a lease that all its monitors hold together while any of them is there.
-
-A monitor without ``fleet.identity`` belongs to a fleet that has none, and is refused where another has one.
+A schema is one fleet's, by a lease that all its monitors hold together while any of them is there. A monitor without
+``fleet.identity`` belongs to a fleet that has none, and is refused where another has one.
 """
 
 from __future__ import annotations

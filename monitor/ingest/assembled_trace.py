@@ -1,6 +1,6 @@
-"""Assembled trace: which spans of a trace have come, which parents are still missing, and when. No contents.
+"""Assembled trace: which spans of a trace have come, which parents are missing, and when; and how it came to be closed.
 
-Closing: a trace that is to be evaluated now, and how it came to be closed.
+It holds no contents.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Load shedding: while more traces are closed than can be judged, fewer are drawn, each with its true probability.
+"""Rates that follow the load: fewer traces are drawn while more come than can or should be judged.
 
-The fuller the queue of closed traces is, the lower the rate: from a quarter on it is halved step by step. Traces that
-are not drawn end as *shed*. It is a draw like any other (``sampler.py``): on the trace's own randomness, nested in what
-the rules draw, and the inclusion probability that is recorded is the product. So verdicts become fewer under load, and
-estimates stay unbiased. Only a full queue refuses requests.
+*Load shedding.* The fuller the queue of closed traces is, the lower the rate: from a quarter on it is halved step by
+step. Traces that are not drawn end as *shed*. It is a draw like any other (``sampler.py``): on the trace's own
+randomness, nested in what the rules draw, and the inclusion probability that is recorded is the product. So verdicts
+become fewer under load, and estimates stay unbiased. Only a full queue refuses requests.
 
 The draw is made when a trace closes, where it acts at once. Traces that would have been shed at any moment of the last
 minute are not even opened, and so cost no write. Each of both draws has one threshold in [0, 2**56]; 0 sheds nothing.
 
-Adaptive sampling rate: all traces are drawn up to a number an hour, and a share of them beyond it.
-
-The rate is ``traces_per_hour`` divided by the traces of the last hour, at most 1. It is known before a trace's own
-randomness is looked at, and depends on how many traces came, never on which of them were drawn. So the probability that
-is recorded for each trace is the true one, and weighting by its inverse is unbiased however the rate changes
-(``sampler.py``). The draw is made once, when the first span of a trace comes in.
+*Traces an hour.* All traces are drawn up to a number an hour, and a share of them beyond it. The rate is
+``traces_per_hour`` divided by the traces of the last hour, at most 1. It is known before a trace's own randomness is
+looked at, and depends on how many traces came, never on which of them were drawn. So the probability that is recorded
+for each trace is the true one, and weighting by its inverse is unbiased however the rate changes (``sampler.py``). The
+draw is made once, when the first span of a trace comes in.
 
 Price: the rate follows a sudden load within the hour only. Of N traces in the first hour at most L(1 + ln(N / L)) are
 drawn, L being the limit; from then on about L an hour.

@@ -1,11 +1,11 @@
 """Service habits: how long the traces of a service pause, and whether it sends their roots.
 
-Adaptive idle: an agent that waits a minute for a tool would have each of its traces cut at an idle of 30 s, judged as a
+*Idle.* An agent that waits a minute for a tool would have each of its traces cut at an idle of 30 s, judged as a
 fragment, and revised. Learned is the longest pause of each trace while something of it was missing, including pauses
 that a closing cut short (the span that reopened the trace shows them). Idle is then twice the 95th percentile of the
 service's last traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
 
-Expected roots: a run of an agent may take hours, and its root is exported last. The service's latest traces show
+*Roots.* A run of an agent may take hours, and its root is exported last. The service's latest traces show
 whether waiting is worth it. A trace that was closed without a root is no evidence yet: some of them are remembered for
 as long as a root may take, and count when it has come, or has not. An open trace that is without a root for much longer
 than the service's roots take counts as one without, so a service that stops sending roots is not waited for all day.

@@ -1,8 +1,7 @@
 """Prune: our scores in Langfuse that ``sinks.langfuse.scores`` does not ask for, left there by an earlier setting.
 
-A score is ours where its id is the one that its subject and its name make. The pass and the composite stay.
-
-Asked: deletions that were asked for and that Langfuse may not have done yet, in a file beside the store.
+A score is ours where its id is the one that its subject and its name make. The pass and the composite stay. Deletions
+that were requested and that Langfuse may not have done yet stand in a file beside the store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replay: the monitor's own watch over past verdicts in order, and the cost of judging them.
 
-The past: verdicts in order of time, from a store, from a file of verdicts (JSON Lines), or from a history.
+They come in order of time from a store, from a file of verdicts (JSON Lines), or from a history.
 """
 
 from __future__ import annotations

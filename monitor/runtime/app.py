@@ -2,8 +2,7 @@
 
 Start: the store, what it still holds, the listeners; then the monitor is ready. End: stop listening, send the last
 responses, close the store. A trace that is not judged by then is in the store and is judged after the next start.
-
-Periodic work that a scheduler starts, and that can be stopped in order while it runs.
+Periodic work is started by a scheduler, and can be stopped in order while it runs.
 """
 
 from __future__ import annotations

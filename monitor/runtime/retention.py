@@ -1,11 +1,9 @@
 """Retention: data that was kept long enough is deleted, earlier where the store fills up.
 
-Disk pressure: a store that fills up keeps old data for a shorter time.
-
-Each step halves the late window, the retention, the late window of sessions and the size of the caches, for this run
-only, until enough space is free. The oldest data is deleted first; of the caches, the entries that were not used for
-the longest time. Data that waits to be judged is never deleted. Spans that arrive for a trace that was deleted early
-count as late; a turn that arrives for a deleted session begins a new one.
+Then each step halves the late window, the retention, the late window of sessions and the size of the caches, for this
+run only, until enough space is free. The oldest data is deleted first; of the caches, the entries that were not used
+for the longest time. Data that waits to be judged is never deleted. Spans that arrive for a trace that was deleted
+early count as late; a turn that arrives for a deleted session begins a new one.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 The configuration fills it, the runtime evaluates its conditions in process, ``check`` prints it, the metrics export its
 limits, and rules for Prometheus can be generated from it.
 
-Judge scale: thresholds on people's pass rate come in, the equivalent thresholds on the judge's pass rate go out.
-
-Windows, sequences and change detectors follow the judge's verdicts. People's pass rate is surely below a threshold T
-where the judge's is below the following, by its errors on labelled verdicts (``rogan_gladen``, ``ppi``)::
+Thresholds on people's pass rate are put on the judge's scale. Windows, sequences and change detectors follow the
+judge's verdicts. People's pass rate is surely below a threshold T where the judge's is below the following, by its
+errors on labelled verdicts (``rogan_gladen``, ``ppi``)::
 
     rogan_gladen    T·s + (1 − T)·(1 − t) − z·sqrt(T²·v(s) + (1 − T)²·v(t))       s, t: right of what people pass, fail
     ppi             T − offset − z·sqrt(v(offset))

@@ -1,6 +1,6 @@
 """Event: one change of an alert, for notification. It is complete: a receiver needs no further lookup.
 
-Incidents: the events of an alert come in, one line for each time that it fired goes out.
+Of an alert's events each time that it fired makes one incident, a line for people.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Observed run: the parts of one run that learning reads.
+"""Observed run: the parts of one run that learning reads, and the task that it was put.
 
-Tasks: runs of one group with the same kind of request, found by words of the requests.
-
-There is an ordered list of words: the first one in a request names its task. A configuration holds the same list as
-routes. A word is chosen where the called tools depend on it by more than the Bayesian information criterion requires
-(Schwarz 1978, doi:10.1214/aos/1176344136), so that chance divides nothing.
+A task is the runs of one group with the same kind of request, found by words. There is an ordered list of words: the
+first one in a request names its task. A configuration holds the same list as routes. A word is chosen where the called
+tools depend on it by more than the Bayesian information criterion requires (Schwarz 1978, doi:10.1214/aos/1176344136),
+so that chance divides nothing.
 """
 
 from __future__ import annotations

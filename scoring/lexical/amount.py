@@ -1,9 +1,4 @@
-"""A number with its noun, as people write them.
-
-Beside: a value next to the mark that it reaches or not.
-
-Ranges: many numbers in few words.
-"""
+"""Numbers as people write them: one with its noun, one beside the mark that it reaches or not, and ranges of many."""
 
 from __future__ import annotations
 

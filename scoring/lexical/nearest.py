@@ -1,7 +1,4 @@
-"""Nearest: the key that was probably meant by an unknown one.
-
-Ratio: the value that was probably meant by a percentage where a number from 0 to 1 is required.
-"""
+"""What a person probably meant: by an unknown key, and by a percentage where a number from 0 to 1 is required."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Shown text: any text comes in, and goes out without invisible characters and anything like a mark or control token.
 
-Labels are texts of a case as a verdict shows them. A case may be of any size; its label is short and writable.
+A label is a text of a case as a verdict shows it: a case may be of any size, its label is short and can be written.
 
-Secrets: anything with the shape of a key is removed from foreign messages before they are shown. A provider may quote a
+Anything with the shape of a key is removed from foreign messages before they are shown. A provider may quote a
 key in its refusal: the one that it was sent, a proxy's own, or another account's. No list of formats is complete, so
 that any long run of mixed letters and digits counts as a key, besides the known prefixes. Names of models, paths and
 UUIDs consist of short words and stay.

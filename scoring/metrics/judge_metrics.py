@@ -1,15 +1,14 @@
 """The canonical definitions of seed 001: nine metrics in four tiers, and what each score means.
 
-One table: the rubric ``agent``, its prompt and ``GET /config/available-metrics`` are all read from it.
+One table: the rubric ``agent``, its prompt and ``GET /config/available-metrics`` are all read from it. ``JudgeConfig``
+chooses among them, with weights, the model, and when a case passes::
 
-JudgeConfig: the judged metrics of seed 001 with their weights, the model, and when a case passes.
-
-metrics:                                       # null or empty: the eight defaults with their default weights
-  - {metric: tool_routing, weight: 1.0}        # weight: null takes the metric's default
-  - {metric: task_completion, weight: 0.5}     # not among the defaults: needs a weight
-pass_threshold: 75.0                           # overall score, 0-100, from which a case passes
-model: null                                    # judge's model, null: the judge's own
-provider: null                                 # judge's provider, likewise
+    metrics:                                       # null or empty: the eight defaults with their default weights
+      - {metric: tool_routing, weight: 1.0}        # weight: null takes the metric's default
+      - {metric: task_completion, weight: 0.5}     # not among the defaults: needs a weight
+    pass_threshold: 75.0                           # overall score, 0-100, from which a case passes
+    model: null                                    # judge's model, null: the judge's own
+    provider: null                                 # judge's provider, likewise
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Metric: a value with one function, so that a number's meaning and its computation are in one place.
 
-Sub-score: the weighted mean of several metrics, as a metric of its own.
+A sub-score is the weighted mean of several metrics, as a metric of its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Whether a tool's result was used. A lexical estimate: the output shows something that only the result brought in.
 
-The origin of an argument's value: the user's message, or an earlier call's result.
-
-For a run: the share of its results of which something shows in its later steps.
+Of a run it is the share of results of which something shows in later steps. An argument's value likewise has an origin:
+the user's message, or an earlier call's result.
 """
 
 from __future__ import annotations

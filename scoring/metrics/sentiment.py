@@ -1,6 +1,6 @@
-"""Sentiment of sentences: the model's labels against the reference's (seed 000, Task 3, Part 1; rubrics §5).
+"""Sentiment of sentences, the model's labels against the reference's, and the strongest emotion of a call.
 
-Emotion of a call: the strongest one (seed 000, Task 3, Part 3; rubrics §5).
+Source: seed 000, Task 3, Parts 1 and 3; rubrics §5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Summary of a call: purpose, highlights, extracted fields (seed 000, Task 3, Part 2; rubrics §5).
 
-Highlights of a summary: the reference's highlights that the model captured, and the correct ones among its own.
+Of highlights it counts those of the reference that the model captured, and the correct ones among its own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Notice: one message to people, as plain values; each receiver formats it.
 
-Runbook link: the address of an alert's runbook, from the one setting for all runbooks.
-
-``alerts.links.runbooks`` is that setting. Notices, rules for Prometheus and Grafana's boards all use this file.
+The address of an alert's runbook comes from ``alerts.links.runbooks``, the one setting for all runbooks. Notices, rules
+for Prometheus and Grafana's boards all take it from this file.
 """
 
 from __future__ import annotations

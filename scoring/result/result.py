@@ -1,8 +1,7 @@
 """Result: a number with its method, or no number with the reason. Never a default.
 
-Steps: the single steps behind a metric's value, as the details of its result hold them.
-
-Bands and blockers: from a value to its rating, and to a refusal to pass.
+Its details may hold the single steps behind the value. A band turns the value into a rating, a blocker into a refusal
+to pass.
 """
 
 from __future__ import annotations

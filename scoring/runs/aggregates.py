@@ -4,9 +4,8 @@ Means and totals are exact sums; p50 and p95 are exact too, for which the latenc
 on arrival, and about 40 more for one of the two while it is sorted. A figure covers the samples that have its fields
 (``known`` counts those), and is *unavailable* with a reason when none has.
 
-Sample: the part of one verdict of ``answer`` that a run's aggregates need, read from the verdict's JSON.
-
-The fields ``composite``, ``passed`` and ``scores`` suffice; ``timed_out`` and the two token counts are read from the
+A sample is the part of one verdict of ``answer`` that these need, read from the verdict's JSON. The fields
+``composite``, ``passed`` and ``scores`` suffice; ``timed_out`` and the two token counts are read from the
 verdict's ``answer``, else from the details of the metric that shows them.
 """
 

@@ -3,9 +3,8 @@
 The seed calls Option B a proportional redistribution of Option A's benchmark weight. Its numbers are not one (QA would
 be 25/70 = 35.7 %); the numbers win.
 
-Cost-adjusted rank: final score per normalised dollar (seed 000, Cost-Adjusted Ranking; rubrics §7).
-
-Repeats: the variation of a figure over the runs of one benchmark (seed 002 §4.4; rubrics §11).
+The cost-adjusted rank is final score per normalised dollar (seed 000, Cost-Adjusted Ranking; rubrics §7). Repeats give
+the variation of a figure over the runs of one benchmark (seed 002 §4.4; rubrics §11).
 
 These scores have cards, like metrics: meaning, formula, weights, source.
 """

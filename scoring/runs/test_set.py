@@ -1,6 +1,6 @@
 """Test set: tests with tags and complexity, and their selection (seed 004, Test Set Management).
 
-Test case: a judged case comes in, a test with the same request and the right outcome goes out.
+A judged case makes a test with the same request and the right outcome.
 """
 
 from __future__ import annotations

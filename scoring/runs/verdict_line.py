@@ -1,10 +1,8 @@
 """A line of a verdict file for figures over a run: checked, and reduced to what these need.
 
-Fields of a verdict in a file are read strictly; errors name the field.
-
 Scorecard, calibration and gates read the same lines. Each takes different fields, but all agree on what a number is.
-
-Revisions: the valid line of a verdict where late spans changed it (formats §2).
+Fields are read strictly; errors name the field. Where late spans changed a verdict, the line of its last revision
+counts (formats §2).
 """
 
 from __future__ import annotations

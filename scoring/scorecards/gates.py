@@ -1,6 +1,6 @@
 """Gates: conditions on a run for its release (seed 002 §3.4; rubrics §8).
 
-Release: the decision from every gate of every run and the metadata that make it repeatable.
+The release is decided from every gate of every run, with the metadata that make it repeatable.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ error: Fleiss, Cohen and Everitt 1969, doi:10.1037/h0028106; AC1: Gwet 2008, doi
 >>> round(cohen_kappa(table).value, 4)
 0.4
 
-Scale error: grades and the right ones come in; the bias of the grades and their use of the scale go out.
-
-With the right grades x and the given grades y, for n pairs::
+*Scale error*: grades and the right ones come in; the bias of the grades and their use of the scale go out. With the
+right grades x and the given grades y, for n pairs::
 
     bias = mean(y − x)                      compression = 1 − Σ (x − x̄)(y − ȳ) / Σ (x − x̄)²
 

@@ -5,20 +5,18 @@ the usual ratio, as self-starting charts do (Hawkins 1987, doi:10.2307/2348827):
 verdicts that begins as ``PRIOR`` verdicts at the expected ratio. A fall within hours hardly moves it. The detector uses
 one standard error below the mean, because a baseline that is too high by chance would alarm falsely.
 
-Anchor: the pass ratio of a service over about the last week, which follows a slow decay only slowly.
-
-``Baseline`` follows the last hundreds of verdicts, so that after a fall to a healthy ratio that ratio is soon the usual
-one. A decay over days moves such a baseline too, and no detector that measures from it notices. The anchor's mean fades
-with time instead: a week-old verdict counts for 1/e, however many came since. At first it leans on the expected ratio,
-as ``PRIOR`` verdicts; its users take one standard error below the mean.
+*Anchor*: the pass ratio of a service over about the last week, which follows a slow decay only slowly. ``Baseline``
+follows the last hundreds of verdicts, so that after a fall to a healthy ratio that ratio is soon the usual one. A decay
+over days moves such a baseline too, and no detector that measures from it notices. The anchor's mean fades with time
+instead: a week-old verdict counts for 1/e, however many came since. At first it leans on the expected ratio, as
+``PRIOR`` verdicts; its users take one standard error below the mean.
 
 A mean of the latest verdicts lags behind a sliding ratio by the fall within its memory. ``present`` corrects for three
 quarters of that, because the noise of the mean already makes it too low often enough.
 
-By the hour: the pass ratio that is usual at an hour of the day, where it is lower there day after day.
-
-Other people ask other things at night. A ratio that falls each evening is no news, however sharply it falls; a change
-detector that measures from the last hours would report it each evening.
+*By the hour*: the pass ratio that is usual at an hour of the day, where it is lower there day after day. Other people
+ask other things at night. A ratio that falls each evening is no news, however sharply it falls; a change detector that
+measures from the last hours would report it each evening.
 
 Each hour of the day (UTC) remembers its last ``DAYS`` days. Each is evidence against what is usual, by the likelihood
 of its ratio and for a quarter of ``PROOF`` at most; a better day is evidence for it. So an incident of a day or two

@@ -1,13 +1,12 @@
 """Descriptive figures of a few values: spread, percentiles, and the outer fence.
 
-Spread: mean and sample standard deviation of a few values, such as one figure over the repeats of a run.
-
-The deviation divides by n − 1 (ddof 1): the runs are a sample of the runs that might have been.
+*Spread*: mean and sample standard deviation of a few values, such as one figure over the repeats of a run. The
+deviation divides by n − 1 (ddof 1): the runs are a sample of the runs that might have been.
 
 >>> spread([2.0, 4.0, 6.0])
 MeanAndDeviation(n=3, mean=4.0, sd=2.0)
 
-Percentile by linear interpolation between the two nearest ranks (rubrics §11; seed 002's p50 and p95).
+*Percentile* by linear interpolation between the two nearest ranks (rubrics §11; seed 002's p50 and p95).
 
 With the n values sorted as x₀ … xₙ₋₁ and the rank r = q · (n − 1)::
 
@@ -18,9 +17,8 @@ Definition 7 of Hyndman and Fan 1996, doi:10.1080/00031305.1996.10473566; the de
 >>> percentile([100.0, 200.0, 300.0, 400.0], 0.95)
 385.0
 
-Outer fence: the value above which an observation is far outside the usual.
-
-Costs, tokens and durations are skewed to the right, so the fence is Tukey's, on logarithms::
+*Outer fence*: the value above which an observation is far outside the usual. Costs, tokens and durations are skewed to
+the right, so the fence is Tukey's, on logarithms::
 
     fence = exp(Q3 + 2.2 · max(Q3 − Q1, ln 1.25))
 

@@ -13,9 +13,8 @@ ratios of weights matter; their scale does not.
 >>> e.n, e.failures, round(e.pass_ratio, 4), round(e.effective_n, 4)
 (3, 1, 0.9756, 2.0986)
 
-Mean: the weighted mean of a metric over all traffic, derived from a sample, with its bounds.
-
-With weights w = 1/probability (Hájek's mean; its linearised variance, Särndal, Swensson and Wretman 1992, §5.7)::
+*Mean*: the weighted mean of a metric over all traffic, derived from a sample, with its bounds. With weights w =
+1/probability (Hájek's mean; its linearised variance, Särndal, Swensson and Wretman 1992, §5.7)::
 
     mean = Σ w·x / Σ w            se² = n / (n − 1) · Σ w²·(x − mean)² / (Σ w)²            bounds = mean ± z·se
 

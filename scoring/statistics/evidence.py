@@ -5,19 +5,16 @@ martingales under it. By Ville's inequality the chance that such a factor *ever*
 looked at, is at most alpha while the hypothesis holds (Ville 1939; Wagenmakers et al. 2022, "anytime-valid" tests). A
 p-value that is computed again and again has no such bound.
 
-Scale: weights as shares of the largest one so far, for methods that look after every verdict.
+*Scale*: weights as shares of the largest one so far, for methods that look after every verdict. Such a method stakes
+something on the next verdict before it knows its weight, so the stake needs a bound on that weight. The bound is the
+largest weight so far, twice over; a verdict with a larger weight is not used, and the method begins anew. With one
+sampling rate all shares are 1. When the rate falls to less than half, the method begins anew once.
 
-Such a method stakes something on the next verdict before it knows its weight, so the stake needs a bound on that
-weight. The bound is the largest weight so far, twice over; a verdict with a larger weight is not used, and the method
-begins anew. With one sampling rate all shares are 1. When the rate falls to less than half, the method begins anew
-once.
-
-Group: verdicts that came together in an unknown order, such as those of several monitors in one minute.
-
-A method that follows verdicts one by one (CUSUM, confidence sequence, design effect) takes a group as one move. The
-move does not depend on the order, so that it is the same for any division of the verdicts among monitors. It is the
-product of the same factors, so that each promise holds: a product of bets against a true statement is such a bet too.
-The delay is one group at most: a drop counts from the end of the group in which it began.
+*Group*: verdicts that came together in an unknown order, such as those of several monitors in one minute. A method that
+follows verdicts one by one (CUSUM, confidence sequence, design effect) takes a group as one move. The move does not
+depend on the order, so that it is the same for any division of the verdicts among monitors. It is the product of the
+same factors, so that each promise holds: a product of bets against a true statement is such a bet too. The delay is one
+group at most: a drop counts from the end of the group in which it began.
 """
 
 from __future__ import annotations

@@ -8,11 +8,9 @@ equal objects and equal JSON.
 >>> one.total("weight") == 0.1 + 0.2
 True
 
-ExactSum: a running sum of floats that never drifts under additions and removals.
-
-A float is an integer times a power of two, and the smallest power is 2⁻¹⁰⁷⁴. Kept as integers in that unit, sums are
-exact: taking away what was added leaves precisely what remains. ``value`` rounds once, at the end, and therefore equals
-``math.fsum`` of the members.
+*ExactSum*: a running sum of floats that never drifts under additions and removals. A float is an integer times a power
+of two, and the smallest power is 2⁻¹⁰⁷⁴. Kept as integers in that unit, sums are exact: taking away what was added
+leaves precisely what remains. ``value`` rounds once, at the end, and therefore equals ``math.fsum`` of the members.
 
 >>> total = ExactSum()
 >>> for x in (0.1, 1e16, 0.2): total.add(x)

@@ -13,20 +13,18 @@ DasGupta 2001, doi:10.1214/ss/1009213286.
 >>> round(interval.lower, 4), round(interval.upper, 4)
 (0.4902, 0.9433)
 
-Missing: the range of the pass ratio if the missing verdicts had been reached.
-
-An incomplete verdict neither passes nor fails. Leaving it out assumes that it is like the others, which is unknown. So
-the estimate is shown with the two extremes, that all of them fail or all pass (Manski 1990's worst-case bounds)::
+*Missing*: the range of the pass ratio if the missing verdicts had been reached. An incomplete verdict neither passes
+nor fails. Leaving it out assumes that it is like the others, which is unknown. So the estimate is shown with the two
+extremes, that all of them fail or all pass (Manski 1990's worst-case bounds)::
 
     worst = Σ w·passed / (Σ w + Σ w missing)        best = (Σ w·passed + Σ w missing) / (Σ w + Σ w missing)
 
 >>> missing_band(weight=90.0, failed_weight=9.0, missing_weight=10.0)
 MissingBand(worst=0.81, best=0.91)
 
-Binomial: the number of hits among independent trials that shows that hits are rarer than a given share.
-
-Source: the exact bound of Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404, one-sided. It never covers less than
-it promises, at any size.
+*Binomial*: the number of hits among independent trials that shows that hits are rarer than a given share. Source: the
+exact bound of Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404, one-sided. It never covers less than it promises,
+at any size.
 
 >>> least_trials(0.01), most_hits(299, 0.01), most_hits(298, 0.01), most_hits(473, 0.01)
 (299, 0, None, 1)

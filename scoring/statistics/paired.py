@@ -12,10 +12,9 @@ pair of categories with its own fair coin (Bowker 1948, doi:10.1080/01621459.194
 
 Both are distributions over a few hundred values, computed item by item: no sample is too small for them.
 
-Sign test: differing paired outcomes come in, the chance of a split at least this uneven goes out.
-
-Equal pairs carry no information on a direction and are left out (McNemar's test in its exact form; Agresti,
-*Categorical Data Analysis*, 11.1).
+*Sign test*: differing paired outcomes come in, the chance of a split at least this uneven goes out. Equal pairs carry
+no information on a direction and are left out (McNemar's test in its exact form; Agresti, *Categorical Data Analysis*,
+11.1).
 """
 
 from __future__ import annotations

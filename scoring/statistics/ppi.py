@@ -22,10 +22,9 @@ and n is their Kish number. Several labels of one trace must be counted as one b
 Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, "Prediction-powered inference", Science 382:669–674,
 doi:10.1126/science.adi6000; Angelopoulos, Duchi and Zrnic 2023, "PPI++", arXiv:2311.01453, §6.
 
-Rogan–Gladen: the pass rate that people would have found, from the judge's pass rate and the judge's errors.
-
-With the judge's pass rate p of n verdicts, its true-positive rate s of the m₁ that people pass, and its true-negative
-rate t of the m₀ that people fail::
+*Rogan–Gladen*: the pass rate that people would have found, from the judge's pass rate and the judge's errors. With the
+judge's pass rate p of n verdicts, its true-positive rate s of the m₁ that people pass, and its true-negative rate t of
+the m₀ that people fail::
 
     corrected = (p + t − 1) / (s + t − 1), held within [0, 1]
 

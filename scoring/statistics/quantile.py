@@ -16,12 +16,11 @@ add an error, and memory is bounded already.
 >>> found.value, found.lower < 49 < found.upper
 (49.0, True)
 
-Quantile difference: the difference of a quantile between two sides, with an interval that holds at any look.
-
-Each side has its bounds (``quantile``), at half of the error; the difference lies between the lower bound of one and
-the upper bound of the other (Bonferroni). That is wider than necessary and assumes nothing: for the difference of
-quantiles of weighted clusters no tighter interval is known that holds at any look. Strata are not compared apart: a
-quantile of a mix is not a mean of quantiles.
+*Difference* of a quantile between two sides, with an interval that holds at any look. Each side has its bounds
+(``quantile``), at half of the error; the difference lies between the lower bound of one and the upper bound of the
+other (Bonferroni). That is wider than necessary and assumes nothing: for the difference of quantiles of weighted
+clusters no tighter interval is known that holds at any look. Strata are not compared apart: a quantile of a mix is not
+a mean of quantiles.
 """
 
 from __future__ import annotations

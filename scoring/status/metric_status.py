@@ -1,7 +1,5 @@
 """Metric status: the value of a continuous metric in its window, its uncertainty, and the resulting status.
 
-Metric limit: the limit of a continuous metric, expressed as a limit on a mean of values in [0, 1].
-
 A limit on a quantile is a limit on a share: the 95th percentile is above 5 s where less than 95 % of the traces take up
 to 5 s. A limit on the mean of a bounded metric is a limit on the mean of its values, scaled to [0, 1]. So every limit
 is a threshold on the mean of values in [0, 1], like a pass rate, and all methods for pass rates apply: weights,

@@ -1,10 +1,7 @@
 """Service status: one service under one rubric at one moment. Metrics, API and status page show the same.
 
-Slice status: a part of a service's traffic, such as a tenant or a version, compared with the rest.
-
-Silence: since when a service has had no verdict, and why, as far as is known.
-
-Fleet report: the status of the whole fleet, its members, and this monitor's part in it.
+A slice is a part of its traffic, such as a tenant or a version, compared with the rest. A silence states since when a
+service has had no verdict, and why, as far as is known. The fleet report joins the statuses of all monitors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Snapshots: the state of each part of the monitor at one moment. Metrics, API and pages show the same.
 
-Anomaly: a property of the traffic that makes verdicts fewer than, or different from, what the configuration asks for.
+An anomaly is a property of the traffic that makes verdicts fewer than, or different from, what the configuration asks
+for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""JSON text, decoded: for contents that reach the core as text because they were sent as text.
-
-JSON kind: which of JSON's six kinds a decoded value has.
-"""
+"""JSON text, decoded, and its kind: for contents that reach the core as text because they were sent as text."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
 """Tool calls: tool spans, merged with the calls in the models' messages.
 
 A tool span records that a tool ran; a model's message records the requested arguments. Where only the message exists
-(no tool span is made for it), the message that answers the call gives the result.
-
-It finds the message call that each tool span carried out, and the order of the calls.
-
-With some tools an agent gives its answer: ``final_answer``, ``submit``, ``finish``.
+(no tool span is made for it), the message that answers the call gives the result. Found are the message call that each
+tool span carried out, and the order of the calls. With some tools an agent gives its answer: ``final_answer``,
+``submit``, ``finish``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tool spans without repeats: a framework and its instrumentation may both make a span of one call.
 
-Tool answers in the messages of a trace are assigned to their calls.
+The tools' answers in a trace's messages are assigned to their calls.
 """
 
 from __future__ import annotations

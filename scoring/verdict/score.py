@@ -1,10 +1,8 @@
 """Score: one metric's line in a verdict, and the calls to judges made for it.
 
-Score name: a score's name where verdicts are written back (Langfuse: 1–35 characters of ``[a-z0-9_.-]``).
-
-A metric's is ``<rubric>_<metric>``, the composite's ``<rubric>_score``, the pass's ``<rubric>_pass``, the state's
-``<rubric>_state``. A longer name uses the metric's ``short`` form instead, which is part of its declaration and never
-changes.
+Where verdicts are written back a score has a name (Langfuse: 1–35 characters of ``[a-z0-9_.-]``). A metric's is
+``<rubric>_<metric>``, the composite's ``<rubric>_score``, the pass's ``<rubric>_pass``, the state's ``<rubric>_state``.
+A longer name uses the metric's ``short`` form instead, which is part of its declaration and never changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Decode OTLP/JSON into raw spans and log records: ids in hex, integers as texts or numbers, unknown fields ignored.
 
-JSON in pieces: a body of many values parsed span by span, so that other threads have their turn in between.
-
-A parser in C keeps every other thread waiting until it ends: a million keys, for seconds on a busy machine. So the body
-is cut where its spans (or log records) begin and end, each piece is parsed by itself, and put where it stood.
+A parser in C keeps every other thread waiting until it ends: a million keys, for seconds on a busy machine. So a body
+of many values is cut where its spans (or log records) begin and end, each piece is parsed by itself, and put where it
+stood.
 """
 
 from __future__ import annotations

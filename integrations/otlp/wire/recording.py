@@ -1,6 +1,6 @@
-"""Read recorded requests: the files of one delivery, in any order, protobuf or JSON, traces and logs recognised.
+"""Recorded requests in files of any size and order, protobuf or JSON, traces and logs recognised; a trace at a time.
 
-Recorded traces: files of requests of any size, a trace at a time. What was read is sorted on disk, not in memory.
+What was read is sorted on disk, not in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Daily: the report of the last day, put together from the store and sent once.
-
-Timetable: whether a daily task is due: never twice, and late rather than not at all.
-"""
+"""Daily report: the last day, put together from the store and sent once a day: never twice, rather late than never."""
 
 from __future__ import annotations
 

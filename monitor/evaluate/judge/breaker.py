@@ -5,7 +5,7 @@ doubles with each failed probe. A probe contains nothing of any trace (``probe.p
 provider cannot process would keep the breaker open for all. A failure that needs an operator (a wrong key) opens it at
 once, other failures when several follow each other. All methods are pure given ``now`` in seconds.
 
-Failure policy: the handling of each kind of failure. Client, breaker and queue follow one table.
+Client, breaker and queue handle each kind of failure by one table.
 """
 
 from __future__ import annotations

@@ -6,13 +6,11 @@ the judged share ``q`` of cases falls, low priorities first; each keeps a twenti
 silent. A case is judged with probability ``q``, which its verdict's inclusion probability records, so estimates stay
 unbiased (Horvitz–Thompson). When the budget is spent no case is judged (q = 0): that time is not covered.
 
+The forecast comes from the recent past. Arrivals are a point process; their rate is an exponentially weighted sum of
+the events, by two memories: ten minutes, which is exact on average however traffic comes in bursts; half a minute, with
+a weight of a third, so that a lasting spike counts within seconds and a short burst hardly does.
+
 Pure given ``now``: seconds since the epoch.
-
-Forecast: the cost by second of judging everything, by priority, estimated from the recent past.
-
-Arrivals are a point process; their rate is an exponentially weighted sum of the events. Two memories: ten minutes,
-which is exact on average however traffic comes in bursts; half a minute, with a weight of a third, so that a lasting
-spike counts within seconds and a short burst hardly does.
 """
 
 from __future__ import annotations

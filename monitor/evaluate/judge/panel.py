@@ -1,6 +1,4 @@
-"""Panel: one request goes to every member at the same time; the agreed answer to each question comes out.
-
-Vote: the answers of several judges to one question in, one answer out, or none.
+"""Panel: one request goes to every member at the same time; the agreed answer to each question, or none, comes out.
 
 Each field of an answer is decided by itself. A yes or no and a word of a scale take the majority, fractions the median.
 Whole numbers take the majority, and under the rule ``median`` the lower one in the middle where there is no majority.

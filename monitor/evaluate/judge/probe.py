@@ -1,6 +1,6 @@
-"""Probe: a judge model in, why it cannot judge one plain question out.
+"""Probes of a judge model: why it cannot judge one plain question; and whether its provider answers at all.
 
-Health probe: one short request that every model can answer, to learn whether the provider answers.
+The second is one short request that every model can answer.
 """
 
 from __future__ import annotations

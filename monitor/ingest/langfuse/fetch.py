@@ -2,8 +2,6 @@
 
 A reading counts when it finds the rows that the listings found, or else those of the reading before: two reads that
 agree. A trace that fails while others are read does not delay them, and is given up in the end (``shed``).
-
-Rows: reads the rows of a trace from Langfuse and turns them into spans.
 """
 
 from __future__ import annotations

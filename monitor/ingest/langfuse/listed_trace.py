@@ -1,8 +1,6 @@
-"""Listed trace: what listings alone show of a trace, before its contents are read.
+"""Listed trace: what listings show of a trace before its contents are read, and whether it need be read at all.
 
-Preselection: which traces need not be read at all, as their listings show.
-
-It leaves out only what the sampler would leave out with certainty once the trace is whole: the same threshold on the
+Left out is only what the sampler would leave out with certainty once the trace is whole: the same threshold on the
 same randomness, and of rules on content those that a listing can refuse (name, tags, level, environment). Undecided
 traces pass, and the sampler decides. So the probabilities of verdicts stay true.
 """

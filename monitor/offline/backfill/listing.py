@@ -1,6 +1,6 @@
-"""Lists the traces of a time range that are to be judged, without reading their contents.
+"""Lists the traces of a time range that are to be judged, without their contents; then reads them one by one.
 
-Reading: the traces of a listing, one by one, with as many requests to Langfuse as they need.
+A trace is read with as many requests to Langfuse as it needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Run: the cosines of all pairs by a model, and the thresholds that are fitted to them.
 
-Pairs from JSON Lines (``{"kind": "statement", "one": "…", "other": "…", "same": true}``), or ours.
-
-Write: fitted thresholds into a configuration file, whose other lines and comments stay as they are.
+Pairs are ours or come from JSON Lines (``{"kind": "statement", "one": "…", "other": "…", "same": true}``). The
+thresholds can be written into a configuration file, whose other lines and comments stay as they are.
 """
 
 from __future__ import annotations

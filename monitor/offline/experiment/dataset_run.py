@@ -1,9 +1,7 @@
 """Dataset run: an agent is put every item of a dataset of Langfuse, as an experiment of its SDK, and judged.
 
-Arrived: the scores of an experiment come in, how many of them Langfuse does not show goes out.
-
-The SDK sends in the background and only logs refusals, and a server may drop accepted scores: only reading them back is
-proof.
+In the end the scores are read back, and those that Langfuse does not show are counted. Nothing else is proof: the SDK
+sends in the background and only logs refusals, and a server may drop accepted scores.
 """
 
 from __future__ import annotations

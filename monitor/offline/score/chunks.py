@@ -1,6 +1,6 @@
 """Chunks: a run's lines in pieces of bounded size, each judged whole by one of several processes.
 
-In flight: several cases of a run are judged at a time, and their verdicts written in the order of the cases.
+Within one, several cases are judged at a time, and their verdicts written in the order of the cases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs: the verdicts of one rubric in files of verdicts, gathered run by run as they are read, a line at a time.
 
-The file of a run's metadata: YAML or JSON, read as strictly as the configuration.
+A run's metadata stands in a file of its own, YAML or JSON, which is read as strictly as the configuration.
 """
 
 from __future__ import annotations

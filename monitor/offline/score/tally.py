@@ -1,8 +1,7 @@
-"""Tally: the totals of a run's verdicts, by rubric, in constant memory.
+"""Tally: what is reported of a run, in constant memory.
 
-Remarks: what is reported of the lines of a run, in their order, whichever process judged them.
-Gaps: why verdicts are incomplete, each reason once.
-Expense: a run's requests to judges and their cost, for the line that ends its report.
+These are the totals of its verdicts by rubric, the remarks on its lines in their order, whichever process judged them,
+why verdicts are incomplete, each reason once, and what its requests to judges cost.
 """
 
 from __future__ import annotations

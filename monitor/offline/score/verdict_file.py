@@ -1,10 +1,8 @@
-"""The file of verdicts: the existing verdicts, and appending new ones.
+"""Where the verdicts of a run go: a file, a stream, or shards of a folder or a bucket, with a manifest.
 
-There is no side file that could disagree with it. Cases are judged in order, so the existing verdicts are walked in
-step with the cases: none is judged again, and work goes on at the first missing one. A partial last line is removed.
-After a kill at any moment the result is the same file.
-
-Verdict output: where the verdicts of a run go: a file, a stream, or shards of a folder or a bucket, with a manifest.
+A file is also the record of how far the run came: there is no side file that could disagree with it. Cases are judged
+in order, so the existing verdicts are walked in step with the cases: none is judged again, and work goes on at the
+first missing one. A partial last line is removed. After a kill at any moment the result is the same file.
 """
 
 from __future__ import annotations

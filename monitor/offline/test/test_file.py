@@ -1,8 +1,7 @@
-"""A test set from a file: YAML, JSON or JSON Lines by its name, read strictly, with everything wrong in it at once.
+"""The file of a test set: YAML, JSON or JSON Lines by its name, read strictly, with everything wrong in it at once.
 
-Append: one more test at the end of a test set's file; its contents, including comments, stay unchanged.
-
-Select: the tests that --tag and --where name.
+``--tag`` and ``--where`` select tests of it; one more test can be put at its end, and all else, comments too, stays as
+it is.
 """
 
 from __future__ import annotations

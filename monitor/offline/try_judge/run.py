@@ -1,8 +1,7 @@
 """Run: asks configured judges golden questions, with repeats, within the budget.
 
-Golden set: questions with known answers, of the files of ``golden/`` or of a rubric's labelled examples.
-
-A case holds questions. A mapping under a trap's name holds what the trap changes about the question; a trap of the case
+Golden questions have known answers; they come from the files of ``golden/`` or from a rubric's labelled examples. A
+case holds questions. A mapping under a trap's name holds what the trap changes about the question; a trap of the case
 holds what it changes about the case. The right answer stays, unless the trap states its own (``right``).
 """
 
