@@ -95,14 +95,13 @@ def costs_of_judging(config: Config, tokens: int) -> list[TraceCost]:
 
     rubrics = configured(config)
     named = dict.fromkeys([*(name for route in config.routes for name in route.rubrics), *config.default_rubrics])
-    who = run_backends(config, forgetful=True)
+    backends = run_backends(config, forgetful=True)
 
     async def found() -> list[TraceCost]:
         try:
-            return await cost_of_trace(config, [rubrics[name] for name in named if name in rubrics], who, tokens)
+            return await cost_of_trace(config, [rubrics[name] for name in named if name in rubrics], backends, tokens)
         finally:
-            if who.library is not None:
-                await who.library.close()
+            await backends.close()
 
     with ending(ProviderError, naming="evaluators.judge: ", remedy="set price, or install the extra 'judge'"):
         return asyncio.run(found())

@@ -228,7 +228,7 @@ def _report(tally: ScoreTally, resumed: int, repeated: int) -> None:
     ]
     click.echo(table(head, rows) if rows else "no verdicts", err=True)
     for name, counted in tally.rubrics.items():
-        if line := counted.climbed():
+        if line := counted.cascade_line():
             click.echo(paragraph(f"{name}: {line}", 2), err=True)
     if tally.gaps.count:
         click.echo(f"incomplete verdicts: {tally.gaps.count}", err=True)

@@ -108,10 +108,12 @@ def _fetched(trace_id: str, url: str) -> Case:
 
 
 def _cases(path: Path) -> Iterator[Case]:
-    from sidejudge.integrations.cases import CaseError, read_case
     from sidejudge.integrations.otlp.wire.recording import RecordingError, read_files
     from sidejudge.monitor.api.inspect import inspect_spans
-    from sidejudge.monitor.offline.score.case_lines import TableError, case_lines
+    from sidejudge.monitor.offline.score.case_lines import TableError, case_lines, read_cases
+
+    def refuse(why: str) -> None:
+        raise CommandError(f"{path}: {why}", "give one case a line, as 'score' reads them") from None
 
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -121,14 +123,7 @@ def _cases(path: Path) -> Iterator[Case]:
         yield from (found.case for found in inspect_spans(recording.spans))
         return
     with ending(TableError), case_lines(path) as found:
-        for line in found:
-            remedy = "give one case a line, as 'score' reads them"
-            if line.text is None:
-                raise CommandError(f"{path}: line {line.number}: {line.fault}", remedy)
-            try:
-                yield read_case(line.text, line.number)
-            except CaseError as error:
-                raise CommandError(f"{path}: {error}", remedy) from None
+        yield from read_cases(found, refuse)
 
 
 def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Engine: where the pieces of a command's input are worked on, here, in processes, or as tasks of a cluster of Ray.
+"""Engine: processes the pieces of a command's input in this process, in several processes, or on a Ray cluster.
 
 Results and their order are the same everywhere. A piece whose worker or Ray node is lost is processed again elsewhere:
 its result counts only once it has arrived here. The driver's output is the record of a run, so that a run with a killed
@@ -30,7 +30,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 AHEAD: Final = 8
-"""Pieces a processor that are sent ahead of the one that is waited for, so that a slow one keeps no other waiting."""
+"""Pieces for each processor that are submitted before the oldest result is there: a slow piece stops none."""
 
 
 class ElsewhereError(RemediedError):
@@ -82,10 +82,8 @@ class Processes:
         try:
             for piece in pieces:
                 waiting.append(cast("Future[R]", pool.submit(_done, piece)))
-                while len(waiting) > self._count * AHEAD or waiting[0].done():
+                while waiting and (len(waiting) > self._count * AHEAD or waiting[0].done()):
                     yield waiting.popleft().result()
-                    if not waiting:
-                        break
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
@@ -121,17 +119,17 @@ def _done(piece: object) -> object:
 
 _KNOCK_S: Final = 5.0
 LOOK_S: Final = 2.0
-"""How long a result is waited for before the head is looked at."""
+"""How long to wait for a result before checking whether the cluster still answers, in s."""
 _LOST_S: Final = 10.0
-"""How long the head does not answer, or has no processor, before the cluster counts as lost.
+"""The cluster counts as lost when its head has not answered, or has had no processor, for this many seconds.
 
 Ray itself ends the process after a minute, with an exit code that means something else.
 """
 _LATEST: Final = Path("/tmp/ray/ray_current_cluster")  # noqa: S108  # where Ray keeps what ``auto`` stands for
 _PIECES: Final = 4
-"""Pieces a task: between two tasks a worker waits for about 10 ms, a tenth of what it works on a piece."""
+"""Pieces in one task: a worker idles for about 10 ms between two tasks, a tenth of the time that one piece takes."""
 _RETRIES: Final = 3
-"""How often a piece is worked on again whose worker or node was lost."""
+"""How often a piece is retried after its worker or node was lost."""
 
 
 class RayCluster:
@@ -172,7 +170,7 @@ class RayCluster:
             ) from None
 
     def _results(self, task: object) -> list[R]:
-        """The results of a task, however long it takes while there is a cluster."""
+        """The results of a task. Waits for as long as the cluster is there."""
         while True:
             try:
                 return cast("list[R]", self._ray.get(task, timeout=LOOK_S))
@@ -180,7 +178,7 @@ class RayCluster:
                 self.look()
 
     def look(self) -> None:
-        """Look whether the cluster is still there. Raises ``WorkersLostError`` once it has not been for a while."""
+        """Check whether the cluster is there. Raises ``WorkersLostError`` after ``_LOST_S`` without it."""
         try:
             _knock(self._head)
             missing = "" if self._ray.cluster_resources().get("CPU") else "has no processor left"
@@ -232,7 +230,7 @@ def _knock(address: str | None) -> None:
 
 
 def _tasks(pieces: Iterable[P], workers: int) -> Iterator[Sequence[P]]:
-    """Pieces by task: each worker's first ones alone, for what is small is best spread; then several at once."""
+    """The pieces in tasks: first two of one piece for each worker, so that few pieces reach all; then larger ones."""
     rest = iter(pieces)
     for size in chain(repeat(1, 2 * workers), repeat(_PIECES)):
         if not (task := list(islice(rest, size))):
@@ -241,11 +239,11 @@ def _tasks(pieces: Iterable[P], workers: int) -> Iterator[Sequence[P]]:
 
 
 _held: dict[str, Callable[[Any], Any]] = {}
-"""What a process of Ray works with, by the name of the call of ``map``; the last one alone."""
+"""The function that a Ray process applies, by the name of its call of ``map``. It holds the last one only."""
 
 
 def _done_on_ray(name: str, held: Sequence[Any], *task: object) -> list[object]:
-    """Work on pieces in a process of Ray, which keeps what was made from one task to the next."""
+    """Process the pieces of one task in a Ray process. The function stays in the process for the next task."""
     if name not in _held:
         import ray  # noqa: PLC0415  # an extra
 

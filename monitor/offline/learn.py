@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from sidejudge.integrations.cases import CaseError, read_case
 from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
@@ -36,7 +36,7 @@ from sidejudge.monitor.offline.backfill.listing import (
     sampler_of,
 )
 from sidejudge.monitor.offline.engine import Engine, Here
-from sidejudge.monitor.offline.score.case_lines import NumberedLine, case_lines
+from sidejudge.monitor.offline.score.case_lines import RECORDED, NumberedLine, case_lines, read_cases
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
@@ -99,7 +99,6 @@ def _words(one: Json) -> str:
 
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
-_RECORDED = (".pb", ".json", ".gz")
 _TRUE = (True, 1, 1.0, "1", "true", "yes", "pass", "passed", "good", "success")
 
 
@@ -135,7 +134,7 @@ class RunSource:
         """
         for history in histories:
             yield from self._stored(history_runs(history))
-        recorded = [file for file in files if file.suffix in _RECORDED]
+        recorded = [file for file in files if file.suffix in RECORDED]
         for file in files:
             if is_store(file):
                 yield from self._stored(stored_runs(file))
@@ -154,29 +153,15 @@ class RunSource:
 
     def _observed(self, chunk: Sequence[NumberedLine]) -> tuple[list[ObservedRun], list[str]]:
         """The runs of some lines, and why lines are no cases."""
-        cases, problems = [], []
-        for line in chunk:
-            if line.text is None:
-                problems.append(f"line {line.number}: {line.fault}")
-                continue
-            try:
-                cases.append(read_case(line.text, line.number))
-            except CaseError as error:
-                problems.append(str(error))
-        return list(self.observed(cases)), problems
+        problems: list[str] = []
+        return list(self.observed(read_cases(chunk, problems.append))), problems
 
     def observed(self, cases: Iterable[Case]) -> Iterator[ObservedRun]:
         """The runs of cases that match."""
-        for case in cases:
-            run = self._run(case, None)
-            if run is not None:
-                yield run
+        return (run for case in cases if (run := self._run(case, None)) is not None)
 
     def _stored(self, runs: Iterable[StoredRun]) -> Iterator[ObservedRun]:
-        for stored in runs:
-            run = self._run(stored.case, stored)
-            if run is not None:
-                yield run
+        return (run for each in runs if (run := self._run(each.case, each)) is not None)
 
     def _run(self, case: Case, stored: StoredRun | None) -> ObservedRun | None:
         if not self.match.matches(case):
@@ -280,15 +265,11 @@ def history_runs(path: str) -> Iterator[StoredRun]:
     for verdict in history_records(path, "verdicts"):
         trace_id, revision = str(verdict["trace_id"]), int(verdict["revision"])
         if verdict["rubric"] == run_health.RUBRIC.id and trace_id in latest:
-            passed[trace_id] = max(passed.get(trace_id, (0, None)), (revision, verdict["passed"]), key=_revision)
+            passed[trace_id] = max(passed.get(trace_id, (0, None)), (revision, verdict["passed"]), key=itemgetter(0))
     for trace_id, outcome in latest.items():
         case = named_run(trace_id, outcome)
         if case is not None:
             yield StoredRun(case=case, passed=passed.get(trace_id, (0, None))[1], names_only=True)
-
-
-def _revision(found: tuple[int, bool | None]) -> int:
-    return found[0]
 
 
 async def langfuse_cases(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,7 @@ class ExcessScore:
 
 
 class ExcessScores:
-    """Finds unwanted scores. ``which`` is the setting, ``v3`` the way in which the server lists scores."""
+    """Finds unwanted scores. ``which`` is ``sinks.langfuse.scores``; ``v3``: the server lists scores by its API v3."""
 
     def __init__(self, langfuse: Langfuse, rubrics: Iterable[Rubric], which: ScoreSelection, *, v3: bool) -> None:
         self._langfuse, self._v3 = langfuse, v3
@@ -56,10 +57,10 @@ class ExcessScores:
 
 
 async def delete(langfuse: Langfuse, scores: Iterable[ExcessScore]) -> tuple[list[str], LangfuseError | None]:
-    """Ask for the deletion of scores, one request each, until the server refuses more; it queues them.
+    """Request the deletion of each score, until the server refuses one. The server queues deletions.
 
     Returns:
-        The ids that were asked for, and why it ended early; None where all were.
+        The ids whose deletion was requested, and the refusal; None where there was none.
     """
     done: list[str] = []
     for each in scores:
@@ -72,7 +73,7 @@ async def delete(langfuse: Langfuse, scores: Iterable[ExcessScore]) -> tuple[lis
 
 
 KEPT_S: Final = 7 * 24 * 3600.0
-"""How long an id is remembered: a queue of one deletion in two minutes does 5,000 in that time."""
+"""How long an id is kept, in s: a server that deletes one score in two minutes deletes 5,000 in this time."""
 
 
 class AskedDeletions:
@@ -91,10 +92,8 @@ class AskedDeletions:
     def add(self, ids: Iterable[str]) -> None:
         """Remember these too."""
         self._known |= dict.fromkeys(ids, time.time())
-        try:
+        with suppress(OSError):
             self._path.write_text(json.dumps({"base_url": self._base_url, "asked": self._known}), "utf-8")
-        except OSError:
-            return
 
     def _read(self) -> dict[str, float]:
         try:

@@ -1,6 +1,6 @@
-"""Replay: the monitor's own watch over past verdicts in order, and the cost of judging them.
+"""Replay: past verdicts are watched as a monitor watches them, and the cost of judging them is added up.
 
-They come in order of time from a store, from a file of verdicts (JSON Lines), or from a history.
+Verdicts come, in order of time, from a store, from a file of verdicts (JSON Lines), or from a history.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Seen = tuple[Key, Observation, VerdictDocument]
 
 
 class StoredPast:
-    """The store of a monitor, one that runs or one that is gone. Raises ``StoreUnavailable``."""
+    """The verdicts in a monitor's store; the monitor may run. Raises ``StoreUnavailable``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -51,7 +51,7 @@ class StoredPast:
 
 
 class FiledPast:
-    """A file of verdicts, in any order; memory only holds the time and place of each line.
+    """The verdicts in a file, in any order. Memory only holds the time of each line and where it begins.
 
     ``complain`` gets one line of text for each line that is no verdict, or has no time;
     ``bad_lines`` counts them. ``progress`` gets the bytes read. ``engine`` is where lines are checked; None: here.
@@ -106,7 +106,7 @@ class HistoryPast:
         for at_ns, verdict in self._placed(begin_ns):
             held.append((at_ns, verdict))
             if at_ns >= done_ns + 3 * _DAY_NS:
-                done_ns = at_ns - 2 * _DAY_NS  # a folder holds one day, so that nothing older comes any more
+                done_ns = at_ns - 2 * _DAY_NS  # each folder holds one day, so no older verdict follows
                 held.sort(key=itemgetter(0))
                 end = bisect_left(held, done_ns, key=itemgetter(0))
                 yield from _seen(each for _, each in held[:end])
@@ -123,12 +123,12 @@ class HistoryPast:
 
 
 Past: TypeAlias = StoredPast | FiledPast | HistoryPast
-"""Where verdicts come from, the oldest first. ``latest_ns`` is when the latest was reached; None: there is none."""
+"""A source of past verdicts, the oldest first. ``latest_ns`` is the time of the latest verdict; None without any."""
 
 
 @dataclass(slots=True)
 class _Placed:
-    """When the verdicts of some lines were reached, and where each begins in the file."""
+    """The times of the verdicts on some lines, and where each line begins in the file."""
 
     read: int
     found: list[tuple[int, int]] = field(default_factory=list)
@@ -152,9 +152,9 @@ def _seen(verdicts: Iterable[VerdictDocument]) -> Iterator[Seen]:
 
 
 def _checked(stated: object) -> int:
-    """When the verdict of a line was reached. ``VerdictLineError`` for an invalid line, or one without a time."""
+    """The time of a verdict, in ns since the epoch. ``VerdictLineError`` for an invalid one, or one without a time."""
     read_verdict(stated)
-    verdict = cast("VerdictDocument", stated)  # a map, as that has found
+    verdict = cast("VerdictDocument", stated)  # read_verdict has checked that it is a map
     for name in ("service", "environment", "created_at", "sampling_probability", "composite_norm", "passed"):
         if name not in verdict:
             raise VerdictLineError(f"{name}: is missing")
@@ -171,12 +171,12 @@ DAY_S = 24 * HOUR_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """US dollars as verdicts state them; ``judged`` of ``verdicts`` needed the judge and state its cost.
+    """The cost of judging, as verdicts state it: ``judged`` of ``verdicts`` state a cost.
 
-    ``paid_usd`` is for what was drawn then. ``whole_usd`` estimates, by inverse probability, what judging all of the
-    traffic would have taken; ``at_rate_usd`` the same at a base rate of ``rate``, without what rules keep beyond it.
-    ``dearest_hour_usd`` and ``dearest_day_usd`` (UTC) are of what was paid. Where no verdict states a cost all are
-    ``None``: nothing is known of it.
+    ``paid_usd`` is the sum over the sampled traces. ``whole_usd`` estimates, by inverse probability weighting, the cost
+    of judging all traces; ``at_rate_usd`` is that times the base rate ``rate``, without the traces that rules keep.
+    ``dearest_hour_usd`` and ``dearest_day_usd`` (UTC) are the largest sums paid in an hour and in a day. All amounts
+    are ``None`` where no verdict states a cost.
     """
 
     verdicts: int
@@ -204,7 +204,7 @@ class Costs:
     _models: dict[str, None] = field(default_factory=dict)
 
     def add(self, verdict: VerdictDocument, at_ns: int, *, counted: bool) -> None:
-        """Take a verdict; one that is not ``counted`` (it came before the period) is only spent."""
+        """Add a verdict. One before the period (not ``counted``) counts only towards the budgets."""
         judge = verdict.get("judge") or {}
         usd = float(judge.get("cost_usd") or 0.0)
         hour = at_ns // 10**9 // HOUR_S
@@ -218,7 +218,7 @@ class Costs:
             self._models[str(judge.get("model") or "unknown")] = None
 
     def snapshot(self, now_ns: int) -> JudgeSnapshot:
-        """The judge for the condition on its budget; its reachability is unknown and counts as good."""
+        """The judge's spending, for the budget condition. The judge counts as reachable: nothing is known of it."""
         hour = now_ns // 10**9 // HOUR_S
         day = hour - hour % 24
         return JudgeSnapshot(
@@ -245,18 +245,14 @@ class Costs:
             verdicts=self._verdicts, judged=len(self._costs), models=tuple(self._models), rate=self.rate,
             paid_usd=math.fsum(self._costs) if known else None, whole_usd=whole if known else None,
             at_rate_usd=whole * self.rate if known else None,
-            dearest_hour_usd=_largest(list(hours.values())) if known else None,
-            dearest_day_usd=_largest(list(days.values())) if known else None,
+            dearest_hour_usd=max(hours.values(), default=None) if known else None,
+            dearest_day_usd=max(days.values(), default=None) if known else None,
         )  # fmt: skip
-
-
-def _largest(values: Sequence[float]) -> float | None:
-    return max(values, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedCourse:
-    """How often each status was in force at one place, as shares of the ``looks`` since its first verdict."""
+    """The share of ``looks`` at which each status was in force for one key, since its first verdict."""
 
     key: Key
     verdicts: int
@@ -266,7 +262,7 @@ class ReplayedCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The alerts that the past would have had, from ``begin_ns`` to ``end_ns``."""
+    """The alerts that would have been raised from ``begin_ns`` to ``end_ns``, in ns since the epoch."""
 
     begin_ns: int
     end_ns: int
@@ -276,7 +272,7 @@ class Replayed:
 
 
 class Replay:
-    """Plays verdicts under a declaration. Events are as in a monitor; none is delivered."""
+    """Replays verdicts under a declaration. Events arise as in a monitor; none is delivered."""
 
     def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs
@@ -292,35 +288,37 @@ class Replay:
 
     @staticmethod
     def warm_up_ns(declared: Declaration) -> int:
-        """How long before the period verdicts are needed: a window, and the looks that a status takes."""
+        """How long before the period verdicts are needed, in ns: one window, and the looks before a status changes."""
         reach_ns = declared.longest_ns if declared.policy.mode == "adaptive" else declared.window_ns
         return reach_ns + declared.rule.looks * declared.look_ns
 
     def play(
         self,
-        past: Iterable[tuple[Key, Observation, VerdictDocument]],
+        past: Iterable[Seen],
         begin_ns: int,
         end_ns: int,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Replayed:
-        """Look from ``begin_ns`` less the warm-up until ``end_ns``; ``progress`` gets the looks that are done.
+        """Look from ``begin_ns`` less the warm-up until ``end_ns``; ``progress`` gets the number of looks so far.
 
-        ``past`` is in order of time; what comes out of it is taken to have come when the one before it did.
+        ``past`` is in order of time. A verdict out of order counts as one that came with the verdict before it.
         """
         now_ns = begin_ns - self.warm_up_ns(self._watch.declared)
         done = 0
-        for key, seen, verdict in past:
-            while now_ns + self._look_ns <= min(seen.at_ns, end_ns):
+
+        def look_until(until_ns: int) -> None:
+            nonlocal now_ns, done
+            while now_ns + self._look_ns <= until_ns:
                 now_ns += self._look_ns
                 self._look(now_ns, counted=now_ns > begin_ns)
                 progress(done := done + 1)
+
+        for key, seen, verdict in past:
+            look_until(min(seen.at_ns, end_ns))
             if seen.at_ns > end_ns:
                 break
             self._take(key, seen, verdict, counted=seen.at_ns > begin_ns)
-        while now_ns + self._look_ns <= end_ns:
-            now_ns += self._look_ns
-            self._look(now_ns, counted=now_ns > begin_ns)
-            progress(done := done + 1)
+        look_until(end_ns)
         reported = [each for each in self._incidents.reported() if each.ended_ns is None or each.ended_ns > begin_ns]
         return Replayed(
             begin_ns=begin_ns, end_ns=end_ns, incidents=reported, courses=list(self._courses()),
@@ -346,7 +344,7 @@ class Replay:
                 looks[status] = looks.get(status, 0) + 1
 
     def _details_of(self, key: Key, now_ns: int) -> Details:
-        """Computed anew only where the window has changed."""
+        """The details of a key, computed again only where its window has changed."""
         members = self._windows.members(key, now_ns)
         known = self._details.get(key)
         if known is None or key in self._grown or known[0] != len(members):

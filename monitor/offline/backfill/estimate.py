@@ -1,7 +1,7 @@
 """Estimate: the cost of judging a listing, from a few of its traces, before anything is paid for.
 
-Counted are the judge's requests of the first round, by the tokens of prompts as they would be sent and of answers at
-their longest; some metrics ask again, depending on what was answered.
+The estimate counts the judge's requests of the first round: the tokens of the real prompts, and answers of the greatest
+length. Some metrics ask again, depending on the answers.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.verdict.rubric import Rubric
 
 SAMPLE: Final = 20
-"""Traces that an estimate reads at most."""
+"""The most traces that an estimate reads."""
 SESSIONS: Final = 5
-"""Sessions that an estimate reads besides; of each as many traces at most."""
+"""The most sessions that an estimate reads, each with at most ``SAMPLE`` traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkEstimate:
     """The cost of judging. ``read`` traces were examined, ``judged`` of them have a rubric.
 
-    ``questions`` for the judge and ``usd`` cover all ``traces`` and ``sessions``; ``usd`` is None where no price
+    ``questions`` (for the judge) and ``usd`` are for all ``traces`` and ``sessions``; ``usd`` is None where no price
     is known, and 0 without a judge.
     """
 
@@ -58,9 +58,9 @@ async def estimate_work(
     *,
     router: Router,
     rubrics: dict[str, Rubric],
-    who: EvaluationBackends,
+    backends: EvaluationBackends,
 ) -> WorkEstimate:
-    """The cost of ``traces``, if the others are like these cases."""
+    """The cost of judging ``traces`` traces, if all are like these cases."""
     judged, questions, usd = 0, 0, 0.0
     known = True
     for case in cases:
@@ -68,15 +68,17 @@ async def estimate_work(
         if not isinstance(route, Route):
             continue
         judged += 1
-        choice = who.others.choice if who.others is not None else ONE_JUDGE
-        evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once, choice=choice)
+        choice = backends.others.choice if backends.others is not None else ONE_JUDGE
+        evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], backends.at_once, choice=choice)
         requested = [
-            question for question in evaluation.open if who.judge is not None and who.judge.can_answer(question)
+            question
+            for question in evaluation.open
+            if backends.judge is not None and backends.judge.can_answer(question)
         ]
         if not requested:
             continue
         questions += len(requested)
-        cost = await _cost(config, case, requested, who)
+        cost = await _cost(config, case, requested, backends)
         known, usd = known and cost is not None, usd + (cost or 0.0)
     share = traces / len(cases) if cases else 0.0
     return WorkEstimate(
@@ -84,12 +86,14 @@ async def estimate_work(
     )
 
 
-async def _cost(config: Config, case: Case, requested: Sequence[Question], who: EvaluationBackends) -> float | None:
+async def _cost(
+    config: Config, case: Case, requested: Sequence[Question], backends: EvaluationBackends
+) -> float | None:
     from sidejudge.integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
-    if config.evaluators.judge is None or who.library is None:
+    if config.evaluators.judge is None or backends.library is None:
         return 0.0
-    client, first, usd = who.batches or JudgeClient(who.library), judge_settings(config), 0.0
+    client, first, usd = backends.batches or JudgeClient(backends.library), judge_settings(config), 0.0
     by_judge: dict[str, list[Question]] = {}
     for question in requested:
         by_judge.setdefault(question.judge if isinstance(question, Addressed) else "", []).append(plain(question))
@@ -104,7 +108,10 @@ async def _cost(config: Config, case: Case, requested: Sequence[Question], who: 
 async def _paid(
     settings: JudgeSettings, client: Client, case: Case, questions: Sequence[Question], answer_tokens: int | None = None
 ) -> float | None:
-    """Dollars of asking all models of a judge these questions; ``answer_tokens`` to each, None: the most there are."""
+    """The cost in dollars of asking all models of a judge; None without a price.
+
+    ``answer_tokens`` are those of the answer to one question; None: the longest answer that is accepted.
+    """
     usd = 0.0
     for model in settings.models:
         price = await client.price(model)
@@ -118,26 +125,26 @@ async def _paid(
     return usd
 
 
-How: TypeAlias = Literal["permuted", "once", "logprobs"]
-"""How a small judge's doubt is measured: asked twice, once, or by its tokens."""
-DOUBTED: Final[Mapping[How, tuple[float, float]]] = {
+DoubtMethod: TypeAlias = Literal["permuted", "once", "logprobs"]
+"""How the doubt of a small judge is measured: by asking twice, once, or by the probabilities of its tokens."""
+DOUBTED: Final[Mapping[DoubtMethod, tuple[float, float]]] = {
     "permuted": (0.05, 0.19), "once": (0.0, 0.08), "logprobs": (0.07, 0.23),
 }  # fmt: skip
-"""Share of verdicts that the small judge of a cascade doubts, in simulations of moderate and large errors of yes-or-no
-and graded rubrics (``tests/bench/bench_cascade.py``)."""
-AGREES: Final[Mapping[How, tuple[float, float]]] = {
+"""Share of verdicts that the small judge of a cascade doubts: least and greatest of simulations with moderate and large
+errors, for yes-or-no and graded rubrics (``tests/bench/bench_cascade.py``)."""
+AGREES: Final[Mapping[DoubtMethod, tuple[float, float]]] = {
     "permuted": (0.88, 0.98), "once": (0.82, 0.98), "logprobs": (0.90, 0.98),
 }  # fmt: skip
-"""Share of the cascade's verdicts that are the strong judge's, in the same simulations."""
+"""Share of the cascade's verdicts that agree with the strong judge, in the same simulations."""
 _ANSWER: Final = 60
-"""Tokens of an answer to one question, about."""
+"""Tokens of a usual answer to one question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceCost:
-    """Dollars of judging one trace by one rubric, with the first judge alone and the strongest alone; None: no price.
+    """The cost of judging one trace by one rubric: by the first judge alone (``usd``), and by the strongest alone.
 
-    ``cascade_usd`` and ``agrees`` are ranges where several judges are named, else None.
+    Amounts are None without a price. ``cascade_usd`` and ``agrees`` are ranges, None where only one judge is named.
     """
 
     rubric: str
@@ -150,22 +157,22 @@ class TraceCost:
 
 
 async def cost_of_trace(
-    config: Config, rubrics: Sequence[Rubric], who: EvaluationBackends, tokens: int
+    config: Config, rubrics: Sequence[Rubric], backends: EvaluationBackends, tokens: int
 ) -> list[TraceCost]:
-    """The cost of judging one trace with this many tokens of contents, by rubric; without those that ask no judge.
+    """The cost of judging one trace with this many tokens of contents, for each rubric that asks a judge.
 
-    Counted are the requests of the first round, by prompts as they would be sent and usual answers.
+    Counts the requests of the first round: the tokens of the real prompts, and answers of usual length.
     """
     from sidejudge.integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
-    if config.evaluators.judge is None or who.library is None or who.judge is None:
+    if config.evaluators.judge is None or backends.library is None or backends.judge is None:
         return []
-    client, first, case = who.batches or JudgeClient(who.library), judge_settings(config), _typical(tokens)
-    choice = who.others.choice if who.others is not None else ONE_JUDGE
+    client, first, case = backends.batches or JudgeClient(backends.library), judge_settings(config), _typical(tokens)
+    choice = backends.others.choice if backends.others is not None else ONE_JUDGE
     found: list[TraceCost] = []
     for rubric in rubrics:
-        opened = Evaluation(case, [rubric], who.at_once, choice=choice).open
-        questions = list(dict.fromkeys(plain(each) for each in opened if who.judge.can_answer(each)))
+        opened = Evaluation(case, [rubric], backends.at_once, choice=choice).open
+        questions = list(dict.fromkeys(plain(each) for each in opened if backends.judge.can_answer(each)))
         if not questions:
             continue
         judges = max((choice.of(rubric.id, metric) for metric in rubric.metric_ids), key=len)
@@ -174,22 +181,22 @@ async def cost_of_trace(
             for name in (judges[0], judges[-1])
         ]
         policy, cascade = choice.cascade, None
-        how: How = "logprobs" if policy.logprobs else "permuted" if policy.permuted else "once"
+        method: DoubtMethod = "logprobs" if policy.logprobs else "permuted" if policy.permuted else "once"
         if len(judges) > 1 and small is not None and strong is not None:
             twice = small * (2 if policy.permuted else 1)
-            low, high = (twice + (share + (1 - share) * policy.rate) * strong for share in DOUBTED[how])
+            low, high = (twice + (share + (1 - share) * policy.rate) * strong for share in DOUBTED[method])
             cascade = (low, high)
         found.append(
             TraceCost(
                 rubric=rubric.id, judges=judges, questions=len(questions), usd=small, strong_usd=strong,
-                cascade_usd=cascade, agrees=AGREES[how] if cascade is not None else None,
+                cascade_usd=cascade, agrees=AGREES[method] if cascade is not None else None,
             )
         )  # fmt: skip
     return found
 
 
 def _typical(tokens: int) -> Case:
-    """A case whose parts have this many tokens together."""
+    """A case with this many tokens of contents."""
 
     def words(share: float) -> str:
         return "lorem ipsum dolor sit amet " * max(1, round(tokens * share / estimate("lorem ipsum dolor sit amet ")))

@@ -115,17 +115,17 @@ class Job:
             lambda: list_traces(langfuse, server, self.window, sampler, self.wanted), most=MOST_ATTEMPTS
         )
         known = await self._references()
-        who = build_backends(
+        backends = build_backends(
             self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns,
             batches=self.store.kept.room("batches") if self.batch else None,
         )  # fmt: skip
         if self.embedding is not None:
-            arranged = arrange_backends(self.config, judge=who.judge, embedding=self.embedding)
-            who = replace(who, at_once=arranged.at_once, others=arranged.others)
+            arranged = arrange_backends(self.config, judge=backends.judge, embedding=self.embedding)
+            backends = replace(backends, at_once=arranged.at_once, others=arranged.others)
         try:
-            yield Begun(job=self, found=found, reader=reader, scores=scores, references=known, who=who)
+            yield Begun(job=self, found=found, reader=reader, scores=scores, references=known, backends=backends)
         finally:
-            await who.close()
+            await backends.close()
 
     async def _references(self) -> References | None:
         """The expected outcomes known now, as far back as the window."""
@@ -149,7 +149,7 @@ class Begun:
     reader: Reader
     scores: LangfuseServer
     references: References | None
-    who: EvaluationBackends
+    backends: EvaluationBackends
 
     async def estimate_work(self) -> WorkEstimate:
         """The estimated cost, from some of its traces, evenly spread over time."""
@@ -160,7 +160,9 @@ class Begun:
                  if self.job.wanted.matches(case) and _is_drawn(sampler, case, spans)]  # fmt: skip
         traces = round(len(drawn) * len(cases) / len(looked_at)) if looked_at else 0
         router = router_of(config)
-        reported = await estimate_work(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
+        reported = await estimate_work(
+            config, cases, traces, router=router, rubrics=configured(config), backends=self.backends
+        )
         return reported.and_sessions(await self._sessions()) if self.job.judges_sessions else reported
 
     async def _sessions(self) -> WorkEstimate:
@@ -178,7 +180,7 @@ class Begun:
             turns = [turn_of(case, min(span.start_ns for span in spans)) for case, spans in read]
             cases += [conversation(session_id, turns, "idle")] if turns else []
         return await estimate_work(
-            config, cases, len(by_id), router=found.router, rubrics=configured(config), who=self.who
+            config, cases, len(by_id), router=found.router, rubrics=configured(config), backends=self.backends
         )  # fmt: skip
 
     async def _cases(self, sightings: Sequence[ListedTrace]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:

@@ -1,9 +1,9 @@
 """Run: the traces of a listing judged as a live monitor judges them, and their scores written to where they are.
 
-A run has its own store, because that of a live monitor is in use. An result is there with its scores before the trace
-is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
-are those of a live monitor, so what was written before is found again: what is the same is left alone, what is
-another verdict is its next revision (``numbering.py``).
+A run has its own store, because a live monitor uses its own. A result is stored with its scores and the name of the
+job before the trace is dropped from memory, so a killed run goes on where it was. Scores get the ids and times that a
+live monitor gives them, so earlier scores are found again: an equal verdict stays, a different one becomes the next
+revision (``numbering.py``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .shards import Shards
 _PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 16.0
 STUCK_S: Final = 900.0
-"""How long it is waited for Langfuse to show scores where it shows no more of them; what is left is reported."""
+"""How long to wait while Langfuse shows no further score, in s; scores that are missing then are reported."""
 
 
 class StoppedError(SidejudgeError):
@@ -56,11 +56,11 @@ class StoppedError(SidejudgeError):
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why.
+    """The progress of a run: traces that are done, verdicts by outcome, and traces that were not judged, by reason.
 
-    ``sessions`` are those that were judged; ``sessions_cut`` of them were not complete, for turns lie outside the
-    stretch of time or could not be read. Of the verdicts ``unchanged`` stood in Langfuse as they are, ``revised`` as
-    others. ``elsewhere`` are traces that other processes of the same job judged.
+    ``before`` of the ``done`` traces were judged by an earlier call, ``elsewhere`` are traces that other processes of
+    the job judged. ``sessions_cut`` of the judged ``sessions`` are incomplete: turns lie outside the time range or
+    could not be read. ``unchanged`` verdicts were in Langfuse already; ``revised`` ones replace a different verdict.
     """
 
     done: int = 0
@@ -77,7 +77,7 @@ class Progress:
 
 
 class SilentScoreCounters:
-    """Counts nothing, because a run reports its own figures."""
+    """Counts nothing: a run reports its own figures."""
 
     def exported(self, _destination: str, _count: int = 1, *, at_s: float | None = None) -> None: ...
     def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
@@ -86,11 +86,11 @@ class SilentScoreCounters:
 class Backfill:
     """One run of one job. ``on_result`` is called after each trace.
 
-    Where the server of scores has no way to read them, nothing is known of what stands there.
+    Earlier scores are unknown where the server for scores has no API to read them.
     """
 
     def __init__(self, begun: Begun, on_result: Callable[[Progress], None]) -> None:
-        job, server, who = begun.job, begun.scores, begun.who
+        job, server, backends = begun.job, begun.scores, begun.backends
         config, sink, store, clock_ns = job.as_run, job.sink, job.store, job.clock_ns
         langfuse = job.connections.to(sink.access)
         self._begun, self._config, self._job, self._wanted = begun, config, job.name, job.wanted
@@ -114,7 +114,9 @@ class Backfill:
             archive=self,
             sampler=sampler,
             router=router_of(config),
-            evaluator=Evaluator(rubrics, who.at_once, who.others, max_cpu_s=config.evaluators.max_case_cpu.seconds),
+            evaluator=Evaluator(
+                rubrics, backends.at_once, backends.others, max_cpu_s=config.evaluators.max_case_cpu.seconds
+            ),
             reference_keys=config.reference_keys,
             redact=redacting(kept_redaction(config)),
             conversations=conversations(config) if self._sessions else None,
@@ -130,7 +132,7 @@ class Backfill:
         self.progress = Progress()
 
     async def judge(self, drawn: Sequence[ListedTrace], shards: Shards | None = None) -> None:
-        """Judge all of them, in their order; with ``shards`` those that are this process's.
+        """Judge all traces in their order; with ``shards`` only this process's.
 
         Raises ``LangfuseError``, ``StoreError``, ``StoppedError`` and ``ElsewhereError``.
         """
@@ -159,7 +161,7 @@ class Backfill:
             await self._go_on()
 
     async def is_delivered(self) -> bool:
-        """Whether all scores so far are taken and read back, or given up."""
+        """Whether every score so far is accepted and read back, or given up."""
         self._exports()
         counts = await asyncio.to_thread(self._store.outbox.counts)
         if counts.unseen and not counts.waiting:
@@ -168,9 +170,9 @@ class Backfill:
         return not counts.waiting and not counts.unseen
 
     async def deliver(self, stuck_s: float = STUCK_S) -> ExportSnapshot:
-        """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``.
+        """Wait until each score is accepted and read back, or given up; the export's state then. Raises as ``judge``.
 
-        While Langfuse answers and nothing comes of it for ``stuck_s``, the wait ends: the next call goes on with them.
+        The wait ends where Langfuse answers and makes no progress for ``stuck_s``; the next call goes on with the rest.
         """
         pause_s, left, since_s = _PAUSE_S, -1, time.monotonic()
         while True:
@@ -181,7 +183,7 @@ class Backfill:
             if not left or time.monotonic() - since_s >= stuck_s:
                 return replace(exports, waiting=counts.waiting, unseen=counts.unseen, dead=counts.dead)
             await asyncio.sleep(pause_s)
-            if not counts.waiting:  # somebody waits for the command: looked for before the minute is over
+            if not counts.waiting:  # somebody waits for the command: do not let the usual minute pass
                 found = False
                 with suppress(LangfuseError):  # the delivery itself meets it too, and reports it
                     found = await self.scores_out.look_early()
@@ -204,12 +206,7 @@ class Backfill:
         before = self._store.details(trace_id)
         self._held[trace_id] = await asyncio.to_thread(encode_spans, spans)
         revision = int(before["revision"]) + 1 if before is not None else 1
-        self._pipeline.waiting.append(
-            Closing(trace_id=trace_id, completion="batch", revision=revision, origin=self._origin)
-        )
-        await self._pipeline.drain()
-        while len(self._held) >= self._read_ahead:
-            await self._go_on()
+        await self._enqueue(Closing(trace_id=trace_id, completion="batch", revision=revision, origin=self._origin))
 
     async def _take_sessions(self, limits: SessionLimits) -> None:
         for past in await asyncio.to_thread(past_sessions, self._store, limits, self._reader.window):
@@ -227,7 +224,11 @@ class Backfill:
             return
         revision = int(before["revision"]) + 1 if before is not None else 1
         self._past[key], self._held[key] = past, b""
-        self._pipeline.waiting.append(replace(past.closing, revision=revision))
+        await self._enqueue(replace(past.closing, revision=revision))
+
+    async def _enqueue(self, closing: Closing) -> None:
+        """Have it judged, and wait until fewer are held than are read ahead."""
+        self._pipeline.waiting.append(closing)
         await self._pipeline.drain()
         while len(self._held) >= self._read_ahead:
             await self._go_on()
@@ -235,7 +236,7 @@ class Backfill:
     async def _go_on(self) -> None:
         self._exports()
         lent = self._begun.job.embedding
-        if lent is not None and lent.lost is not None:  # whoever asks its models would wait for ever
+        if lent is not None and lent.lost is not None:  # a question to its models would never be answered
             raise lent.lost
         await self._pipeline.drain()
         if self._held:
@@ -290,7 +291,7 @@ class Backfill:
         return reported is not None and reported.get("backfill") == self._job
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
-        """The chunks of traces, for their stages, and the results of an earlier job."""
+        """The spans of traces as chunks, for the stages, and the results of an earlier job."""
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
         return [([] if payload is None else [payload], self._store.details(trace_id)) for trace_id, payload in held]
 
@@ -299,7 +300,7 @@ class Backfill:
         return [(number, dict(turn.text)) for number, turn in enumerate(self._past[key].turns, 1)]
 
     def holds_judged(self, _trace_id: bytes) -> bool:
-        """Yes: it is read whole each time."""
+        """Always true: each trace is read as a whole."""
         return True
 
 
@@ -309,7 +310,7 @@ async def run(
 ) -> tuple[Progress, ExportSnapshot]:  # fmt: skip
     """Judge, and wait until the scores are delivered. ``judged`` is called between the two.
 
-    ``note`` is called with what the caller must know meanwhile. Raises what ``Backfill.judge`` raises.
+    ``note`` gets lines of text for the user meanwhile. Raises what ``Backfill.judge`` raises.
     """
     job, drawn = begun.job, begun.found.drawn
     run = Backfill(begun, on_result)
@@ -331,11 +332,11 @@ async def run(
 
 
 def _turn(turn: SessionTurn | None) -> StoredTurn | None:
-    """A turn as it is kept: with all others of its id, for which session it is of is known once all are there."""
+    """A turn for the store, by its session id alone: which session it belongs to is known once all turns are there."""
     return None if turn is None else StoredTurn(key=bucket_of(turn.identity), turn=turn.text, **turn.identity._asdict())
 
 
 def _same(before: TraceDocument, past: PastSession, job: str) -> bool:
-    """Whether a session was judged by the same job as the same turns."""
+    """Whether the same job has judged this session with the same turns."""
     reported = set(before.get("traces") or ())
     return before.get("backfill") == job and reported == past.traces and before["completion"] == past.closing.completion

@@ -56,48 +56,41 @@ def guard(
         ValueError: There is no such rubric.
         GuardError: By the decorated function, where an output fails and ``on_fail`` is None.
     """
-    held = _Guard(InlineJudge(rubric, config), on_fail, score_trace=score_trace)
+    judge = InlineJudge(rubric, config)
+
+    def settled(verdict: Verdict | None, output: Any) -> Any:
+        """The value for the caller."""
+        if verdict is not None and score_trace:
+            _score_current_trace(judge, verdict)
+        if verdict is None or verdict.passed is not False:
+            return output
+        if on_fail is None:
+            raise GuardError(verdict)
+        return on_fail(verdict, output)
 
     def wrap(function: _Function) -> _Function:
         @functools.wraps(function)
         def guarded(*args: Any, **kwargs: Any) -> Any:
             output, verdict = function(*args, **kwargs), None
             try:
-                verdict = held.judge.verdict(input=_input(args, kwargs), output=output).result(timeout_s)
+                verdict = judge.verdict(input=_input(args, kwargs), output=output).result(timeout_s)
             except Exception as error:  # noqa: BLE001  # whatever judging does, the application goes on
                 _passes(error)
-            return held.settled(verdict, output)
+            return settled(verdict, output)
 
         @functools.wraps(function)
         async def guarded_async(*args: Any, **kwargs: Any) -> Any:
             output, verdict = await function(*args, **kwargs), None
             try:
-                judging = held.judge.verdict(input=_input(args, kwargs), output=output)
+                judging = judge.verdict(input=_input(args, kwargs), output=output)
                 verdict = await asyncio.wait_for(asyncio.wrap_future(judging), timeout_s)
             except Exception as error:  # noqa: BLE001  # as above
                 _passes(error)
-            return held.settled(verdict, output)
+            return settled(verdict, output)
 
         return cast("_Function", guarded_async if inspect.iscoroutinefunction(function) else guarded)
 
     return wrap
-
-
-class _Guard:
-    def __init__(self, judge: InlineJudge, on_fail: Callable[[Verdict, Any], Any] | None, *, score_trace: bool) -> None:
-        self.judge, self._on_fail, self._score_trace = judge, on_fail, score_trace
-
-    def settled(self, verdict: Verdict | None, output: Any) -> Any:
-        """The value for the caller."""
-        if verdict is None:
-            return output
-        if self._score_trace:
-            _score_current_trace(self.judge, verdict)
-        if verdict.passed is not False:
-            return output
-        if self._on_fail is None:
-            raise GuardError(verdict)
-        return self._on_fail(verdict, output)
 
 
 def _passes(error: Exception) -> None:

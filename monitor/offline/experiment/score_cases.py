@@ -173,7 +173,8 @@ def _whole(value: Json) -> Json:
 
 _AT_ONCE: Final = 16
 """Cases that are judged at the same time: enough for a judge's own limits to decide, few enough to hold little."""
-_SHOWN_FROM: Final = 20
+_PROGRESS_FROM: Final = 20
+"""Verdicts of one call from which on its progress is shown."""
 
 Rubrics: TypeAlias = list[Rubric | str] | tuple[Rubric | str, ...]
 
@@ -244,7 +245,7 @@ def score(
     if total is not None:
         cases = list(cases)  # a row that is no case ends the call before a judge was paid for another
     found = _in_order(judged(each) for each in cases for judged in judges)
-    shown = _shown(found, None if total is None else total * len(judges), wanted=progress)
+    shown = _with_progress(found, None if total is None else total * len(judges), wanted=progress)
     verdicts = Verdicts(each if created_at is None else replace(each, created_at=created_at) for each in shown)
     return verdicts[0] if single and isinstance(rubric, Rubric | str) else verdicts
 
@@ -273,9 +274,9 @@ def _in_order(judged: Iterator[Future[Verdict]]) -> Iterator[Verdict]:
         waiting.extend(islice(judged, 1))
 
 
-def _shown(found: Iterator[Verdict], total: int | None, *, wanted: bool | None) -> Iterator[Verdict]:
-    """The same, with a bar on standard error or below a notebook's cell."""
-    if wanted is False or (wanted is None and total is not None and total < _SHOWN_FROM):
+def _with_progress(found: Iterator[Verdict], total: int | None, *, wanted: bool | None) -> Iterator[Verdict]:
+    """The same verdicts, while a progress bar is shown on standard error or below a notebook's cell."""
+    if wanted is False or (wanted is None and total is not None and total < _PROGRESS_FROM):
         return found
     from rich.console import Console  # noqa: PLC0415  # only where somebody may see it
     from rich.progress import track  # noqa: PLC0415  # likewise

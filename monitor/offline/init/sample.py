@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sidejudge.integrations.cases import CaseError, FieldError, case_of, read_case
+from sidejudge.integrations.cases import FieldError, case_of
 from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import probe
@@ -19,7 +19,7 @@ from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of_spans, list_traces
-from sidejudge.monitor.offline.score.case_lines import case_lines
+from sidejudge.monitor.offline.score.case_lines import RECORDED, case_lines, read_cases
 from sidejudge.scoring.case.case import Case
 
 MOST: Final = 500
@@ -27,7 +27,6 @@ MOST: Final = 500
 _NO_RUNS: Final = frozenset({"not_a_run", "excluded"})
 _FROM_LANGFUSE: Final = 100
 """Traces that are read of Langfuse: each takes a request of those that its limit allows."""
-RECORDED: Final = (".pb", ".json", ".gz")
 _DAY_NS: Final = 24 * 3600 * 10**9
 
 
@@ -48,14 +47,7 @@ def from_files(files: Sequence[Path], complain: Callable[[str], None]) -> Iterat
         if file in recorded:
             continue
         with case_lines(file) as found:
-            for line in found:
-                if line.text is None:
-                    complain(f"{file}: line {line.number}: {line.fault}")
-                    continue
-                try:
-                    yield read_case(line.text, line.number)
-                except CaseError as error:
-                    complain(f"{file}: {error}")
+            yield from read_cases(found, lambda why, file=file: complain(f"{file}: {why}"))  # type: ignore[misc]  # bound now
 
 
 def from_store(path: Path) -> Iterator[Case]:

@@ -1,7 +1,4 @@
-"""Case lines: cases of a file as lines of JSON, whether it is JSON Lines, CSV or Parquet.
-
-Lines of a file of any size, each of bounded length.
-"""
+"""Case lines: reads a file of cases (JSON Lines, CSV or Parquet) as lines of JSON, each of bounded length."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +15,7 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
-from sidejudge.integrations.cases import OTHER_NAMES, TEXT_FIELDS
+from sidejudge.integrations.cases import OTHER_NAMES, TEXT_FIELDS, CaseError, read_case
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.trace.span import Json
@@ -29,10 +26,10 @@ MAX_LINE = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """Line ``number`` (from 1), its bytes (``None`` where they are not to be read), and the bytes read so far with it.
+    """A line of a file: its ``number`` from 1, its bytes (``text``), and how many bytes were ``read`` up to its end.
 
-    ``case`` is that of a recorded trace, with its spans, which the case format does not hold; the bytes are its id.
-    ``fault`` is why there are no bytes.
+    ``text`` is ``None`` for a line that cannot be read; ``fault`` is the reason. ``case`` is the case of a recorded
+    trace, with its spans, which the case format does not hold.
     """
 
     number: int
@@ -60,6 +57,18 @@ def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:
             yield NumberedLine(number, chunk, read)
 
 
+def read_cases(lines: Iterable[NumberedLine], complain: Callable[[str], None]) -> Iterator[Case]:
+    """The cases on these lines. ``complain`` gets one line of text for each line that is no case."""
+    for line in lines:
+        if line.text is None:
+            complain(f"line {line.number}: {line.fault}")
+            continue
+        try:
+            yield read_case(line.text, line.number)
+        except CaseError as error:
+            complain(str(error))
+
+
 def json_of(line: NumberedLine, fault: type[Exception]) -> object:
     """The contents of a line; where it is too long or is no JSON, a ``fault`` that states it."""
     if line.text is None:
@@ -73,6 +82,8 @@ def json_of(line: NumberedLine, fault: type[Exception]) -> object:
 
 TABLES: Final = (".csv", ".tsv", ".parquet")
 """Endings of files whose rows are cases."""
+RECORDED: Final = (".pb", ".json", ".gz")
+"""Endings of files that may hold recorded OTLP requests."""
 Format: TypeAlias = Literal["jsonl", "csv", "tsv", "parquet", "otlp"]
 """How a file of cases is written."""
 _ROWS: Final = 256

@@ -36,9 +36,9 @@ _HEAD: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """One file: its name, its size in bytes (None where it has none), what opens it, and how it begins to be written.
+    """One file: its name, its size in bytes (None for standard input), how to open it, and the format of its contents.
 
-    ``form`` is None where the ending of the name says it.
+    ``form`` is None where the ending of the name decides it.
     """
 
     name: str
@@ -150,18 +150,17 @@ def _remote(given: str) -> Sequence[CaseFile]:
     scheme, _, place = address.partition("://")
     parts = place.split("/")
     fixed = next((at for at, part in enumerate(parts) if has_magic(part)), len(parts))
-    pattern = "/".join(parts)
     try:
         system, root = fs.FileSystem.from_uri(f"{scheme}://{'/'.join(parts[:fixed])}{question}{options}")
         info = system.get_file_info(root)
         infos = [info] if info.is_file else system.get_file_info(fs.FileSelector(root, recursive=True))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{address}: {str(error)[:300]}", "check the address, and the credentials") from None
-    bare = pattern.rpartition("@")[2]  # keys may stand before a bucket
+    pattern = place.rpartition("@")[2]  # keys may stand before a bucket
     wanted = [
         each
         for each in infos
-        if each.is_file and (each.path == root or _wanted(each.path, bare, magic=fixed < len(parts)))
+        if each.is_file and (each.path == root or _wanted(each.path, pattern, magic=fixed < len(parts)))
     ]
     return [_stored(system, each, scheme) for each in sorted(wanted, key=lambda each: str(each.path))]
 

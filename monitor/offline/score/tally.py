@@ -1,7 +1,7 @@
-"""Tally: what is reported of a run, in constant memory.
+"""Tally: the figures that a run reports, in constant memory.
 
-These are the totals of its verdicts by rubric, the remarks on its lines in their order, whichever process judged them,
-why verdicts are incomplete, each reason once, and what its requests to judges cost.
+These are the totals of verdicts by rubric, remarks on lines (in order, whichever process judged the line), the reasons
+of incomplete verdicts, and the cost of requests to judges.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from sidejudge.scoring.verdict.escalation import Escalation
 from .resume import Duplicates
 
 _IGNORED = 50
-"""Names of fields that are reported as ignored; names come from the file."""
+"""The most unknown fields that are reported: their names come from the file."""
 
 
 @dataclass(slots=True)
 class ReportedRemarks:
-    """Reports each message to ``write``; a field that is ignored once, and the first case id that stands twice."""
+    """Passes each message to ``write``; of an ignored field, and of repeated case ids, only the first."""
 
     write: Callable[[str], None]
     _ignored: set[str] = field(default_factory=set)
@@ -87,8 +87,8 @@ Remarks: TypeAlias = ReportedRemarks | RecordedRemarks
 
 
 _MOST_KNOWN = 500
-"""Different gaps that are counted, the first that come: a reason may quote the case, and memory stays constant."""
-_MOST_TOLD = 10
+"""The most different gaps that are counted. Reasons may quote the case, so that their number is not bounded."""
+_MOST_REPORTED = 10
 _REASON = 300
 
 
@@ -98,7 +98,10 @@ _JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
 
 @dataclass(slots=True)
 class Gaps:
-    """Takes verdicts as JSON. ``count`` is how many were incomplete; ``most`` bounds the different gaps."""
+    """Counts why verdicts are incomplete: by rubric, metric and reason.
+
+    ``count`` is the number of incomplete verdicts; ``most`` bounds the number of different gaps.
+    """
 
     count: int = 0
     most: float = _MOST_KNOWN
@@ -115,7 +118,7 @@ class Gaps:
                 self._note(gap, 1)
 
     def merge(self, later: Gaps) -> None:
-        """Count as if the verdicts that another one took had come after one's own; it must have kept all its gaps."""
+        """Add the counts of later verdicts, for which ``most`` was infinite."""
         self.count += later.count
         for gap, times in later._times.items():
             self._note(gap, times)
@@ -129,11 +132,11 @@ class Gaps:
         metrics: dict[tuple[str, str, int], list[str]] = {}
         for (rubric, metric, reason), times in self._times.most_common():
             metrics.setdefault((rubric, reason, times), []).append(metric)
-        for (rubric, reason, times), names in list(metrics.items())[:_MOST_TOLD]:
+        for (rubric, reason, times), names in list(metrics.items())[:_MOST_REPORTED]:
             often = "" if times == 1 else f" ({times} times)"
             yield f"{rubric}: {', '.join(names)}: {label(reason, _REASON)}{often}"
-        if len(metrics) > _MOST_TOLD:
-            yield f"… and {len(metrics) - _MOST_TOLD} more reasons"
+        if len(metrics) > _MOST_REPORTED:
+            yield f"… and {len(metrics) - _MOST_REPORTED} more reasons"
         if any(_JUDGE_WANTED in reason and _only_judged(rubric, name) for rubric, name, reason in self._times):
             without = ", ".join(name for name in RUBRICS if not only_judged(name))
             yield f"remedy: configure a judge (evaluators.judge); rubrics that need none (--rubric NAME) are {without}"
@@ -147,17 +150,17 @@ def _only_judged(rubric: str, metric: str) -> bool:
 
 
 def _matters(rubric: str, metric: str) -> bool:
-    """Whether a verdict can be incomplete for want of this metric: one that is only shown is no reason."""
+    """Whether a verdict can be incomplete because this metric is: not for a metric that is only shown."""
     criteria = RUBRICS[rubric].criteria if rubric in RUBRICS else ()
     return all(c.weight or c.blocker or c.prerequisite for c in criteria if c.metric.id == metric)
 
 
 @dataclass(slots=True)
 class Count:
-    """Verdicts of one rubric. ``composites`` sums the composites there are, ``with_composite`` counts them.
+    """Verdicts of one rubric. ``composites`` is the sum of ``with_composite`` composites.
 
-    ``errors`` counts the incomplete ones with an error in them: tried, and failed. ``cascade`` sums what a stronger
-    judge changed, each verdict counted once.
+    ``errors`` counts incomplete verdicts in which a score ended in an error. ``cascade`` sums what a stronger judge
+    changed, each verdict with weight 1.
     """
 
     passed: int = 0
@@ -169,7 +172,7 @@ class Count:
     cascade: CascadeSums = field(default_factory=CascadeSums)
 
     def add(self, passed: object, composite: object) -> None:
-        """Count one that passed, failed, or (``None``) did neither; a composite that is no number is not summed."""
+        """Count a verdict that passed, failed, or (``None``) is incomplete. A composite may be missing."""
         if passed is None:
             self.incomplete += 1
         elif passed:
@@ -190,8 +193,8 @@ class Count:
         self.with_composite += other.with_composite
         self.cascade.merge(other.cascade)
 
-    def climbed(self) -> str:
-        """A stronger judge's changes, and the pass rate that it would find, in a line; empty without one."""
+    def cascade_line(self) -> str:
+        """What the stronger judge changed, and the pass rate that it would find, in one line; empty without one."""
         n = self.passed + self.failed
         plain = from_sums(n=n, failures=self.failed, weight=n, failed_weight=self.failed, squared_weight=n)
         seen = self.cascade.snapshot(plain)
@@ -223,7 +226,7 @@ class Count:
 
 @dataclass(slots=True)
 class ScoreTally:
-    """All rubrics of a run, and the lines that gave no verdict."""
+    """The verdicts of a run by rubric, and its lines without a verdict."""
 
     rubrics: dict[str, Count] = field(default_factory=dict)
     bad_lines: int = 0
@@ -233,12 +236,12 @@ class ScoreTally:
 
     @property
     def broken(self) -> list[str]:
-        """Rubrics without a single verdict, because each ended in an error."""
+        """Rubrics of which every verdict ended in an error."""
         return [name for name, count in self.rubrics.items() if count.errors == count.n]
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Verdicts of all rubrics that passed, failed, and did neither."""
+        """How many verdicts passed, failed, and are incomplete."""
         found = self.rubrics.values()
         return sum(c.passed for c in found), sum(c.failed for c in found), sum(c.incomplete for c in found)
 
@@ -256,7 +259,7 @@ class ScoreTally:
         count.errors += verdict.get("passed") is None and _failed(verdict.get("scores"))
 
     def merge(self, later: ScoreTally) -> None:
-        """Add the counts that another has made of the lines that follow."""
+        """Add the counts of the lines that follow."""
         for name, count in later.rubrics.items():
             self.rubrics.setdefault(name, Count()).merge(count)
         self.bad_lines += later.bad_lines
@@ -271,7 +274,7 @@ def _failed(scores: object) -> bool:
 
 @dataclass(slots=True)
 class Expense(JudgeObserver):
-    """Counts every request, including failed ones. ``unpriced`` counts those without a known price."""
+    """Counts every request to a judge, including failed ones; ``unpriced`` of them have no known price."""
 
     requests: int = 0
     failed: int = 0

@@ -1,7 +1,4 @@
-"""Verdicts and labels read from their files: every line checked, in constant memory.
-
-Revised verdicts are replaced. What is no label is complained of by its line's number.
-"""
+"""Reads verdicts and labels from their files, and checks every line, in constant memory. Revisions replace verdicts."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class VerdictPart(Protocol):
     """A counter of some of the verdicts."""
 
     def add(self, line: VerdictLine, /) -> None:
-        """Count one that stands."""
+        """Count one verdict."""
 
     @property
     def sums(self) -> Any:
@@ -40,18 +37,18 @@ class VerdictPart(Protocol):
 
 
 class VerdictTally(Protocol):
-    """A counter of verdicts, which counts them in parts. All sums are exact, so it is the same in any parts."""
+    """A counter of verdicts, which counts them in parts. Sums are exact, so any division into parts gives the same."""
 
     def part(self) -> VerdictPart:
         """An empty part."""
 
     def merge(self, sums: Any, /) -> None:
-        """Count what a part has counted, in the order of the parts."""
+        """Add the sums of a part; called in the order of the parts."""
 
 
 @dataclass(slots=True)
 class _Counted:
-    """The results of some lines. ``bad`` are numbers of lines with the reason, ``names`` those of the verdicts."""
+    """The results of one chunk. ``bad`` are (line number, reason), ``names`` (identity of a verdict, line number)."""
 
     sums: Any
     read: int
@@ -62,11 +59,11 @@ class _Counted:
 
 @dataclass(slots=True, kw_only=True)
 class VerdictSource:
-    """A verdict file. It is read twice: what a later line revises is known only at the end of the first reading.
+    """A verdict file. It is read twice: only the first reading shows which verdicts a later line revises.
 
-    ``complain`` gets one line of text for each line that is no verdict. ``bad_lines``, ``replaced`` (verdicts that
-    a later revision stands for) and ``repeated`` (verdicts on a case that has one by the same rubric already; all
-    count) are known once it has been read. ``engine`` is where lines are parsed and counted.
+    ``complain`` gets one line of text for each line that is no verdict. After reading, ``bad_lines`` counts those,
+    ``replaced`` the verdicts that a later revision replaces, and ``repeated`` the verdicts on a case that has one by
+    the same rubric already; all of these count. ``engine`` parses and counts the lines.
     """
 
     path: Path
@@ -77,14 +74,14 @@ class VerdictSource:
     repeated: int = 0
 
     def read_into(self, tally: VerdictTally, progress: Callable[[int], None]) -> None:
-        """Count every verdict that stands; ``progress`` gets the bytes read, twice the size of the file in all."""
+        """Count every verdict that is not revised. ``progress`` gets the bytes read, in both readings together."""
         size, revisions = 0, Revisions()
-        for found in self.engine.map(_taken, self._chunks()):
+        for found in self.engine.map(_revisions, self._chunks()):
             size = found.read
             revisions.merge(found.sums)
             progress(size)
         seen = Duplicates()
-        # What a running monitor has appended since is left out: what it revises is not known.
+        # Lines that a running monitor has appended since are left out: it is not known what they revise.
         for found in self.engine.map(partial(_counted, tally, revisions), self._chunks(size)):
             for number, why in found.bad:
                 self.complain(f"line {number}: {why}")
@@ -102,8 +99,8 @@ class VerdictSource:
             yield from chunks(read, _CHUNK_LINES, _CHUNK_BYTES)
 
 
-def _taken(chunk: Sequence[NumberedLine]) -> _Counted:
-    """Take note of lines that revise others; every other is left to the second reading."""
+def _revisions(chunk: Sequence[NumberedLine]) -> _Counted:
+    """The first reading of a chunk: which of its lines revise others."""
     revisions = Revisions()
     for line in chunk:
         if line.text is None or b'"revision"' not in line.text:
@@ -118,6 +115,7 @@ def _taken(chunk: Sequence[NumberedLine]) -> _Counted:
 
 
 def _counted(tally: VerdictTally, revisions: Revisions, chunk: Sequence[NumberedLine]) -> _Counted:
+    """The second reading of a chunk: its verdicts that are not revised, counted."""
     part, counted = tally.part(), _Counted(None, chunk[-1].read)
     for line in chunk:
         try:
@@ -165,9 +163,10 @@ MAX_LABEL_LINE = 2**20
 def read_labels(
     path: Path, take: Callable[[LabelLine], None], complain: Callable[[str], None], *, with_verdicts: bool
 ) -> int:
-    """Have every label taken; returns how many lines are none. ``with_verdicts`` asks each to state our verdict too.
+    """Call ``take`` with every label, and return how many lines are no labels. Each is reported to ``complain``.
 
-    ``take`` raises ``LabelLineError`` for a label that does not fit those before it.
+    ``with_verdicts``: each line has to state our verdict too. ``take`` raises ``LabelLineError`` for a label that
+    contradicts an earlier one.
     """
     bad = 0
     with path.open("rb", buffering=1 << 20) as file:

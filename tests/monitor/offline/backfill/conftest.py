@@ -91,18 +91,20 @@ class Scene:
             )
             sampler = sampler_of(config, wanted)
             found = await reader.patiently(lambda: list_traces(self.langfuse, server, window, sampler, wanted))
-            who = build_backends(
+            backends = build_backends(
                 config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns
             )
             if lent is not None:
                 arranged = arrange_backends(config, judge=None, embedding=lent)
-                who = replace(who, at_once=arranged.at_once, others=arranged.others)
+                backends = replace(backends, at_once=arranged.at_once, others=arranged.others)
             known = await self.references(store, places)
             of = _named(job)(
                 config=config, sink=config.sinks.langfuse, window=window, wanted=wanted, store=store,
                 connections=Held(self.langfuse), clock_ns=self.clock_ns, embedding=lent,
             )  # fmt: skip
-            run = Backfill(Begun(job=of, found=found, reader=reader, scores=server, references=known, who=who), heard)
+            run = Backfill(
+                Begun(job=of, found=found, reader=reader, scores=server, references=known, backends=backends), heard
+            )
             await run.scores_out.start()
             try:
                 await run.judge(found.drawn, shards and shards(found.drawn))
