@@ -16,7 +16,7 @@ from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
-from .structure import Matched, items, match_by_id, reference, shown, strict_key
+from .structure import Matched, items_by_id, reference, shown, shown_by_name, strict_key
 
 CLASSES = ("positive", "neutral", "negative")
 
@@ -36,7 +36,7 @@ class SentimentSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Both sides matched by sentence id; ``answered``: whether the model gave any item at all.
+    """Both sides matched by sentence id.
 
     ``unlabelled`` are sentences without a label in the reference: they are not counted.
     """
@@ -44,48 +44,31 @@ class Labels:
     sentences: tuple[SentimentSentence, ...]
     unlabelled: tuple[Json, ...]
     matched: Matched
-    answered: bool
 
     @property
     def nothing(self) -> float | None:
         """With no sentence expected: 1 when none was labelled either, else 0 (rubrics §1.2). None: there are some."""
         if self.sentences:
             return None
-        return 0.0 if self.answered else 1.0
+        return 0.0 if self.matched.answered else 1.0
 
     def remarks(self) -> dict[str, object]:
         """Remarks on what was ignored."""
-        reported = {
-            "unknown_ids": shown(self.matched.unknown),
-            "repeated_ids": shown(self.matched.repeated),
-            "unlabelled_in_reference": shown(self.unlabelled),
-        }
-        return {name: ids for name, ids in reported.items() if ids}
+        matched = self.matched
+        return shown_by_name(
+            unknown_ids=matched.unknown, repeated_ids=matched.repeated, unlabelled_in_reference=self.unlabelled
+        )
 
 
 def read_labels(case: Case) -> Labels | Unavailable:
     """The reference's sentences with the model's labels; unavailable without a reference that can be used."""
-    expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
-    if not isinstance(expected, dict) or not isinstance(expected.get("sentiment"), list):
-        return Unavailable(Reason("expected_outcome.sentiment is not a list"))
-    wanted: list[dict[str, Json]] = []
-    for index, sentence in enumerate(items(expected, "sentiment")):
-        problem = _unusable(sentence)
-        if problem or not isinstance(sentence, dict):
-            return Unavailable(
-                Reason("expected_outcome.sentiment[{at}]: {problem}", at=index, problem=own(problem or ""))
-            )
-        wanted.append(sentence)
-    ids = [sentence["sentence_id"] for sentence in wanted]
-    if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable(Reason("expected_outcome.sentiment: an id stands twice"))
+    both = items_by_id(case, "sentiment", "sentence_id", _unusable)
+    if isinstance(both, Unavailable):
+        return both
+    wanted, matched = both
     labelled = [sentence for sentence in wanted if sentence.get("label") is not None]
     if wanted and not labelled:
         return Unavailable(Reason("expected_outcome.sentiment has no label"))
-    given = items(case.output.value, "sentiment")
-    matched = match_by_id(given, "sentence_id", ids)
     return Labels(
         sentences=tuple(
             SentimentSentence(
@@ -97,7 +80,6 @@ def read_labels(case: Case) -> Labels | Unavailable:
         ),
         unlabelled=tuple(sentence["sentence_id"] for sentence in wanted if sentence.get("label") is None),
         matched=matched,
-        answered=bool(given),
     )
 
 

@@ -61,11 +61,15 @@ class Structure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """Items of an output by id: ``by_id`` the first of each expected id, and the ids of ignored items."""
+    """Items of an output by id: ``by_id`` has the first item of each expected id; items with other ids are ignored.
+
+    ``unknown`` and ``repeated`` are the ids of ignored items. ``answered``: the output has any item at all.
+    """
 
     by_id: dict[object, dict[str, Json]] = field(default_factory=dict)
     unknown: tuple[object, ...] = ()
     repeated: tuple[object, ...] = ()
+    answered: bool = False
 
 
 def check(output: ParsedOutput, expected: Json) -> Structure:
@@ -133,7 +137,34 @@ def match_by_id(found: Sequence[Json], id_key: str, wanted: Sequence[object]) ->
             repeated.append(item.get(id_key))
         else:
             by_id[key] = item
-    return Matched(by_id=by_id, unknown=tuple(unknown), repeated=tuple(repeated))
+    return Matched(by_id=by_id, unknown=tuple(unknown), repeated=tuple(repeated), answered=bool(found))
+
+
+def items_by_id(
+    case: Case, key: str, id_key: str, unusable: Callable[[Json], str | None], called: str = "an id"
+) -> tuple[list[dict[str, Json]], Matched] | Unavailable:
+    """The items that the reference lists under ``key``, and the output's items matched with them by id.
+
+    Unavailable where the reference has no such list, an item of it is ``unusable`` (which returns the fault), or an id
+    (``called`` so) occurs twice.
+    """
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    if not isinstance(expected, dict) or not isinstance(expected.get(key), list):
+        return Unavailable(Reason("expected_outcome.{key} is not a list", key=own(key)))
+    wanted: list[dict[str, Json]] = []
+    for index, item in enumerate(items(expected, key)):
+        fault = unusable(item)
+        if fault or not isinstance(item, dict):
+            return Unavailable(
+                Reason("expected_outcome.{key}[{at}]: {fault}", key=own(key), at=index, fault=own(fault or ""))
+            )
+        wanted.append(item)
+    ids = [item[id_key] for item in wanted]
+    if len(set(map(strict_key, ids))) != len(ids):
+        return Unavailable(Reason("expected_outcome.{key}: {id} stands twice", key=own(key), id=own(called)))
+    return wanted, match_by_id(items(case.output.value, key), id_key, ids)
 
 
 def strict_key(value: object) -> object:
@@ -144,6 +175,11 @@ def strict_key(value: object) -> object:
 def shown(ids: Iterable[object]) -> list[str | int | float]:
     """Ids as a verdict shows them: few, short, and writable, whatever an output calls its items."""
     return [_label(one) for one in islice(ids, _SHOWN_IDS)]
+
+
+def shown_by_name(**ids: Iterable[object]) -> dict[str, object]:
+    """Several lists of ids as a verdict shows them; empty ones are left out."""
+    return {name: listed for name, each in ids.items() if (listed := shown(each))}
 
 
 def _label(value: object) -> str | int | float:

@@ -13,7 +13,7 @@ from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
-from .structure import Matched, items, match_by_id, reference, shown, strict_key
+from .structure import Matched, items, items_by_id, reference, shown_by_name, strict_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,12 @@ class Translation:
 
     def remarks(self) -> dict[str, object]:
         """Remarks on what was ignored or is no translation."""
-        reported = {
-            "missing": shown(s.source_id for s in self.sentences if s.given is None and not s.copied),
-            "copied": shown(s.source_id for s in self.sentences if s.copied),
-            "unknown_ids": shown(self.matched.unknown),
-            "repeated_ids": shown(self.matched.repeated),
-        }
-        return {name: ids for name, ids in reported.items() if ids}
+        return shown_by_name(
+            missing=(s.source_id for s in self.sentences if s.given is None and not s.copied),
+            copied=(s.source_id for s in self.sentences if s.copied),
+            unknown_ids=self.matched.unknown,
+            repeated_ids=self.matched.repeated,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,24 +85,14 @@ class Handled:
 
 def read_translation(case: Case) -> Translation | Unavailable:
     """The reference's sentences with the model's; unavailable without a reference that can be used."""
-    expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
-    if not isinstance(expected, dict) or not isinstance(expected.get("sentence_translations"), list):
-        return Unavailable(Reason("expected_outcome.sentence_translations is not a list"))
-    wanted = [item if isinstance(item, dict) else {} for item in items(expected, "sentence_translations")]
-    for index, item in enumerate(wanted):
-        if problem := _unusable(item):
-            return Unavailable(
-                Reason("expected_outcome.sentence_translations[{at}]: {problem}", at=index, problem=own(problem))
-            )
-    ids = [item["source_id"] for item in wanted]
-    if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable(Reason("expected_outcome.sentence_translations: a source_id stands twice"))
+    both = items_by_id(case, "sentence_translations", "source_id", _unusable, "a source_id")
+    if isinstance(both, Unavailable):
+        return both
+    wanted, matched = both
     output = case.output.value
     full = output.get("full_translation") if isinstance(output, dict) else None
-    matched = match_by_id(items(output, "sentence_translations"), "source_id", ids)
-    known = [matched.by_id[key] for key in map(strict_key, ids) if key in matched.by_id]
+    keys = (strict_key(item["source_id"]) for item in wanted)
+    known = [matched.by_id[key] for key in keys if key in matched.by_id]
     return Translation(
         sentences=tuple(_sentence(item, matched) for item in wanted),
         matched=matched,
@@ -150,8 +139,8 @@ def read_handled(case: Case, key: str, name_key: str) -> tuple[Handled, ...] | U
     )
 
 
-def _unusable(item: dict[str, Json]) -> str | None:
-    if kind(item.get("source_id")) not in ("string", "number"):
+def _unusable(item: Json) -> str | None:
+    if not isinstance(item, dict) or kind(item.get("source_id")) not in ("string", "number"):
         return "source_id is missing"
     if not _text(item, "translated_text").strip():
         return "translated_text is missing"

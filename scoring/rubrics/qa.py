@@ -11,17 +11,16 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import settle, truth
 from sidejudge.scoring.metrics.structure import (
     Matched,
-    items,
-    match_by_id,
+    items_by_id,
     over,
-    reference,
     shown,
+    shown_by_name,
     strict_key,
     structure_compliance,
 )
 from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript
 from sidejudge.scoring.questions.question import Steps
-from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import (
     Blocker,
     Effect,
@@ -85,17 +84,16 @@ class ScorecardItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallScorecard:
-    """Both sides matched by question id; ``answered``: whether the model gave any item at all."""
+    """The reference's questions with the model's answers, matched by question id."""
 
     items: tuple[ScorecardItem, ...]
     matched: Matched
-    answered: bool
 
     def ratio(self, count: float) -> float:
         """Over the reference's questions. None expected: 1 when none were answered either, else 0 (rubrics §1.2)."""
         if self.items:
             return count / len(self.items)
-        return 0.0 if self.answered else 1.0
+        return 0.0 if self.matched.answered else 1.0
 
     def remarks(self) -> dict[str, object]:
         """Remarks on what was ignored, and where the model's own scale or type differs from the reference's."""
@@ -108,35 +106,19 @@ class CallScorecard:
                 or item.answer.get("type", _type(item)) != _type(item)
             )
         ]
-        reported = {
-            "unknown_ids": shown(self.matched.unknown),
-            "repeated_ids": shown(self.matched.repeated),
-            "differing_scale_or_type": shown(differing),
-        }
-        return {name: ids for name, ids in reported.items() if ids}
+        matched = self.matched
+        return shown_by_name(
+            unknown_ids=matched.unknown, repeated_ids=matched.repeated, differing_scale_or_type=differing
+        )
 
 
 def read_scorecard(case: Case) -> CallScorecard | Unavailable:
     """The reference's questions with the model's answers; unavailable without a reference that can be used."""
-    expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
-    if not isinstance(expected, dict) or not isinstance(expected.get("questions"), list):
-        return Unavailable(Reason("expected_outcome.questions is not a list"))
-    wanted = items(expected, "questions")
-    for index, question in enumerate(wanted):
-        if problem := _unusable(question):
-            return Unavailable(Reason("expected_outcome.questions[{at}]: {problem}", at=index, problem=own(problem)))
-    ids = [question["question_id"] for question in wanted if isinstance(question, dict)]
-    if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable(Reason("expected_outcome.questions: an id stands twice"))
-    given = items(case.output.value, "questions")
-    matched = match_by_id(given, "question_id", ids)
-    return CallScorecard(
-        items=tuple(_item(question, matched) for question in wanted if isinstance(question, dict)),
-        matched=matched,
-        answered=bool(given),
-    )
+    both = items_by_id(case, "questions", "question_id", _unusable)
+    if isinstance(both, Unavailable):
+        return both
+    wanted, matched = both
+    return CallScorecard(items=tuple(_item(question, matched) for question in wanted), matched=matched)
 
 
 def _unusable(question: Json) -> str | None:
