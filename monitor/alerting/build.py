@@ -14,10 +14,10 @@ from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration
 from sidejudge.scoring.status.hysteresis import Hysteresis
-from sidejudge.scoring.status.metric_status import APPLICATION
 from sidejudge.scoring.status.status import Policy, Thresholds
 
-from .windows import MOST_VERDICTS, Windows
+from .limited_windows import LimitedWindows
+from .windows import MOST_VERDICTS
 
 
 def declaration(config: Config) -> Declaration:
@@ -75,18 +75,9 @@ def declaration(config: Config) -> Declaration:
     )
 
 
-def windows_of(declared: Declaration, most: int = MOST_VERDICTS, *, figures: bool = False) -> Windows:
-    """The windows that statuses under this declaration look at; ``most``: verdicts that they hold.
-
-    ``figures``: those of the application's figures. In mode ``adaptive`` they reach back until the limits have enough.
-    """
-    if declared.policy.mode != "adaptive":
-        return Windows(declared.window_ns, max_verdicts=most)
-    enough = declared.policy.min_samples
-    if figures:
-        needed = (limit.needed(enough) for limit in declared.metrics if limit.rubric == APPLICATION)
-        enough = max(needed, default=enough)
-    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough, max_verdicts=most)
+def windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> LimitedWindows:
+    """The windows that statuses under this declaration look at; ``most``: verdicts that they hold."""
+    return LimitedWindows(declared, most)
 
 
 WATCHED = ("alert", "severity", "raised when", "for", "of each")

@@ -10,9 +10,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.arrivals import Arrivals
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
 from sidejudge.scoring.statistics.quantile import Measured
@@ -26,13 +27,17 @@ from sidejudge.scoring.status.metric_status import (
     MetricLimit,
     MetricStatus,
     appraise_metric,
+    keeps_to,
+    lies_beyond,
     metric_estimate,
+    metric_ruled_out,
 )
 from sidejudge.scoring.status.status import WORST_FIRST, Appraisal, Status
 from sidejudge.scoring.trace.span import JsonRecord
 
+from .limited_windows import LimitedWindows
 from .observation import Key, Observation
-from .windows import WindowContents, Windows
+from .windows import WindowContents
 
 _MOST: Final = 2_000
 """Limits of services that are followed."""
@@ -40,8 +45,21 @@ MEMORY: Final = "metric/"
 _CURSOR: Final = "metric cursor"
 Place: TypeAlias = tuple[int, Key]
 """The number of a limit and the key of a window."""
-Estimates: TypeAlias = Mapping[Place, tuple[MetricEstimate | None, Appraisal, Status]]
-"""The estimate, the status of the moment, and the status with the margin of a recovery."""
+
+
+class MetricLook(NamedTuple):
+    """The estimate of a window, the status of the moment, and that with the margin of a recovery.
+
+    ``fallen``: for levels below which it fell, the estimate from the values since.
+    """
+
+    estimate: MetricEstimate | None
+    moment: Appraisal
+    better: Status
+    fallen: Mapping[Level, MetricEstimate]
+
+
+Estimates: TypeAlias = Mapping[Place, MetricLook]
 
 NO_ESTIMATES: Final[Estimates] = MappingProxyType({})
 
@@ -49,7 +67,7 @@ NO_ESTIMATES: Final[Estimates] = MappingProxyType({})
 class _Followed:
     """One limit in one place under one ``version`` of its rubric, from value to value and from look to look."""
 
-    __slots__ = ("cusums", "design", "held", "last", "sequences", "version")
+    __slots__ = ("arrivals", "cusums", "design", "held", "last", "sequences", "version")
 
     def __init__(self, limit: MetricLimit, declared: Declaration, version: str) -> None:
         self.version = version
@@ -57,7 +75,7 @@ class _Followed:
         self.sequences: dict[Level, ConfidenceSequence] = {
             level: declared.sequence_at((limit.threshold(bound),)) for level, bound in limit.levels
         }
-        self.design = DesignEffect()
+        self.design, self.arrivals = DesignEffect(), Arrivals()
         self.held: HysteresisState | None = None
         self.last: tuple[MetricEstimate | None, Appraisal] | None = None
 
@@ -65,7 +83,8 @@ class _Followed:
         return {
             "version": self.version, "cusums": {level: cusum.to_json() for level, cusum in self.cusums.items()},
             "sequences": {level: sequence.to_json() for level, sequence in self.sequences.items()},
-            "design": self.design.to_json(), "held": self.held.to_json() if self.held else None,
+            "design": self.design.to_json(), "arrivals": self.arrivals.to_json(),
+            "held": self.held.to_json() if self.held else None,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
@@ -76,6 +95,8 @@ class _Followed:
                 cusum.restore(record["cusums"][level])
                 self.sequences[level].restore(record["sequences"][level])
         self.design.restore(record["design"])
+        if "arrivals" in record:
+            self.arrivals.restore(record["arrivals"])
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
 
 
@@ -83,11 +104,14 @@ class MetricWatch:
     """Statuses of all limits of a declaration.
 
     ``windows`` are those of the verdicts (None: no metric is limited), ``figures`` those of the application's figures.
+    A metric whose values usually come often enough at this hour, and do not now, is not known by older ones.
     ``budgeted_with`` is the number of limits and pass rates that share the budget of false alarms. ``version`` is that
     of a rubric in force: another one begins with nothing against it.
     """
 
-    def __init__(self, declared: Declaration, *, windows: Windows | None, figures: Windows | None) -> None:
+    def __init__(
+        self, declared: Declaration, *, windows: LimitedWindows | None, figures: LimitedWindows | None
+    ) -> None:
         self.declared, self.limits = declared, declared.metrics if windows is not None else ()
         self.cursor_ns = 0
         self.budgeted_with: Callable[[], int] = lambda: max(1, self.series)
@@ -118,9 +142,10 @@ class MetricWatch:
             # What belongs together is asked once, at the lowest level, which most values pass.
             lowest = limit.kept(value, list(limit.levels)[-1][1])
             worth = followed.design.add(seen.cluster, passed=lowest, weight=seen.weight)
+            followed.arrivals.add(seen.at_ns)
+            per_window = windows.of(limit).pace(key) / followed.design.value
             for level, bound in limit.levels:
                 kept = limit.kept(value, bound)
-                per_window = windows.pace(key) / followed.design.value
                 chart = self.declared.metric_chart(limit.threshold(bound), per_window, self.budgeted_with())
                 stated: dict[str, Any] = {
                     "passed": kept, "weight": seen.weight, "at_ns": seen.at_ns, "worth": worth,
@@ -132,10 +157,9 @@ class MetricWatch:
         """The estimates of the windows at ``now_ns``, to be computed in whatever thread; the state is taken now."""
         jobs = []
         for key in self._keys():
-            limits, windows = list(self._of(key)), self._of_kind(key)
-            held = windows.members(key, now_ns) if limits and windows is not None else []
-            for number, limit in limits:
+            for number, limit in self._of(key):
                 place = number, key
+                held = self._members(place, now_ns)
                 jobs.append((number, limit, key, self._evidence(place), self._drawn(place), held))
         series = self.budgeted_with()
         return lambda: {
@@ -143,17 +167,33 @@ class MetricWatch:
             for number, limit, key, evidence, drawn, held in jobs
         }
 
+    def _members(self, place: Place, now_ns: int) -> list[WindowContents]:
+        """What the window of a limit holds."""
+        (number, key), followed = place, self._known(place)
+        windows = self._of_kind(key)
+        if windows is None:
+            return []
+        values = windows.of(self.limits[number])
+        if followed is not None and values is not windows:
+            values.design[key] = followed.design.value
+            values.usual[key] = followed.arrivals.usual(now_ns - values.window_ns, now_ns)
+        return values.members(key, now_ns)
+
     def look(self, found: Estimates, now_ns: int) -> list[MetricStatus]:
         """One look: statuses change, and all are returned."""
         for gone in self._followed.keys() - found.keys():
             del self._followed[gone]
         self._count = sum(len(followed.cusums) for followed in self._followed.values())
-        for place, (estimate, moment, better) in found.items():
-            followed = self._follow(place)
+        for place, seen in found.items():
+            followed, limit = self._follow(place), self.limits[place[0]]
             if followed is not None:
-                look = Look(status=moment.status, with_margin=better, empty=estimate is None)
+                look = Look(
+                    status=seen.moment.status, with_margin=seen.better, empty=seen.estimate is None,
+                    undecided=seen.moment.undecided, ruled_out=metric_ruled_out(limit, seen.estimate),
+                    is_below=lies_beyond(limit, seen.estimate, [*limit.levels][-1][1]),
+                )  # fmt: skip
                 followed.held = step(followed.held, look, now_ns, self.declared.rule)
-                followed.last = estimate, moment
+                followed.last = _shown(limit, seen, followed.held.status), seen.moment
         return list(self.statuses())
 
     def statuses(self) -> Iterator[MetricStatus]:
@@ -186,13 +226,15 @@ class MetricWatch:
                     followed = self._follow((number, key)) if _identity(limit) == identity else None
                     if followed is not None:
                         followed.restore(json.loads(record))
+                        if (windows := self._of_kind(key)) is not None and limit in windows.own:
+                            windows.own[limit].design[key] = followed.design.value
 
     def _keys(self) -> Iterator[Key]:
         for windows in (self._windows, self._figures):
             if self.limits and windows is not None:
                 yield from windows.keys()
 
-    def _of_kind(self, key: Key) -> Windows | None:
+    def _of_kind(self, key: Key) -> LimitedWindows | None:
         """The windows that hold a key."""
         return self._figures if key.rubric == APPLICATION else self._windows
 
@@ -225,23 +267,33 @@ class MetricWatch:
             return 1.0, 0.0
         return followed.design.value, max(each.largest_weight for each in followed.sequences.values())
 
-    def _evidence(self, place: Place) -> dict[Level, MetricEvidence]:
+    def _evidence(self, place: Place) -> dict[Level, tuple[MetricEvidence, int | None]]:
+        """The evidence on each level, and since when it fell."""
         followed = self._known(place)
         if followed is None:
             return {}
         return {
-            level: MetricEvidence(
-                since=cusum.pass_ratio if cusum.alarmed else None,
-                sequence=followed.sequences[level].evidence(followed.sequences[level].levels[0]),
+            level: (
+                MetricEvidence(
+                    since=cusum.pass_ratio if cusum.alarmed else None,
+                    sequence=followed.sequences[level].evidence(followed.sequences[level].levels[0]),
+                ),
+                cusum.since_ns if cusum.alarmed else None,
             )
             for level, cusum in followed.cusums.items()
         }
 
     def _estimated(
-        self, limit: MetricLimit, held: Sequence[WindowContents], evidence: Mapping[Level, MetricEvidence],
-        drawn: tuple[float, float], series: int,
-    ) -> tuple[MetricEstimate | None, Appraisal, Status]:  # fmt: skip
-        estimate = metric_estimate(limit, list(_values(limit, held)), *drawn)
+        self, limit: MetricLimit, held: Sequence[WindowContents],
+        known: Mapping[Level, tuple[MetricEvidence, int | None]], drawn: tuple[float, float], series: int,
+    ) -> MetricLook:  # fmt: skip
+        estimate = metric_estimate(limit, _values(limit, held), *drawn)
+        fallen = {
+            level: found
+            for level, (_, since_ns) in known.items()
+            if since_ns is not None and (found := _since_fall(limit, held, drawn, since_ns)) is not None
+        }
+        evidence = {level: replace(each, fallen=fallen.get(level)) for level, (each, _) in known.items()}
         policy, margin = self.declared.policy, self.declared.rule.recovery_margin
         moment = appraise_metric(limit, estimate, policy, evidence, series=series)
         better = appraise_metric(limit, estimate, policy, evidence, series=series, margin=margin).status
@@ -251,14 +303,32 @@ class MetricWatch:
             better = min(
                 better, appraise_metric(limit, estimate, bound, {}, margin=margin).status, key=WORST_FIRST.index
             )
-        return estimate, moment, better
+        return MetricLook(estimate, moment, better, fallen)
 
 
-def _values(limit: MetricLimit, held: Sequence[WindowContents]) -> Iterator[Measured]:
-    for each in held:
-        if limit.measure in each.metrics:
-            value = each.values[each.metrics.index(limit.measure)]
-            yield Measured(value, each.weight, each.cluster)
+def _since_fall(
+    limit: MetricLimit, held: Sequence[WindowContents], drawn: tuple[float, float], since_ns: int
+) -> MetricEstimate | None:
+    """The estimate from the values since a moment, which was chosen among those of the window unless it is older."""
+    since = [each for each in held if each.at_ns >= since_ns]
+    return metric_estimate(limit, _values(limit, since), *drawn, begins=len(held) if len(since) < len(held) else 1)
+
+
+def _shown(limit: MetricLimit, seen: MetricLook, status: Status) -> MetricEstimate | None:
+    """An alarm on a fall with the values since, which raised it: the whole window would look healthy."""
+    for level, bound in limit.levels:
+        fallen = seen.fallen.get(level)
+        if status.value == level and fallen is not None and not keeps_to(limit, fallen, bound):
+            return fallen
+    return seen.estimate
+
+
+def _values(limit: MetricLimit, held: Sequence[WindowContents]) -> list[Measured]:
+    return [
+        Measured(each.values[each.metrics.index(limit.measure)], each.weight, each.cluster)
+        for each in held
+        if limit.measure in each.metrics
+    ]
 
 
 def _identity(limit: MetricLimit) -> str:

@@ -106,7 +106,7 @@ class MonitorParts(ABC):
         self.store = opened(config.store)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         declared = declaration(config)
-        self.windows, self.figures = windows_of(declared), windows_of(declared, figures=True)
+        self.windows, self.figures = windows_of(declared), windows_of(declared)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router, self.silent_routes = (
             configured(config),

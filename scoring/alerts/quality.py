@@ -362,5 +362,6 @@ def _finding(each: MetricStatus, level: Level, limit: float, bad: set[Status]) -
         stated=each.appraisal.reason,
         value=known.value if known else None, lower=known.lower if known else None,
         upper=known.upper if known else None, n=known.n if known else 0, limit=limit,
+        undecided=each.appraisal.undecided,
         shown=kept is None or round(kept.share, 9) < each.limit.threshold(limit),
     )  # fmt: skip

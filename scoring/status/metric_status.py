@@ -128,10 +128,12 @@ class MetricEstimate:
 class MetricEvidence:
     """Evidence value by value on one level: the mean of ``kept`` since a fall began, while one is reported.
 
-    ``sequence`` is the evidence that the mean is below its threshold, as a multiple of the convincing amount.
+    ``fallen`` is the estimate from the window's values since then. ``sequence`` is the evidence that the mean is below
+    its threshold, as a multiple of the convincing amount.
     """
 
     since: float | None = None
+    fallen: MetricEstimate | None = None
     sequence: float = 0.0
 
 
@@ -147,15 +149,43 @@ class MetricStatus:
     since_ns: int | None = None
 
 
+def keeps_to(limit: MetricLimit, estimate: MetricEstimate | None, bound: float) -> bool:
+    """Whether the interval of a metric lies wholly within a limit."""
+    if estimate is None:
+        return False
+    if limit.below:
+        return estimate.lower is not None and round(estimate.lower, 9) > bound
+    return estimate.upper is not None and round(estimate.upper, 9) < bound
+
+
+def lies_beyond(limit: MetricLimit, estimate: MetricEstimate | None, bound: float) -> bool:
+    """Whether the interval of a metric lies wholly beyond a limit."""
+    if estimate is None:
+        return False
+    if limit.below:
+        return estimate.upper is not None and round(estimate.upper, 9) < bound
+    return estimate.lower is not None and round(estimate.lower, 9) > bound
+
+
+def metric_ruled_out(limit: MetricLimit, estimate: MetricEstimate | None) -> Status | None:
+    """The mildest alarm whose limit the interval keeps to; more severe ones are ruled out too."""
+    levels = reversed([*limit.levels])
+    return next((_LEVELS[level] for level, bound in levels if keeps_to(limit, estimate, bound)), None)
+
+
 def metric_estimate(
-    limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0, largest: float = 0.0
+    limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0, largest: float = 0.0, *, begins: int = 1
 ) -> MetricEstimate | None:
-    """The estimate of a metric; None without values. ``largest`` is the service's largest weight so far."""
+    """The estimate of a metric; None without values.
+
+    ``largest`` is the service's largest weight so far. ``begins``: the number of moments from which the beginning of
+    these values was chosen because they look bad; the interval allows for it (Bonferroni).
+    """
     size = effective_n(row.weight for row in values)
     if size is None:
         return None
     size = max(1.0, size / design_effect)
-    value, lower, upper = _estimated(limit, values, largest)
+    value, lower, upper = _estimated(limit, values, largest, 0.05 / begins)
     named = {row.cluster for row in values if row.cluster is not None}
     return MetricEstimate(
         value=value, lower=lower, upper=upper, n=len(values), effective_n=size,
@@ -165,10 +195,10 @@ def metric_estimate(
 
 
 def _estimated(
-    limit: MetricLimit, values: Sequence[Measured], largest: float
+    limit: MetricLimit, values: Sequence[Measured], largest: float, error: float
 ) -> tuple[float, float | None, float | None]:
     if limit.quantile is not None:
-        found = quantile(values, limit.quantile, largest=largest)
+        found = quantile(values, limit.quantile, error=error, largest=largest)
         if found is None:
             raise ValueError("a quantile needs values")
         return found.value, found.lower, found.upper
@@ -177,7 +207,7 @@ def _estimated(
         return _mean((row.value, row.weight) for row in values), None, None
     width = high - low
     scaled = (Sampled(min(1.0, max(0.0, (row.value - low) / width)), row.weight, row.cluster) for row in values)
-    lower, upper = mean_bounds(scaled, largest=largest)
+    lower, upper = mean_bounds(scaled, error=error, largest=largest)
     return _mean((row.value, row.weight) for row in values), low + lower * width, low + upper * width
 
 
@@ -214,20 +244,41 @@ def appraise_metric(
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, f"no value of {limit.measure} in the window")
+    contested = False
     for level, bound in limit.levels:
         threshold = limit.threshold(bound)
         wanted = threshold + margin * (1 - threshold)
         known = evidence.get(level, MetricEvidence())
         why = _worse(limit, estimate.kept[level], known, wanted=wanted, mode=policy.mode, series=series)
-        if why is not None and (policy.mode != "bound" or estimate.effective_n >= policy.min_samples):
+        if why is None or (policy.mode == "bound" and estimate.effective_n < policy.min_samples):
+            continue
+        # A drop rests on the values since it began; evidence on the present level must not contradict the window.
+        fell = _fell(known, wanted)
+        if policy.mode != "adaptive" or not keeps_to(limit, known.fallen if fell else estimate, bound):
             return Appraisal(_LEVELS[level], f"{why} the {level} limit {limit.text(bound)}")
+        contested = not fell
     if estimate.effective_n < (needed := limit.needed(policy.min_samples)):
         worth = f"{estimate.n} values count as {estimate.effective_n:.1f}"
         counted = worth if estimate.effective_n < estimate.n else f"{estimate.n} values"
         return Appraisal(Status.INSUFFICIENT_DATA, f"{counted}, {needed:.4g} are needed")
-    return Appraisal(
-        Status.HEALTHY, f"{limit.name} is {limit.text(estimate.value)}; it is not shown to be beyond a limit"
-    )
+    stated, mildest = f"{limit.name} is {limit.text(estimate.value)}", [*limit.levels][-1][1]
+    if contested:
+        return Appraisal(
+            Status.INSUFFICIENT_DATA, f"{stated}: undecided; what came before shows it beyond a limit", undecided=True
+        )
+    if policy.mode == "adaptive" and lies_beyond(limit, estimate, mildest):
+        return Appraisal(
+            Status.INSUFFICIENT_DATA,
+            f"{stated}: undecided; it lies beyond the limit {limit.text(mildest)}, and one window of a month's may by "
+            "chance",
+            undecided=True,
+        )
+    return Appraisal(Status.HEALTHY, f"{stated}; it is not shown to be beyond a limit")
+
+
+def _fell(evidence: MetricEvidence, wanted: float) -> bool:
+    """Whether a fall is reported, and what came since is below this threshold."""
+    return evidence.since is not None and round(evidence.since, 9) < wanted
 
 
 def _worse(
@@ -236,7 +287,7 @@ def _worse(
     """Why the limit is violated; None without evidence that it is."""
     side = "below" if limit.below else "above"
     name = limit.name
-    if mode == "adaptive" and evidence.since is not None and round(evidence.since, 9) < wanted:
+    if mode == "adaptive" and evidence.since is not None and _fell(evidence, wanted):
         return f"{_since(limit, evidence.since)} since it changed: {name} is {side}"
     if mode == "adaptive":
         if evidence.sequence < series:

@@ -375,12 +375,12 @@ class FleetValues:
 
     def __init__(self, declared: Declaration, in_force: InForce) -> None:
         self._verdicts = windows_of(declared, MOST_VALUES)
-        self._figures = windows_of(declared, MOST_VALUES, figures=True)
+        self._figures = windows_of(declared, MOST_VALUES)
         self.metrics = MetricWatch(declared, windows=self._verdicts, figures=self._figures)
         self._in_force = in_force
         self._held: dict[tuple[str, int], list[str]] = {}
         self._unlearned: dict[tuple[str, int], list[Measured]] = {}
-        self._enough = max((limit.needed(declared.policy.min_samples) for limit in declared.metrics), default=0.0)
+        self._least = declared.policy.min_samples
 
     def put(self, monitor: str, number: int, body: bytes, *, first: bool) -> None:
         """Take in a monitor's values of a slice, in place of an earlier state. Raises ``ValueError``, and takes none.
@@ -410,8 +410,13 @@ class FleetValues:
         """Whether older values may still be needed to reach enough."""
         if not self.metrics.limits:
             return False
-        held = [windows.decided(key) for windows in (self._verdicts, self._figures) for key in windows.keys()]  # noqa: SIM118  # not a dict
-        return not held or min(held) < self._enough
+        too_few = [
+            values.decided(key) < limit.needed(self._least)
+            for windows in (self._verdicts, self._figures)
+            for limit, values in windows.own.items()
+            for key in values.keys()  # noqa: SIM118  # not a dict
+        ]
+        return not too_few or any(too_few)
 
     def _of_kind(self, rubric: str) -> Windows:
         return self._figures if rubric == APPLICATION else self._verdicts

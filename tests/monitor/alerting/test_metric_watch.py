@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
-from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
-from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
 from sidejudge.scoring.status.status import Policy, Status
@@ -42,8 +42,8 @@ class Played:
             policy=Policy(mode=mode), metrics=(LATENCY, GRADE),  # type: ignore[arg-type]  # a mode of the table
             hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.02, hold_ns=0),
         )  # fmt: skip
-        self.windows = Windows(HOUR_NS, longest_ns=DAY_NS, enough=30)
-        self.figures = Windows(HOUR_NS, longest_ns=DAY_NS, enough=60)
+        self.windows = windows_of(self.declared)
+        self.figures = windows_of(self.declared)
         metrics = MetricWatch(self.declared, windows=self.windows, figures=self.figures)
         self.watch = Watch(self.declared, self.windows, {}, metrics=metrics)
         self.rng, self.now_ns, self.count = random.Random(seed), 10**18, 0
@@ -108,7 +108,10 @@ def test_values_that_belong_together_count_for_less():
     alone, together = Played(), Played(cluster=6)
     alone.hours(4, latency=slow)
     together.hours(4, latency=slow)
-    assert together.of("latency_p95").estimate.effective_n < 0.5 * alone.of("latency_p95").estimate.effective_n
+    by_itself, in_sessions = (each.of("latency_p95").estimate for each in (alone, together))
+    assert by_itself.effective_n == by_itself.n == 60
+    assert in_sessions.effective_n < 0.5 * in_sessions.n
+    assert in_sessions.n > 60, "its window reaches back for them"
 
 
 def test_too_few_values_are_insufficient_and_a_percentile_needs_more_than_a_mean():
@@ -156,7 +159,7 @@ def test_another_version_of_a_rubric_begins_with_nothing_against_its_limits(rest
     begun = len(played.events)
     if restarted:
         kept = played.watch.to_memory()
-        played.windows = Windows(HOUR_NS, longest_ns=DAY_NS, enough=30)
+        played.windows = windows_of(played.declared)
         played.windows.know(GRADED)
         metrics = MetricWatch(played.declared, windows=played.windows, figures=played.figures)
         watched = {"qa": WatchedWindow(version="qa@2")}

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.scoring.statistics.quantile import Measured
-from sidejudge.scoring.status.metric_status import MetricEvidence, MetricLimit, appraise_metric, metric_estimate
+from sidejudge.scoring.status.metric_status import (
+    MetricEvidence,
+    MetricLimit,
+    appraise_metric,
+    metric_estimate,
+    metric_ruled_out,
+)
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot, JudgeSnapshot
 from sidejudge.scoring.status.status import Policy, Status, Thresholds
 
@@ -69,3 +75,47 @@ def test_a_panel_is_unreachable_where_half_of_it_is(circuits, named):
     )
     found = JudgeSnapshot(name="j", models=models, outage=None, spending=(), shares={}, under_way=0, waiting=0)
     assert ", ".join(part.partition(":")[0] for part in (found.unreachable or "").split("; ")) == named
+
+
+ADAPTIVE = Policy(mode="adaptive")
+BOTH, LATE = replace(GRADE, warning=4.0), replace(SLOW, warning=5.0, critical=10.0)
+
+
+def test_a_window_wholly_beyond_a_limit_without_evidence_is_undecided_and_not_healthy():
+    poor = metric_estimate(BOTH, [Measured(2.0, 1.0, None)] * 60)
+    found = appraise_metric(BOTH, poor, ADAPTIVE, {})
+    assert (found.status, found.undecided) == (Status.INSUFFICIENT_DATA, True)
+    assert "undecided; it lies beyond the limit" in found.reason
+    about = metric_estimate(BOTH, [Measured(value, 1.0, None) for value in (3.0, 5.0)] * 30)
+    assert appraise_metric(BOTH, about, ADAPTIVE, {}).status is Status.HEALTHY
+
+
+def test_evidence_that_the_window_contradicts_is_undecided_and_a_drop_that_the_values_since_contradict_is_over():
+    good = metric_estimate(BOTH, [Measured(4.8, 1.0, None)] * 60)
+    poor = metric_estimate(BOTH, [Measured(2.0, 1.0, None)] * 9)
+    of_days = {"critical": MetricEvidence(sequence=5.0), "warning": MetricEvidence(sequence=9.0)}
+    found = appraise_metric(BOTH, good, ADAPTIVE, of_days, series=2)
+    assert (found.status, found.undecided) == (Status.INSUFFICIENT_DATA, True)
+    assert appraise_metric(BOTH, poor, ADAPTIVE, of_days, series=2).status is Status.CRITICAL
+    dropped = {"warning": MetricEvidence(since=0.5, fallen=good)}
+    assert appraise_metric(BOTH, good, ADAPTIVE, dropped).status is Status.HEALTHY
+    dropped = {"warning": MetricEvidence(since=0.5, fallen=poor)}
+    assert appraise_metric(BOTH, good, ADAPTIVE, dropped).status is Status.WARNING
+
+
+@pytest.mark.parametrize(
+    ("limit", "values", "ruled_out"),
+    [
+        (BOTH, [4.9] * 80, Status.WARNING),
+        (BOTH, [3.4] * 200, Status.CRITICAL),
+        (BOTH, [3.0, 3.4] * 30, None),
+        (LATE, [1.0] * 200, Status.WARNING),
+        (LATE, [7.0] * 200, Status.CRITICAL),
+        (LATE, [20.0] * 200, None),
+        (LATE, [1.0] * 10, None),
+    ],
+)
+def test_the_alarms_that_an_interval_rules_out(limit, values, ruled_out):
+    estimate = metric_estimate(limit, [Measured(value, 1.0, None) for value in values])
+    assert metric_ruled_out(limit, estimate) is ruled_out
+    assert metric_ruled_out(limit, None) is None
