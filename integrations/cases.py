@@ -92,7 +92,7 @@ def read_case_line(line: bytes | str, number: int) -> tuple[Case, tuple[str, ...
     if not isinstance(data, dict):
         raise CaseError(number, "$", "not a JSON object", "write one JSON object a line") from None
     canonical = _canonical(data)
-    if not _proves_unique(line, canonical) and (twice := _doubled(line)) is not None:
+    if (twice := _doubled(line, canonical)) is not None:
         raise CaseError(number, twice[:80], "stands twice in one object", "keep one of the two")
     fields = {"case_id": f"line-{number}", **in_our_names(data)}
     try:
@@ -106,6 +106,11 @@ def _canonical(data: Json) -> bytes | None:
         return orjson.dumps(data, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
         return None
+
+
+def repeated_key(line: bytes, read: Json) -> str | None:
+    """A key that stands twice in one object of a line of JSON, at any depth; ``read`` is what orjson read of it."""
+    return _doubled(line, _canonical(read))
 
 
 def _proves_unique(line: bytes | str, canonical: bytes | None) -> bool:
@@ -124,8 +129,10 @@ class _DoubledError(Exception):
     """An object with this key twice."""
 
 
-def _doubled(line: bytes | str) -> str | None:
+def _doubled(line: bytes | str, canonical: bytes | None) -> str | None:
     """A key that stands twice in one object of the line, at any depth; orjson would keep the last without a word."""
+    if _proves_unique(line, canonical):
+        return None
     try:
         _ONCE.decode(line if isinstance(line, str) else line.decode())
     except _DoubledError as error:

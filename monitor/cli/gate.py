@@ -52,8 +52,9 @@ def gate(
     most 5 % of the cases without a decision.
 
     Several files are several runs of one benchmark, and so are the runs that 'score --repeat' writes into one; every
-    run must meet every gate. From three runs on, mean and standard deviation are shown. An unknown figure meets no
-    gate. The four gates of 'answer' decide by themselves whether a run is release-ready; evaluator_error_rate and
+    run must meet every gate. From three runs on, mean and standard deviation are shown. Each verdict weighs the inverse
+    of its sampling_probability; counts and totals are of the verdicts themselves. An unknown figure meets no gate. The
+    four gates of 'answer' decide by themselves whether a run is release-ready; evaluator_error_rate and
     incomplete_rate show separately whether it is reliable. Exit 0 when it is both, 1 when it is not, 2 when the input
     is unusable.
     """

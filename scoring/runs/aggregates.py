@@ -1,18 +1,19 @@
 """Aggregates of a run of ``answer``, by the names of seed 002 §1 and §3.3, accumulated sample by sample.
 
-Means and totals are exact sums; p50 and p95 are exact too, for which the latencies are kept: at most 16 bytes a sample
-on arrival, and about 40 more for one of the two while it is sorted. A figure covers the samples that have its fields
-(``known`` counts those), and is *unavailable* with a reason when none has.
+Means, rates and percentiles weigh each sample by the inverse of the probability with which its case was drawn; counts
+and totals are of the samples themselves. Sums are exact; p50 and p95 are exact too, for which the latencies are kept
+with their weights: at most 32 bytes a sample on arrival, and about 40 more for one of the two while it is sorted (160
+where the weights differ). A figure covers the samples that have its fields (``known`` counts those), and is
+*unavailable* with a reason when none has.
 
-A sample is the part of one verdict of ``answer`` that these need, read from the verdict's JSON. The fields
-``composite``, ``passed`` and ``scores`` suffice; ``timed_out`` and the two token counts are read from the
-verdict's ``answer``, else from the details of the metric that shows them.
+A sample is the part of one verdict of ``answer`` that these need, read from the verdict's JSON. ``timed_out`` and the
+two token counts are read from the verdict's ``answer``, else from the details of the metric that shows them.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -22,7 +23,8 @@ from sidejudge.scoring.result.result import Failed, Unavailable
 from sidejudge.scoring.statistics.descriptive import p50, p95
 from sidejudge.scoring.statistics.exact_sums import ExactSum
 
-from .verdict_line import VerdictLineError, number, read_verdict, scores, truth
+from .tally import Mean
+from .verdict_line import VerdictLine, VerdictLineError, number, read_verdict, scores
 
 METRICS = (
     "accuracy_score", "faithfulness_score", "latency_e2e_ms", "latency_model_ms", "total_tokens",
@@ -35,9 +37,11 @@ _GRADES = METRICS[:2]
 class Sample:
     """One judged answer; ``None`` means unknown. ``sample_score`` is the composite, in [0, 1]; latencies are in ms.
 
-    ``ungraded`` is why an existing answer has no grade; ``None`` when it has one.
+    ``weight`` is the inverse of the probability with which the case was drawn. ``ungraded`` is why an existing answer
+    has no grade; ``None`` when it has one.
     """
 
+    weight: float
     sample_score: float | None
     passed: bool | None
     accuracy_score: float | None
@@ -59,14 +63,13 @@ def read_sample(verdict: Mapping[str, object]) -> Sample:
     for name in _GRADES:
         if values[name] not in (None, 0, 1, 2):
             raise VerdictLineError(f"scores.{name}.value: is not 0, 1 or 2")
-    composite = number(verdict, "composite", least=0)
-    if composite is not None and composite > 1:
-        raise VerdictLineError(f"composite: is {composite:g}, outside [0, 1]")
+    stands = _decided(verdict)
     latency, tokens = (_object(lines.get(name, {}).get("details")) for name in ("latency_e2e_ms", "total_tokens"))
     stated = {**latency, **tokens, **_object(verdict.get("answer"))}
     return Sample(
-        sample_score=composite,
-        passed=truth(verdict, "passed"),
+        weight=stands.weight,
+        sample_score=stands.composite,
+        passed=stands.passed,
         accuracy_score=values["accuracy_score"],
         faithfulness_score=values["faithfulness_score"],
         ungraded=_ungraded(lines),
@@ -82,14 +85,20 @@ def read_sample(verdict: Mapping[str, object]) -> Sample:
 
 def sample_of_any(verdict: Mapping[str, object]) -> Sample:
     """The sample of a verdict by any other rubric: composite and decision, and whether an evaluator failed."""
-    line = read_verdict(verdict)
+    line = _decided(verdict)
     failed = next(((name, each) for name, each in line.scores.items() if each.status == Failed.status), None)
     return Sample(
-        sample_score=line.composite, passed=line.passed,
+        weight=line.weight, sample_score=line.composite, passed=line.passed,
         ungraded=None if failed is None else f"{failed[0]} failed: {label(failed[1].reason or 'no reason', 200)}",
         accuracy_score=None, faithfulness_score=None, latency_e2e_ms=None, latency_model_ms=None, timed_out=False,
         input_tokens=None, output_tokens=None, total_tokens=None, token_efficiency_ratio=None,
     )  # fmt: skip
+
+
+def _decided(verdict: Mapping[str, object]) -> VerdictLine:
+    if "passed" not in verdict:
+        raise VerdictLineError("passed: is missing")
+    return read_verdict(verdict)
 
 
 def _ungraded(lines: Mapping[str, Mapping[str, object]]) -> str | None:
@@ -150,74 +159,88 @@ class Accumulator:
     _why: str | None = None
     _timed_out: int = 0
     _passed: Counter[bool | None] = field(default_factory=Counter)
-    _known: Counter[str] = field(default_factory=Counter)
-    _sums: dict[str, ExactSum] = field(default_factory=lambda: {name: ExactSum() for name in (*_MEANS, *_TOTALS)})
-    _latencies: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in _LATENCIES})
-    _full_credit: int = 0
-    _unfaithful: int = 0
+    _means: dict[str, Mean] = field(default_factory=lambda: defaultdict(Mean))
+    _totals: dict[str, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
+    _latencies: dict[str, tuple[array[float], array[float]]] = field(
+        default_factory=lambda: {name: (array("d"), array("d")) for name in _LATENCIES}
+    )
 
     def add(self, sample: Sample) -> None:
         """Take in one sample."""
         self._n += 1
         self._passed[sample.passed] += 1
         self._timed_out += sample.timed_out
-        self._full_credit += sample.accuracy_score == 2
-        self._unfaithful += sample.faithfulness_score == 0
         if sample.ungraded is not None:
             self._ungraded += 1
             self._why = self._why or sample.ungraded
-        for name in FIELDS:
-            value: float | None = getattr(sample, name)
-            if value is None:
-                continue
-            self._known[name] += 1
-            if name in self._latencies:
-                self._latencies[name].append(value)
-            else:
-                self._sums[name].add(value)
+        self._mean("ungraded", sample.ungraded is not None, sample)
+        self._mean("undecided", sample.passed is None, sample)
+        if sample.passed is not None:
+            self._mean("passed", sample.passed, sample)
+        if sample.accuracy_score is not None:
+            self._mean("full_credit", sample.accuracy_score == 2, sample)
+        if sample.faithfulness_score is not None:
+            self._mean("unfaithful", sample.faithfulness_score == 0, sample)
+        for name in (*_MEANS, *_TOTALS):
+            if (value := getattr(sample, name)) is not None:
+                self._mean(name, value, sample)
+                if name in _TOTALS:
+                    self._totals[name].add(value)
+        for name, (values, weights) in self._latencies.items():
+            if (value := getattr(sample, name)) is not None:
+                values.append(value)
+                weights.append(sample.weight)
 
     def aggregates(self) -> Aggregates:
         """The aggregates of all samples so far."""
-        decided = self._passed[True] + self._passed[False]
-        graded, faithful = self._known["accuracy_score"], self._known["faithfulness_score"]
         figures: dict[str, Figure] = {
-            "accuracy_mean": self._mean("accuracy_score"),
-            "accuracy_full_credit_rate": _share(self._full_credit, graded, "no sample has an accuracy_score"),
-            "faithfulness_mean": self._mean("faithfulness_score"),
-            "faithfulness_failure_rate": _share(self._unfaithful, faithful, "no sample has a faithfulness_score"),
+            "accuracy_mean": self._figure("accuracy_score"),
+            "accuracy_full_credit_rate": self._figure("full_credit", "no sample has an accuracy_score"),
+            "faithfulness_mean": self._figure("faithfulness_score"),
+            "faithfulness_failure_rate": self._figure("unfaithful", "no sample has a faithfulness_score"),
         }
-        for name, values in self._latencies.items():
+        for name, (values, weights) in self._latencies.items():
             for quantile, of in (("p50", p50), ("p95", p95)):
-                figure = of(values)
+                figure = of(values, weights)
                 figures[f"{name.removesuffix('_ms')}_{quantile}_ms"] = _none(name) if figure is None else figure
         figures["total_input_tokens"] = self._total("input_tokens")
         figures["total_output_tokens"] = self._total("output_tokens")
-        figures["total_tokens"] = total = self._total("total_tokens")
-        figures["token_efficiency_ratio_mean"] = self._mean("token_efficiency_ratio")
-        figures["tokens_per_correct_answer"] = (
-            total if isinstance(total, Unavailable) else
-            _none("accuracy_score") if not graded else total / max(self._full_credit, 1)
-        )  # fmt: skip
-        figures["aggregate_score"] = self._mean("sample_score")
-        figures["pass_rate"] = _share(self._passed[True], decided, "no sample passes or fails: all are incomplete")
-        figures["evaluator_error_rate"] = _share(self._ungraded, self._n, "there is no sample")
-        figures["incomplete_rate"] = _share(self._passed[None], self._n, "there is no sample")
+        figures["total_tokens"] = self._total("total_tokens")
+        figures["token_efficiency_ratio_mean"] = self._figure("token_efficiency_ratio")
+        figures["tokens_per_correct_answer"] = self._tokens_per_correct_answer(figures["total_tokens"])
+        figures["aggregate_score"] = self._figure("sample_score")
+        figures["pass_rate"] = self._figure("passed", "no sample passes or fails: all are incomplete")
+        figures["evaluator_error_rate"] = self._figure("ungraded", "there is no sample")
+        figures["incomplete_rate"] = self._figure("undecided", "there is no sample")
+        known = {name: self._means[name].n for name in (*_MEANS, *_TOTALS)}
+        known |= {name: len(values) for name, (values, _) in self._latencies.items()}
         return Aggregates(
             n=self._n, passed=self._passed[True], failed=self._passed[False], incomplete=self._passed[None],
             evaluator_errors=self._ungraded, evaluator_error=self._why, timed_out=self._timed_out,
-            known={name: self._known[name] for name in FIELDS}, figures=figures,
+            known={name: known[name] for name in FIELDS}, figures=figures,
         )  # fmt: skip
 
-    def _mean(self, name: str) -> Figure:
-        return self._sums[name].value / self._known[name] if self._known[name] else _none(name)
+    def _mean(self, name: str, value: float, sample: Sample) -> None:
+        self._means[name].add(float(value), sample.weight)
+
+    def _figure(self, name: str, otherwise: str = "") -> Figure:
+        mean = self._means[name].unrounded
+        return mean if mean is not None else Unavailable(otherwise) if otherwise else _none(name)
 
     def _total(self, name: str) -> Figure:
-        value = self._sums[name].value
-        return (int(value) if value.is_integer() else value) if self._known[name] else _none(name)
+        if not self._means[name].n:
+            return _none(name)
+        value = self._totals[name].value
+        return int(value) if value.is_integer() else value
 
-
-def _share(part: int, whole: int, otherwise: str) -> Figure:
-    return part / whole if whole else Unavailable(otherwise)
+    def _tokens_per_correct_answer(self, total: Figure) -> Figure:
+        """Tokens of all for each answer of full credit, both weighed; all tokens where there is none."""
+        if isinstance(total, Unavailable):
+            return total
+        correct = self._means["full_credit"]
+        if not correct.n:
+            return _none("accuracy_score")
+        return self._means["total_tokens"].total / correct.total if correct.total else float(total)
 
 
 def _none(name: str) -> Unavailable:

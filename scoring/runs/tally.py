@@ -45,9 +45,20 @@ class Mean:
         self._values.merge(other._values)
 
     @property
+    def total(self) -> float:
+        """The weighted sum of the values."""
+        return self._values.value
+
+    @property
+    def unrounded(self) -> float | None:
+        """The mean; None without values."""
+        return self._values.value / self._weights.value if self.n else None
+
+    @property
     def value(self) -> float | None:
         """The mean, rounded to 12 decimals as composites are; None without values."""
-        return round(self._values.value / self._weights.value, _DIGITS) if self.n else None
+        mean = self.unrounded
+        return None if mean is None else round(mean, _DIGITS)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ counts (formats §2).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -166,7 +167,7 @@ def read_verdict(fields: object) -> VerdictLine:
         weight=1.0 / probability,
         cost_usd=cost,
         case_id=case_id,
-        passed=truth(fields, "passed"),
+        passed=_passed(fields, state),
         taught=shows_labels and any(map(teaches, filter(None, (identity, case_id)))),
     )
 
@@ -192,6 +193,15 @@ def _state(value: object) -> State:
     if isinstance(value, str) and value in set(State):
         return State(value)
     raise VerdictLineError(f"state: is {shown(value)}, not one of {', '.join(State)}")
+
+
+def _passed(fields: Mapping[str, object], state: State) -> bool | None:
+    """Whether it passed; None also where that is not stated."""
+    passed = truth(fields, "passed")
+    fits = {State.INCOMPLETE: passed is None, State.INVALID: passed is False, State.DISQUALIFIED: passed is False}
+    if "passed" in fields and not fits.get(state, passed is not None):
+        raise VerdictLineError(f"passed: is {json.dumps(passed)} where state is {state.value}")
+    return passed
 
 
 class Revisions:

@@ -18,6 +18,7 @@ from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
 
 _RATIOS: Final = 100
 """From here on a figure is no ratio."""
+_ALIKE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,17 @@ def _check(gate: ReleaseGate, run: Aggregates) -> GateResult:
 
 def _why(gate: ReleaseGate, run: Aggregates, value: float) -> str:
     if gate.figure == "evaluator_error_rate":
-        return f"{run.evaluator_errors} of {run.n} samples have no grade; the first: {run.evaluator_error}"
+        return f"{_of(run.evaluator_errors, run.n, value)} have no grade; the first: {run.evaluator_error}"
     if gate.figure == "incomplete_rate":
-        return f"{run.incomplete} of {run.n} samples neither pass nor fail"
+        return f"{_of(run.incomplete, run.n, value)} neither pass nor fail"
     # As many digits as distinguish the value from the bound.
     shown = next((text for d in (4, 9) if (text := f"{value:.{d}g}") != f"{gate.bound:.{d}g}"), repr(value))
     return f"{shown} is {'below' if gate.comparison == '>=' else 'above'} {gate.shown_bound}"
+
+
+def _of(part: int, n: int, weighed: float) -> str:
+    by_weight = "" if abs(part / n - weighed) < _ALIKE else f" ({weighed:.1%} by weight)"
+    return f"{part} of {n} samples{by_weight}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,11 @@ Definition 7 of Hyndman and Fan 1996, doi:10.1080/00031305.1996.10473566; the de
 >>> percentile([100.0, 200.0, 300.0, 400.0], 0.95)
 385.0
 
+With weights a value stands in that order as often as its weight is a multiple of the smallest, fractions included:
+
+>>> percentile([100.0, 200.0], 0.5, [1.0, 3.0]), percentile([100.0, 200.0, 200.0, 200.0], 0.5)
+(200.0, 200.0)
+
 *Outer fence*: the value above which an observation is far outside the usual. Costs, tokens and durations are skewed to
 the right, so the fence is Tukey's, on logarithms::
 
@@ -33,7 +38,7 @@ They are robust, unlike a mean and a deviation: outliers hardly move the fence.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -65,8 +70,13 @@ def spread(values: Sequence[float]) -> MeanAndDeviation | None:
     return MeanAndDeviation(n, mean, largest * math.sqrt(math.fsum((each / largest) ** 2 for each in away) / (n - 1)))
 
 
-def percentile(values: Iterable[float], q: float) -> float | None:
-    """The value below which the share ``q`` (in [0, 1]) of the values lies, in their unit; ``None`` without values."""
+def percentile(values: Iterable[float], q: float, weights: Sequence[float] | None = None) -> float | None:
+    """The value below which the share ``q`` (in [0, 1]) of the values lies, in their unit; ``None`` without values.
+
+    ``weights``: one above 0 for each value, in their order; without them all weigh the same.
+    """
+    if weights is not None and weights and min(weights) != max(weights):
+        return _weighed_percentile(list(zip(values, weights, strict=True)), q)
     if not 0 <= q <= 1:
         raise ValueError(f"the share of a percentile lies in [0, 1], got {q}")
     ordered = sorted(values)
@@ -83,14 +93,26 @@ def percentile(values: Iterable[float], q: float) -> float | None:
     return min(max(value, ordered[below]), ordered[above])
 
 
-def p50(values: Iterable[float]) -> float | None:
+def _weighed_percentile(values: list[tuple[float, float]], q: float) -> float:
+    """As ``percentile``, of pairs of a value and its weight."""
+    values.sort()
+    least = min(weight for _, weight in values)
+    ends = list(accumulate(weight / least for _, weight in values))
+    rank = q * (ends[-1] - 1)
+    at = min(bisect_right(ends, rank), len(values) - 1)
+    share = rank - (ends[at] - 1)
+    below, above = values[at][0], values[min(at + 1, len(values) - 1)][0]
+    return below if share <= 0 else min(max(below * (1 - share) + above * share, below), above)
+
+
+def p50(values: Iterable[float], weights: Sequence[float] | None = None) -> float | None:
     """The median, by linear interpolation; ``None`` without values."""
-    return percentile(values, 0.50)
+    return percentile(values, 0.50, weights)
 
 
-def p95(values: Iterable[float]) -> float | None:
+def p95(values: Iterable[float], weights: Sequence[float] | None = None) -> float | None:
     """The 95th percentile, by linear interpolation; ``None`` without values."""
-    return percentile(values, 0.95)
+    return percentile(values, 0.95, weights)
 
 
 _MULTIPLIER: Final = 2.2

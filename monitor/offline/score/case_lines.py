@@ -15,9 +15,10 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
-from sidejudge.integrations.cases import OTHER_NAMES, TEXT_FIELDS, CaseError, read_case
+from sidejudge.integrations.cases import OTHER_NAMES, TEXT_FIELDS, CaseError, read_case, repeated_key
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.span import Json
 
 MAX_LINE = 64 * 2**20
@@ -70,14 +71,35 @@ def read_cases(lines: Iterable[NumberedLine], complain: Callable[[str], None]) -
 
 
 def json_of(line: NumberedLine, fault: type[Exception]) -> object:
-    """The contents of a line; where it is too long or is no JSON, a ``fault`` that states it."""
+    """The contents of a line; where it is too long, is no JSON, or has a key twice, a ``fault`` that states it."""
     if line.text is None:
         raise fault(line.fault)
     try:
-        found: object = orjson.loads(line.text)
+        found = loaded(line.text)
     except orjson.JSONDecodeError as error:
         raise fault(f"is not JSON: {error.msg}") from None
+    if (key := repeated_key(line.text, found)) is not None:
+        raise fault(f"{label(key)}: stands twice in one object")
     return found
+
+
+def loaded(text: bytes) -> Json:
+    """A line of JSON, also with halves of surrogate pairs, which a verdict may quote; ``orjson.JSONDecodeError``."""
+    try:
+        found: Json = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            found = json.loads(text, parse_constant=_refused)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return found
+        raise
+    return found
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(constant)
 
 
 TABLES: Final = (".csv", ".tsv", ".parquet")

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import orjson
-
 from sidejudge.monitor.config.document import read_document
 from sidejudge.monitor.config.read_files import MAX_BYTES
 from sidejudge.scoring.case.case import parse_output
@@ -18,7 +16,7 @@ from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.runs.aggregates import Accumulator, Aggregates, read_sample, sample_of_any
 
-from .case_lines import NumberedLine
+from .case_lines import NumberedLine, json_of
 from .resume import Duplicates
 
 RUBRIC = "answer"
@@ -40,6 +38,7 @@ class Runs:
     first: Mapping[str, object] | None = None
     _others: int = 0
     _versions: set[str] = field(default_factory=set)
+    _weights: set[float] = field(default_factory=set)
     _cases: Duplicates = field(default_factory=Duplicates)
     _runs: dict[str, Accumulator] = field(default_factory=dict)
 
@@ -54,6 +53,8 @@ class Runs:
             stated.append(f"verdicts by other rubrics are left out: {self._others}")
         if self._cases.count:
             stated.append(f"verdicts on a case that has one in the same run already; all count: {self._cases.count}")
+        if len(self._weights) > 1:
+            stated.append("cases were drawn with different probabilities: each counts with the inverse of its own")
         if len(self._versions) > 1:
             stated.append(f"verdicts are of several versions of the rubric: {', '.join(sorted(self._versions))}")
         return stated
@@ -77,9 +78,10 @@ class Runs:
         run = _run(verdict)
         if numbered is not None and numbered is not (run is not None):
             raise ValueError("run: some verdicts of this file state their run, others do not")
-        self._at(source if run is None else f"{source} run {run}").add(
-            read_sample(verdict) if self.rubric == RUBRIC else sample_of_any(verdict)
-        )
+        sample = read_sample(verdict) if self.rubric == RUBRIC else sample_of_any(verdict)
+        self._at(source if run is None else f"{source} run {run}").add(sample)
+        if len(self._weights) < 2:
+            self._weights.add(sample.weight)
         if about := verdict.get("trace_id") or verdict.get("case_id"):
             self._cases.first_line(f"{source}\0{run}\0{about}", line)
         self.first = self.first or verdict
@@ -94,13 +96,11 @@ class Runs:
 
 
 def _verdict(line: NumberedLine) -> Mapping[str, object]:
-    if line.text is None:
-        raise ValueError("is too long for a verdict")
     try:
-        verdict = orjson.loads(line.text)
-    except orjson.JSONDecodeError as error:
-        cut = "" if line.text.endswith(b"\n") else "; it seems cut off: let 'score' finish it"
-        raise ValueError(f"is not JSON ({error}){cut}") from None
+        verdict = json_of(line, ValueError)
+    except ValueError as error:
+        cut = "" if line.text is None or line.text.endswith(b"\n") else "; if it is cut off, let 'score' finish it"
+        raise ValueError(f"{error}{cut}") from None
     if not isinstance(verdict, dict) or not isinstance(verdict.get("rubric"), str):
         raise ValueError("is not a verdict: it is no object with a rubric")  # noqa: TRY004  # one kind of fault a line
     return verdict

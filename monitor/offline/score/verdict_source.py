@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLine, VerdictLineError, read_verdict
 
-from .case_lines import NumberedLine, json_of, lines
+from .case_lines import NumberedLine, json_of, lines, loaded
 from .chunks import chunks
 from .resume import Duplicates
 
@@ -106,7 +105,7 @@ def _revisions(chunk: Sequence[NumberedLine]) -> _Counted:
         if line.text is None or b'"revision"' not in line.text:
             continue
         try:
-            stated = _loaded(line.text)
+            stated = loaded(line.text)
             if isinstance(stated, dict) and stated.get("revision") != 1:
                 revisions.add(read_verdict(stated))
         except (orjson.JSONDecodeError, VerdictLineError):
@@ -119,7 +118,7 @@ def _counted(tally: VerdictTally, revisions: Revisions, chunk: Sequence[Numbered
     part, counted = tally.part(), _Counted(None, chunk[-1].read)
     for line in chunk:
         try:
-            found = _parsed(line)
+            found = read_verdict(json_of(line, VerdictLineError))
         except VerdictLineError as error:
             counted.bad.append((line.number, str(error)))
             continue
@@ -130,30 +129,6 @@ def _counted(tally: VerdictTally, revisions: Revisions, chunk: Sequence[Numbered
         part.add(found)
     counted.sums = part.sums
     return counted
-
-
-def _parsed(line: NumberedLine) -> VerdictLine:
-    if line.text is None:
-        raise VerdictLineError(line.fault)
-    try:
-        return read_verdict(_loaded(line.text))
-    except orjson.JSONDecodeError as error:
-        raise VerdictLineError(f"is not JSON: {error.msg}") from None
-
-
-def _loaded(text: bytes) -> object:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        try:
-            return json.loads(text, parse_constant=_refused)  # halves of surrogate pairs, which a verdict may quote
-        except (ValueError, RecursionError):
-            pass
-        raise
-
-
-def _refused(constant: str) -> float:
-    raise ValueError(constant)
 
 
 MAX_LABEL_LINE = 2**20

@@ -12,7 +12,7 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
-from tests.verdict_lines import json_lines
+from tests.verdict_lines import json_lines, verdict_line
 
 GOOD_GRADE = (2, 2)
 
@@ -116,6 +116,12 @@ def test_verdicts_of_other_rubrics_are_left_out_and_told(call, file):
         ([{**verdict(), "run": True}], "line 1: run"),
         ([{**verdict(), "run": 1}, verdict()], "line 2: run: some verdicts"),
         ([{**verdict(), "revision": 2}], "line 1: revision"),
+        ([verdict(), verdict_line("c", "answer", None, state="incomplete")], "line 2: passed: is true where state"),
+        ([{**verdict(), "passed": None}], "line 1: passed: is null where state is valid"),
+        ([{**verdict(), "state": "disqualified"}], "line 1: passed: is true where state is disqualified"),
+        ([{name: of for name, of in verdict().items() if name != "passed"}], "line 1: passed: is missing"),
+        ([json.dumps(verdict())[:-1] + ', "passed": true}'], "line 1: passed: stands twice in one object"),
+        ([json.dumps(verdict()).replace('"value": 2', '"value": 0, "value": 2')], "line 1: value: stands twice"),
     ],
 )
 def test_what_holds_no_verdicts_is_unusable(call, file, lines, cause):
@@ -239,10 +245,28 @@ def test_text_of_a_verdict_reaches_the_terminal_harmless(call, file):
 
 @pytest.mark.parametrize(("least", "printed"), [("0.8421", "0.8421"), ("0.842104", "0.84211"), ("0.842106", "0.8421")])
 def test_a_printed_value_is_on_the_side_of_its_bound_that_decides(call, file, least, printed):
-    lines = [verdict(n, rubric="quality") | {"passed": n >= 3} for n in range(19)]  # 16 of 19: 0.84210526
+    lines = [verdict_line(f"c{n}", "quality", passed=n >= 3) for n in range(19)]  # 16 of 19: 0.84210526
     done = call("gate", file(*lines), "--rubric", "quality", "--pass-rate", least)
     met, _, _, _, value, _, bound = next(row.split() for row in done.stdout.splitlines() if "pass_rate " in row)
     assert (value, met == "ok") == (printed, float(value) >= float(bound))
+
+
+def test_a_verdict_counts_with_the_inverse_of_the_probability_of_its_draw(call, file):
+    rare = {"sampling_probability": 0.05}
+    lines = [verdict_line(f"c{n}", "quality", passed=n < 18) | (rare if n == 19 else {}) for n in range(20)]
+    done = call("gate", file(*lines), "--rubric", "quality")  # 18 of 20 pass, and 18 of 39 cases
+    assert done.exit_code == 1
+    assert "run 1: pass_rate: 0.4615 is below 0.85" in done.stdout
+    assert "drawn with different probabilities: each counts with the inverse of its own" in done.stderr
+    lines[19] |= {"passed": None, "state": "incomplete", "composite": None, "composite_norm": None}
+    assert "1 of 20 samples (51.3% by weight) neither pass nor fail" in (
+        call("gate", file(*lines), "--rubric", "quality").stdout
+    )
+
+
+def test_verdicts_that_quote_half_a_surrogate_pair_or_a_very_long_number_are_read(call, file):
+    lines = [verdict(n) | {"task": "\ud800", "metadata": 10**30} for n in range(3)]
+    assert call("gate", file(*lines)).exit_code == 0
 
 
 @pytest.mark.parametrize("least", ["nan", "inf", "1.01"])

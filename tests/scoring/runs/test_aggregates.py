@@ -102,6 +102,22 @@ def test_the_order_of_the_samples_does_not_matter(samples, chance):
     assert aggregated(verdicts).figures == aggregated(shuffled).figures
 
 
+@given(st.lists(st.tuples(CASES, GRADES, st.sampled_from([1, 2, 4, 8])), max_size=12))
+def test_a_sample_stands_for_as_many_as_the_inverse_of_its_probability(samples):
+    every = {"latency_e2e_ms": 10.0, "latency_model_ms": 5.0, "input_tokens": 7, "output_tokens": 3}
+    samples = [(every, (2, 1), 1), *samples]
+    drawn = [verdict(about, grade).to_json() | {"sampling_probability": 1 / weight} for about, grade, weight in samples]
+    all_of_them = [verdict(about, grade) for about, grade, weight in samples for _ in range(weight)]
+    run, whole = aggregated(drawn), aggregated(all_of_them)
+    for name, expected in whole.figures.items():
+        if not name.startswith("total_"):
+            assert_is(run.figures[name], None if isinstance(expected, Unavailable) else expected)
+    unweighed = aggregated([verdict(about, grade) for about, grade, _ in samples])
+    for name in ("total_input_tokens", "total_output_tokens", "total_tokens"):
+        assert run.figures[name] == unweighed.figures[name]
+    assert (run.n, run.passed, run.known) == (unweighed.n, unweighed.passed, unweighed.known)
+
+
 def test_the_per_sample_score_is_the_seeds_formula():
     stated = verdict({"latency_e2e_ms": 4000.0, "input_tokens": 2000, "output_tokens": 500}, (1, 2))
     expected = 0.45 * 1 / 2 + 0.30 * 2 / 2 + 0.15 * min(1, 3000 / 4000) + 0.10 * min(1, 2000 / 2500)
@@ -112,9 +128,11 @@ def line(metric, value, **more):
     return {"metric": metric, "value": value, "status": "scored" if value is not None else "error", **more}
 
 
+VALID = {"case_id": "c", "rubric": "answer", "state": "valid", "composite": 0.9, "passed": True, "scores": []}
+
+
 def test_the_fields_that_the_contract_names_are_enough():
-    stated = {
-        "composite": 0.9, "passed": True,
+    stated = VALID | {
         "scores": [
             line("accuracy_score", 2), line("faithfulness_score", 2),
             line("latency_e2e_ms", 100, details={"timed_out": True}),
@@ -152,4 +170,4 @@ def test_why_the_first_sample_has_no_grade_is_kept():
 )
 def test_what_is_no_verdict_is_refused_by_its_field(change, field):
     with pytest.raises(ValueError, match=field):
-        read_sample({"composite": 0.9, "passed": True, "scores": [], **change})
+        read_sample({**VALID, **change})

@@ -31,6 +31,17 @@ def test_it_rises_with_the_share(numbers, a, b):
     assert percentile(numbers, low) <= percentile(numbers, high) + 1e-6
 
 
+@given(
+    st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(1, 9)), min_size=1, max_size=20), st.floats(0, 1),
+    st.sampled_from([1.0, 7.0, 0.1]),
+)  # fmt: skip
+def test_a_value_stands_as_often_as_its_weight_is_a_multiple_of_the_smallest(pairs, q, unit):
+    pairs.append((0.0, 1))
+    repeated = [value for value, weight in pairs for _ in range(weight)]
+    found = percentile([value for value, _ in pairs], q, [weight * unit for _, weight in pairs])
+    assert found == pytest.approx(np.percentile(repeated, q * 100), rel=1e-9, abs=1e-3)
+
+
 def test_one_value_is_every_percentile():
     assert p50([7.0]) == p95([7.0]) == 7.0
 
