@@ -94,6 +94,30 @@ def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider)
     assert {v["state"] for v in verdicts(tmp_path)} == {"valid"}
 
 
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        (
+            {"model": "openai/gpt-4.1-2025-04-14"},
+            "evaluators.judge.model has changed (was 'openai/gpt-4.1-mini-2025-04-14'",
+        ),
+        ({"temperature": 0.5}, "evaluators.judge.temperature has changed (was not set, now 0.5)"),
+        ({"redact": ["email"]}, "evaluators.judge.redact has changed (was not set, now ['email'])"),
+    ],
+)
+@pytest.mark.parametrize("out", [(), ("--shards", "jsonl", "--out", "shards")])
+def test_a_run_does_not_go_on_with_another_judge(tmp_path, provider, changes, cause, out):
+    assert score(tmp_path, provider, 2, *out).returncode == 0
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*.json*") if "judge" not in each.name}
+    done = score(tmp_path, provider, 2, *out, **changes)
+    assert done.returncode == 2
+    assert cause in done.stderr
+    assert "--overwrite" in done.stderr
+    assert {each: each.read_bytes() for each in before} == before
+    assert score(tmp_path, provider, 2, *out, "--overwrite", **changes).returncode == 0
+    assert score(tmp_path, provider, 2, *out, **changes, concurrency=2, timeout="30s").returncode == 0
+
+
 def test_a_judge_that_is_out_of_reach_for_a_while_is_waited_for(tmp_path, provider):
     provider.will(*[error(503, "overloaded")] * 6)
     reported = score(tmp_path, provider, 6, concurrency=3)

@@ -13,12 +13,18 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import orjson
 
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import Json
+
+from .judged_with import JudgedWith, changed
+
+JUDGED_WITH: Final = "judged_with"
+"""The field of a verdict that holds them."""
 
 
 class AnotherRunError(SidejudgeError):
@@ -54,13 +60,15 @@ class AppendFile:
 class Wanted(NamedTuple):
     """A case under a version of a rubric. ``extra`` is what the verdict carries beside its own fields.
 
-    Among that is ``case_digest``, of the case as it would be judged now: a verdict on another wording does not stand.
+    Among that is ``case_digest``, of the case as it would be judged now: a verdict on another wording does not stand,
+    and neither does one by a judge with other settings than ``judged_with``.
     """
 
     case_id: str
     rubric: str
     version: str
     extra: Mapping[str, object]
+    judged_with: JudgedWith = MappingProxyType({})
 
     def fault(self, stated: Mapping[str, object]) -> str | None:
         """Why an existing verdict is not this one; ``None`` when it is."""
@@ -77,6 +85,8 @@ class Wanted(NamedTuple):
                 f"case {self.case_id!r} or its scenario has changed since this verdict was "
                 f"reached (case_digest {stated.get('case_digest')}, now {digest})"
             )
+        if (setting := changed(stated.get(JUDGED_WITH), self.judged_with)) is not None:
+            return f"{setting} since this verdict was reached"
         if ("model_output" in stated) is not ("model_output" in self.extra):
             return f"was written {'with' if 'model_output' in stated else 'without'} --keep-outputs"
         return None

@@ -45,8 +45,9 @@ from .chunks import (
     in_order,
     reached,
 )
+from .judged_with import judged_with
 from .request import ScoreRequest, judge_wait_s
-from .resume import Wanted, digest_of
+from .resume import JUDGED_WITH, Wanted, digest_of
 from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
 from .verdict_file import Output
 
@@ -88,6 +89,7 @@ class Batch:
         self._request, self._settings, self._backends = request, settings, backends
         rubrics = configured(settings)
         self._versions = {name: rubric.version for name, rubric in rubrics.items()}
+        self._judged_with = judged_with(settings)
         self._router = Router(settings.routes, settings.scenarios)
         self._evaluator = Evaluator(rubrics, backends.at_once, backends.others)
         # Where the configuration names none they are run_health, which is for traces.
@@ -186,7 +188,8 @@ class Batch:
         """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
         for name in rubrics:
-            stated = verdicts.existing(Wanted(case.case_id, name, self._versions[name], extra))
+            wanted = Wanted(case.case_id, name, self._versions[name], extra, self._judged_with[name])
+            stated = verdicts.existing(wanted)
             if stated is None:
                 missing.append(name)
             else:
@@ -197,6 +200,8 @@ class Batch:
         for verdict in found:
             reported = verdict.to_json()
             reported.update(task.extra)
+            if settings := self._judged_with[verdict.rubric]:
+                reported[JUDGED_WITH] = settings
             self.tally.add(reported)
             verdicts.append(json_line(reported))
 

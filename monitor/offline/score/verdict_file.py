@@ -25,8 +25,9 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 from .case_lines import NumberedLine
 from .case_sources import CaseSources
+from .judged_with import changed, judged_with
 from .request import ScoreRequest
-from .resume import AnotherRunError, AppendFile, NewVerdicts, Wanted
+from .resume import JUDGED_WITH, AnotherRunError, AppendFile, NewVerdicts, Wanted
 from .tally import ScoreTally
 
 if TYPE_CHECKING:
@@ -195,7 +196,10 @@ class VerdictShards(NewVerdicts):
             for shard in found:
                 self._place.delete(str(shard["name"]))
         elif stated.get("run") != self._run:
-            raise AnotherRunError(f"{_MANIFEST}: is of another input, configuration or choice of rubrics")
+            was = stated["run"] if isinstance(stated.get("run"), dict) else {}
+            setting = changed(was.get(JUDGED_WITH), self._run.get(JUDGED_WITH))
+            why = f"{setting} since it began" if setting else "is of another input, configuration or choice of rubrics"
+            raise AnotherRunError(f"{_MANIFEST}: {why}")
         else:
             self._shards = found
 
@@ -317,6 +321,7 @@ def verdict_output(
 def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[str, object]:
     """All that the verdicts of a run depend on, except the contents of the files."""
     versions = sorted((name, rubric.version) for name, rubric in configured(settings).items())
+    judges = {key: value for each in judged_with(settings).values() for key, value in each.items()}
     chosen = (versions, settings.scenarios, settings.routes, settings.default_rubrics)
     return {
         "cases": [[each.name, each.size] for each in sources.files],
@@ -324,4 +329,5 @@ def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[
         "configuration": hashlib.sha256(repr(chosen).encode()).hexdigest()[:16],
         "repeat": request.repeat,
         "keep_outputs": request.keep_outputs,
+        **({JUDGED_WITH: judges} if judges else {}),
     }
