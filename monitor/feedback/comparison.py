@@ -157,18 +157,19 @@ class LabelComparison:
         ours = _held(about, stated, passes or state or {}) if score is None else _ours(stated, score)
         kept = self._agreements.record(
             rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
-            people=stated, ours=ours, weight=_weight(metadata),
+            people=stated, ours=ours, weight=_weight(metadata), at_ns=given.at_ns,
         )  # fmt: skip
         return None if kept else UNREADABLE
 
     def _labeller(self, given: ListedScore, about: LabelledScore) -> str | None:
         """The source of a pair's label. A label on the verdict itself precedes one implied by a correction."""
         by = given.author or ""
-        pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
+        rubric, metric, subject = about.rubric, about.metric, given.subject
         if not given.correction:
-            self._agreements.drop(**pair, by=by + CORRECTING)
+            self._agreements.drop(rubric=rubric, metric=metric, subject=subject, by=by + CORRECTING)
             return by
-        return None if self._agreements.knows(**pair, by=by) else by + CORRECTING
+        known = self._agreements.knows(rubric=rubric, metric=metric, subject=subject, by=by)
+        return None if known else by + CORRECTING
 
     async def _rows(self, ids: Sequence[str], *, v3: bool) -> dict[str, Mapping[str, object]]:
         rows = await read_back(self._langfuse, list(dict.fromkeys(ids)), v3=v3, fields="details")

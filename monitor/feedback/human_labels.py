@@ -215,7 +215,7 @@ class HumanLabels:
             if start_ns <= held.at_ns < end_ns:
                 held.given = None
         await self._slice(server, start_ns, end_ns)
-        self._swept_ns = end_ns
+        self._swept_ns = end_ns if end_ns < until_ns else 0  # then from the beginning
         await self._remember(self._read_ns or 0)
 
     async def _ask_for_older(self, server: LangfuseServer, until_ns: int) -> None:
@@ -329,7 +329,7 @@ class HumanLabels:
     def _drop(self, held: _Read) -> None:
         for rubric, metric in held.about:
             for by in (held.by, held.by + CORRECTING):
-                self._agreements.drop(rubric=rubric, subject=held.subject, by=by, metric=metric)
+                self._agreements.drop(rubric=rubric, subject=held.subject, by=by, metric=metric, at_ns=held.at_ns)
 
     def _why_not(self, given: ListedScore) -> str | None:
         """Why a score is no label; None for one that is, and for a correction."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sidejudge.scoring.calibration.calibrated import Calibrated, calibrated
 from sidejudge.scoring.runs.label_line import PASS, Said
@@ -19,19 +20,25 @@ MAX_PAIRS = 2000
 MAX_RUBRICS = 100
 
 
+class _Pair(NamedTuple):
+    people: Said
+    ours: Said | None
+    at_ns: int
+
+
 @dataclass(slots=True)
 class _Known:
     version: str
-    metrics: dict[str, OrderedDict[tuple[str, str], tuple[Said, Said | None]]] = field(default_factory=dict)
+    metrics: dict[str, dict[tuple[str, str], _Pair]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
 
 
 class Agreements:
     """Pairs of a person's label and our value, by rubric and metric (``pass`` is the verdict itself).
 
-    A pair is identified by its subject (a trace or a case) and by who labelled it. Recording it again, with another
-    label or a revised verdict, replaces it. A new version of a rubric starts without pairs, for it is another judge. No
-    clock.
+    A pair is identified by its subject (a trace or a case) and by who labelled it. Recording it again, with a label
+    that is not older or a revised verdict, replaces it. A new version of a rubric starts without pairs, for it is
+    another judge. No clock.
     """
 
     def __init__(self) -> None:
@@ -48,10 +55,12 @@ class Agreements:
         ours: Said | bool | None,
         metric: str = PASS,
         weight: float = 1.0,
+        at_ns: int = 0,
     ) -> bool:
         """Record one pair and return whether it is kept; ``ours`` is None where we came to no value.
 
-        ``weight`` is the inverse of the probability with which the subject was drawn to be judged.
+        ``weight`` is the inverse of the probability with which the subject was drawn to be judged. ``at_ns`` is the
+        time of the label, ns since the epoch: labels are read again in any order, and a person's latest one counts.
 
         It is not kept where it mixes numbers with categories, or where there are ``MAX_RUBRICS`` rubrics already.
         """
@@ -60,19 +69,19 @@ class Agreements:
             return False
         if known is None or known.version != version:
             known = self._rubrics[rubric] = _Known(version)
-        pairs = known.metrics.setdefault(metric, OrderedDict())
+        pairs = known.metrics.setdefault(metric, {})
         people, ours = _stated(people), None if ours is None else _stated(ours)
         kinds = {isinstance(each, str) for each in (people, ours, _first(pairs)) if each is not None}
         if len(kinds) > 1:
             return False
-        pairs[subject, by] = (people, ours)
+        pair = _Pair(people, ours, at_ns)
+        pairs[subject, by] = max(pair, pairs.pop((subject, by), pair), key=lambda each: each.at_ns)
         if metric == PASS:
             known.weights[subject] = weight
             if len(known.weights) > 2 * MAX_PAIRS:
                 known.weights = {each: known.weights[each] for each, _ in pairs}
-        pairs.move_to_end((subject, by))
         if len(pairs) > MAX_PAIRS:
-            pairs.popitem(last=False)
+            del pairs[min(pairs, key=lambda each: pairs[each].at_ns)]
         return True
 
     def forget(self, rubric: str) -> None:
@@ -84,11 +93,13 @@ class Agreements:
         known = self._rubrics.get(rubric)
         return known is not None and (subject, by) in known.metrics.get(metric, ())
 
-    def drop(self, *, rubric: str, subject: str, by: str, metric: str = PASS) -> None:
-        """Drop a pair, if there is one."""
+    def drop(self, *, rubric: str, subject: str, by: str, metric: str = PASS, at_ns: int | None = None) -> None:
+        """Drop a pair, if there is one; with ``at_ns`` not one by a later label."""
         known = self._rubrics.get(rubric)
-        if known is not None and metric in known.metrics:
-            known.metrics[metric].pop((subject, by), None)
+        pairs = {} if known is None else known.metrics.get(metric, {})
+        held = pairs.get((subject, by))
+        if held is not None and (at_ns is None or held.at_ns <= at_ns):
+            del pairs[subject, by]
 
     def __call__(self) -> list[Agreement]:
         """Cohen's kappa of the passes of each rubric that has enough pairs, in the order of their first pairs."""
@@ -118,7 +129,7 @@ class Agreements:
         return {
             "version": known.version,
             "metrics": {
-                metric: [[subject, by, people, ours] for (subject, by), (people, ours) in pairs.items()]
+                metric: [[subject, by, *pair] for (subject, by), pair in pairs.items()]
                 for metric, pairs in known.metrics.items()
             },
             "weights": {subject: weight for subject, weight in known.weights.items() if weight != 1.0},
@@ -127,10 +138,10 @@ class Agreements:
     def restore(self, rubric: str, record: JsonRecord) -> None:
         """Record again what ``to_json`` wrote."""
         for metric, pairs in record["metrics"].items():
-            for subject, by, people, ours in pairs:
+            for subject, by, people, ours, *at_ns in pairs:  # an older version kept no time
                 self.record(
                     rubric=rubric, version=record["version"], subject=subject, by=by, people=people, ours=ours,
-                    metric=metric, weight=float(record.get("weights", {}).get(subject, 1.0)),
+                    metric=metric, weight=float(record.get("weights", {}).get(subject, 1.0)), at_ns=sum(at_ns),
                 )  # fmt: skip
 
 
@@ -138,17 +149,17 @@ def _stated(value: Said | bool) -> Said:  # noqa: FBT001  # a label or a value, 
     return value if isinstance(value, str) else float(value)
 
 
-def _first(pairs: OrderedDict[tuple[str, str], tuple[Said, Said | None]]) -> Said | None:
-    return next(iter(pairs.values()))[0] if pairs else None
+def _first(pairs: Mapping[tuple[str, str], _Pair]) -> Said | None:
+    return next(iter(pairs.values())).people if pairs else None
 
 
 def _calibrated(
-    rubric: str, metric: str, stated: Mapping[tuple[str, str], tuple[Said, Said | None]], weights: Mapping[str, float]
+    rubric: str, metric: str, stated: Mapping[tuple[str, str], _Pair], weights: Mapping[str, float]
 ) -> Calibrated:
     pairs: Counter[tuple[Said, Said]] = Counter()
     latest: dict[str, tuple[bool, bool, float]] = {}
     undecided = 0
-    for (subject, _), (people, ours) in stated.items():
+    for (subject, _), (people, ours, _) in sorted(stated.items(), key=lambda each: each[1].at_ns):
         if ours is None:
             undecided += 1
         else:

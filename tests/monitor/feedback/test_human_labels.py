@@ -495,6 +495,48 @@ async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, 
     assert table(people) == (3, 0, 3, 0)
 
 
+async def test_the_month_is_read_again_and_again_while_time_goes_on(scene):
+    for number in range(4):
+        scene.ours(number, True)
+        scene.label(number, True, ago_ns=10 * DAY_NS)
+    people = await scene.people()
+    for changed in (1, 2):
+        for _ in range(40):
+            scene.bench.now_ns += 300 * 10**9
+            await people.tick()
+        assert table(people) == (5 - changed, 0, changed - 1, 0)
+        scene.bench.fake.scores.edit(f"qa_pass-{changed}-ann", value=0.0, authorUserId="ann")
+    scene.bench.fake.scores.remove("qa_pass-0-ann")
+    for _ in range(40):
+        scene.bench.now_ns += 300 * 10**9
+        await people.tick()
+    assert table(people) == (1, 0, 2, 0)
+
+
+async def test_of_several_labels_on_one_trace_the_latest_counts_whichever_was_read_last(scene):
+    scene.ours(1, True)
+    scene.label(1, True, ago_ns=10 * DAY_NS)
+    scene.label(1, False, ago_ns=2 * DAY_NS, id="changed mind")
+    scene.ours(2, True)
+    scene.label(2, True, ago_ns=10 * DAY_NS)
+    scene.label(2, False, by="bob", ago_ns=2 * DAY_NS)
+    people = await scene.people()
+    for restarts in (False, True, False):
+        people = await scene.people() if restarts else people
+        for _ in range(31):
+            await people.tick()
+            assert table(people) == (1, 0, 2, 0)
+            assert people.snapshot().labels["qa"].judge_only == 2.0, "one label for each trace: the latest"
+    scene.bench.fake.scores.remove("qa_pass-1-ann")
+    for _ in range(31):
+        await people.tick()
+        assert table(people) == (1, 0, 2, 0), "the earlier one of hers counted no more"
+    scene.bench.fake.scores.remove("changed mind")
+    for _ in range(62):
+        await people.tick()
+    assert table(people) == (1, 0, 1, 0)
+
+
 async def test_the_labels_of_one_person_go_and_those_of_another_stay(scene):
     scene.ours(1, True)
     scene.label(1, True, by="ann")

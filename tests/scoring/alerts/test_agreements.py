@@ -54,6 +54,26 @@ def test_only_the_latest_pairs_are_kept():
     assert (found()[0].n, found()[0].kappa) == (module.MAX_PAIRS, 1.0)
 
 
+def test_the_latest_labels_are_those_of_the_latest_times_in_whatever_order_they_come():
+    found, stated = Agreements(), {"rubric": "qa", "version": "qa@1", "by": "ann"}
+    for at in (*range(5, module.MAX_PAIRS + 5), *range(5)):
+        found.record(subject=f"t{at}", people=at % 2, ours=at >= 5 and at % 2, at_ns=at + 1, **stated)
+    assert (found.report()[0].n, found()[0].kappa) == (module.MAX_PAIRS, 1.0)
+    found.record(subject="t7", people=False, ours=True, at_ns=7, **stated)
+    found.drop(rubric="qa", subject="t8", by="ann", at_ns=8)
+    assert (found.report()[0].n, found()[0].kappa) == (module.MAX_PAIRS, 1.0), "they are older than what is known"
+    found.drop(rubric="qa", subject="t8", by="ann", at_ns=9)
+    assert found.report()[0].n == module.MAX_PAIRS - 1
+
+
+def test_pairs_that_an_older_version_kept_have_no_time_and_are_replaced_by_any():
+    found = Agreements()
+    found.restore("qa", {"version": "qa@1", "metrics": {"pass": [["t1", "ann", 1.0, 1.0], ["t2", "ann", 0.0, 0.0]]}})
+    found.record(rubric="qa", version="qa@1", subject="t1", by="ann", people=False, ours=False, at_ns=5)
+    found.drop(rubric="qa", subject="t2", by="ann", at_ns=5)
+    assert found.to_json("qa")["metrics"] == {"pass": [["t1", "ann", 0.0, 0.0, 5]]}
+
+
 def test_rubrics_are_bounded():
     found = Agreements()
     for number in range(module.MAX_RUBRICS + 5):
