@@ -1,14 +1,16 @@
-"""Part: some of the store's tables with methods of their own, behind its one writer and its reading connection.
+"""Part: some tables of the store, with methods that use the store's one writer and its reading connection.
 
-Texts by name that are read at a start have checksums: a text with a changed byte is left out. A bounded table of things
-that can be made again forgets first what was not used for longest. When something was used is written with the next
-thing that is put in, so a hit costs no write; a crash forgets some of that, and nothing else.
+Texts by name (``KeyValueTable``) are read when the monitor starts. Each has a checksum, and a text with a changed byte
+is left out. ``Lru`` is a bounded table of values that can be computed again: the value that was not used for longest
+is deleted first. The times of use are written together with the next value, so that reading writes nothing; a crash
+loses only the times of use since then.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import sqlite3
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -24,7 +26,7 @@ Read: TypeAlias = Callable[[str, Sequence[object] | Mapping[str, object]], list[
 log = logging.getLogger("sidejudge")
 
 _END_OF_ROOM = "\x1f"
-"""Stands between the name of a room and the name that it keeps something under."""
+"""Separates the name of a room from the name under which it keeps a text."""
 
 
 def with_checksum(name: str, value: str) -> tuple[str, str, int]:
@@ -33,7 +35,7 @@ def with_checksum(name: str, value: str) -> tuple[str, str, int]:
 
 
 def as_written(rows: Iterable[tuple[str, str, int | None]]) -> dict[str, str]:
-    """The texts of such rows that are what was written; the names of the others are logged."""
+    """The texts whose checksum is right, by name; the names of the others are logged."""
     found = dict[str, str]()
     for name, value, checksum in rows:
         if checksum is not None and (name, value, checksum) != with_checksum(name, value):
@@ -44,7 +46,7 @@ def as_written(rows: Iterable[tuple[str, str, int | None]]) -> dict[str, str]:
 
 
 class Part:
-    """The store's access for each of its parts. Both raise ``StoreError``."""
+    """A part's access to the store. Reading and writing raise ``StoreError``."""
 
     def __init__(self, *, write: Write, read: Read) -> None:
         self._write = write
@@ -52,11 +54,11 @@ class Part:
         self._sql = queries()
 
     async def _do(self, name: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> int:
-        """Run one statement in a transaction; how many rows it changed."""
+        """Run one statement in a transaction, and return how many rows it changed."""
         return int(await self._write(lambda connection: connection.execute(self._sql[name], parameters).rowcount))
 
     async def _do_each(self, name: str, rows: Sequence[Sequence[object] | Mapping[str, object]]) -> None:
-        """Run it for each of these rows, in one transaction."""
+        """Run one statement for each of these rows, in one transaction."""
         await self._write(lambda connection: connection.executemany(self._sql[name], rows) and None)
 
 
@@ -68,26 +70,26 @@ class TextsByName(Protocol):
 
 
 class KeyValueTable(Part):
-    """``change`` returns once committed. Raises ``StoreError``.
+    """The table of texts by name. Methods raise ``StoreError``.
 
-    What is kept under the name of a ``room`` is apart from everything else.
+    A ``room`` has texts of its own, which do not mix with the others.
     """
 
     def all(self) -> dict[str, str]:
-        """Everything that is kept, apart from what rooms keep."""
+        """All texts but those of rooms."""
         return {name: text for name, text in as_written(self._read("kept", ())).items() if _END_OF_ROOM not in name}
 
     def room(self, name: str) -> KeyValueRoom:
-        """The same table for the names of one room alone."""
+        """The texts of one room."""
         return KeyValueRoom(self, name + _END_OF_ROOM)
 
     def under(self, prefix: str) -> dict[str, str]:
-        """The notes with this prefix, by the rest of the name."""
+        """The texts whose names have this prefix, by the rest of the name."""
         kept = (row for row in self._read("kept", ()) if row[0].startswith(prefix))
         return {name.removeprefix(prefix): text for name, text in as_written(kept).items()}
 
     async def change(self, values: Mapping[str, str | None]) -> None:
-        """Keep these, all or none; ``None`` lets a name go."""
+        """Write these texts in one transaction, and return once it is committed; ``None`` deletes a text."""
         if not values:
             return
         kept = [with_checksum(name, value) for name, value in values.items() if value is not None]
@@ -101,17 +103,17 @@ class KeyValueTable(Part):
 
 
 class KeyValueRoom:
-    """Names that one room keeps, changed together or not at all."""
+    """The texts of one room of a ``KeyValueTable``, by name."""
 
     def __init__(self, table: KeyValueTable, prefix: str) -> None:
         self._table, self._prefix = table, prefix
 
     def all(self) -> dict[str, str]:
-        """Everything that the room keeps."""
+        """All texts of the room."""
         return self._table.under(self._prefix)
 
     async def change(self, values: Mapping[str, str | None]) -> None:
-        """Keep these, all or none; ``None`` lets a name go."""
+        """As ``KeyValueTable.change``."""
         await self._table.change({self._prefix + name: value for name, value in values.items()})
 
 
@@ -122,13 +124,13 @@ _ROOM: Final = 100
 
 
 class Lru(Part, Generic[V]):
-    """The table whose statements of ``queries.sql`` begin with ``name``. Raises ``StoreError``."""
+    """A bounded table of values by key; ``name`` begins its statements in ``queries.sql``. Raises ``StoreError``."""
 
     def __init__(self, name: str, *, write: Write, read: Read) -> None:
         super().__init__(write=write, read=read)
         self._name = name
         self._used: dict[str, int] = {}
-        self._put_since_count: int | None = None
+        self._put_since_count: float = math.inf  # until the table is counted for the first time
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:
         """The stored values of these keys; each counts as used now."""
@@ -137,7 +139,7 @@ class Lru(Part, Generic[V]):
         return found
 
     async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None:
-        """Keep things by key. Of more than ``most`` those that were not used for longest are forgotten."""
+        """Write values by key. Beyond ``most`` values, those that were not used for longest are deleted."""
         used, self._used = self._used, {}
         uses = [(at, key) for key, at in used.items()]
         rows = [(key, now_ns, thing) for key, thing in things.items()]
@@ -150,35 +152,32 @@ class Lru(Part, Generic[V]):
         await self._write(work)
 
     async def trim(self, most: int) -> None:
-        """Forget what was not used for longest, until there are at most ``most``."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            (held,) = connection.execute(self._sql[f"{self._name}_count"]).fetchone()
-            connection.execute(self._sql[f"{self._name}_forget"], (max(0, held - most),))
-
-        await self._write(work)
+        """Delete the values that were not used for longest, until there are at most ``most``."""
+        await self._write(lambda connection: self._forget_beyond(connection, most))
 
     def _evict(self, connection: sqlite3.Connection, added: int, most: int) -> None:
         # Counting reads the whole table, so it is done once for as many things as there is room for.
         room = most // _ROOM
-        self._put_since_count = None if self._put_since_count is None else self._put_since_count + added
-        if self._put_since_count is not None and self._put_since_count <= room:
-            return
+        self._put_since_count += added
+        if self._put_since_count > room:
+            self._forget_beyond(connection, most - room)
+            self._put_since_count = 0
+
+    def _forget_beyond(self, connection: sqlite3.Connection, most: int) -> None:
         (held,) = connection.execute(self._sql[f"{self._name}_count"]).fetchone()
-        connection.execute(self._sql[f"{self._name}_forget"], (max(0, held - (most - room)),))
-        self._put_since_count = 0
+        connection.execute(self._sql[f"{self._name}_forget"], (max(0, held - most),))
 
 
 class JudgeCacheTable(Lru[str]):
-    """Answers (JSON by key), which are a cache, and dollars. Methods that write return once committed."""
+    """The judge's cached answers (JSON by key), and the dollars spent by hour. Writes return once committed."""
 
     def __init__(self, *, write: Write, read: Read) -> None:
         super().__init__("judged", write=write, read=read)
 
     async def spend(self, hour_s: int, usd: float) -> None:
-        """Add dollars to the hour that began so many seconds after the epoch."""
+        """Add dollars to the hour that begins at ``hour_s``, in seconds since the epoch."""
         await self._do("spend_add", (hour_s, usd))
 
     def spent_since(self, since_s: int) -> dict[int, float]:
-        """Dollars by the hour, of hours that began at or after this."""
+        """The dollars spent in each hour that began at ``since_s`` or later, by its beginning."""
         return dict(self._read("spend_since", (since_s,)))

@@ -40,9 +40,9 @@ def run_figures(case: Case) -> RunFigures | None:
     if trace is None or not case.complete or trace.root is None:
         return None
     found: dict[str, float | None] = {
-        "latency": None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1e3,
+        "latency": case.duration_s,
         "cost": case.cost_usd,
-        "tokens": None if case.input_tokens is None else float(case.input_tokens + (case.output_tokens or 0)),
+        "tokens": None if case.tokens is None else float(case.tokens),
     }
     values = {name: value for name, value in found.items() if value is not None and 0 <= value < float("inf")}
     release = next((span.release for span in trace.spans if span.release), None)

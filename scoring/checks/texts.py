@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from sidejudge.scoring.lexical.shown_text import label
@@ -12,7 +12,7 @@ from sidejudge.scoring.scenario.json_schema import json_equal
 from sidejudge.scoring.trace.span import Json
 
 from .arguments import keys, limits, text, texts, whole, within
-from .check import Check, CheckError, Finding, Subject, TextTest, ValueTest
+from .check import Check, CheckError, Subject, TextTest, ValueTest
 
 _MOST_PROGRAM: Final = 1_000_000
 """Most bytes of a compiled pattern: a pattern such as ``(a{1000}){1000}`` is refused."""
@@ -40,50 +40,30 @@ def _icontains(value: Json) -> TextTest:
     return lambda found: wanted in found.casefold()
 
 
-def _any(value: Json) -> TextTest:
-    return _first(texts(value))
+def _any_of(wanted: Sequence[str]) -> TextTest:
+    """Whether a text contains one of these; the reason names the first that it contains."""
+    findings = [Scored(value=1.0, reason=Reason("found: {text}", text=quoted(label(each)))) for each in wanted]
+    return lambda found: next((finding for each, finding in zip(wanted, findings, strict=True) if each in found), False)
 
 
-def _iany(value: Json) -> TextTest:
-    test = _first(tuple(each.casefold() for each in texts(value)))
-    return lambda found: test(found.casefold())
+def _all_of(wanted: Sequence[str]) -> TextTest:
+    """Whether a text contains all of these; the reason names the first that is missing."""
+    findings = [Scored(value=0.0, reason=Reason("not found: {text}", text=quoted(label(each)))) for each in wanted]
+    return lambda found: next(
+        (finding for each, finding in zip(wanted, findings, strict=True) if each not in found), True
+    )
 
 
-def _first(wanted: Sequence[str]) -> TextTest:
-    """Whether it contains one of these; the reason names the first."""
-    findings = [(each, Scored(value=1.0, reason=Reason("found: {text}", text=quoted(label(each))))) for each in wanted]
+def _of_texts(contains: Callable[[Sequence[str]], TextTest], *, any_case: bool = False) -> Callable[[Json], TextTest]:
+    """The check that reads a list of texts; with ``any_case``, upper and lower case are equal."""
 
-    def test(found: str) -> Finding:
-        for each, finding in findings:
-            if each in found:
-                return finding
-        return False
+    def check(value: Json) -> TextTest:
+        if not any_case:
+            return contains(texts(value))
+        test = contains([each.casefold() for each in texts(value)])
+        return lambda found: test(found.casefold())
 
-    return test
-
-
-def _all(value: Json) -> TextTest:
-    return _missing(texts(value))
-
-
-def _iall(value: Json) -> TextTest:
-    test = _missing(tuple(each.casefold() for each in texts(value)))
-    return lambda found: test(found.casefold())
-
-
-def _missing(wanted: Sequence[str]) -> TextTest:
-    """Whether it contains all of these; the reason names the first missing one."""
-    findings = [
-        (each, Scored(value=0.0, reason=Reason("not found: {text}", text=quoted(label(each))))) for each in wanted
-    ]
-
-    def test(found: str) -> Finding:
-        for each, finding in findings:
-            if each not in found:
-                return finding
-        return True
-
-    return test
+    return check
 
 
 def _starts_with(value: Json) -> TextTest:
@@ -144,12 +124,12 @@ CHECKS: Final = (
     Check("contains", "Contains a text", "this text stands in it", "a text", _contains),
     Check("icontains", "Contains a text, in any case", "this text stands in it, in upper or lower case", "a text",
           _icontains),
-    Check("contains-any", "Contains one of several", "one of these texts stands in it", "texts", _any),
+    Check("contains-any", "Contains one of several", "one of these texts stands in it", "texts", _of_texts(_any_of)),
     Check("icontains-any", "Contains one of several, in any case",
-          "one of these texts stands in it, in upper or lower case", "texts", _iany),
-    Check("contains-all", "Contains all", "all of these texts stand in it", "texts", _all),
+          "one of these texts stands in it, in upper or lower case", "texts", _of_texts(_any_of, any_case=True)),
+    Check("contains-all", "Contains all", "all of these texts stand in it", "texts", _of_texts(_all_of)),
     Check("icontains-all", "Contains all, in any case", "all of these texts stand in it, in upper or lower case",
-          "texts", _iall),
+          "texts", _of_texts(_all_of, any_case=True)),
     Check("starts-with", "Begins with", "it begins with this text (or one of these), leading white space aside",
           "a text, or several", _starts_with),
     Check("ends-with", "Ends with", "it ends with this text (or one of these), trailing white space aside",

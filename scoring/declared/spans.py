@@ -60,10 +60,7 @@ def over_spans(measure: Measure, match: SpanMatch) -> Measure:
 
 def _steps(case: Case, spans: list[Span], measure: Measure, match: SpanMatch) -> Steps:
     pending = PendingMetrics({span.span_id: _begun(case, span, measure) for span in spans[:MAX_SPANS]})
-    while questions := pending.questions:
-        replies = yield questions
-        pending.give(dict(zip(questions, replies, strict=True)))
-    return _joined(pending.results, spans, match)
+    return _joined((yield from pending.rounds()), spans, match)
 
 
 def _begun(case: Case, span: Span, measure: Measure) -> Begun:

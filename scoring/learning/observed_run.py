@@ -82,7 +82,7 @@ def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool =
         asked=asked_words(case),
         good=good,
         tokens=(case.input_tokens or 0) + (case.output_tokens or 0) if known else None,
-        seconds=None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1000,
+        seconds=case.duration_s,
         names_only=names_only,
     )
 

@@ -38,8 +38,6 @@ BUDGET = 1_000_000
 A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on earlier reasons,
 so whether all reasons of a case fit does not depend on their order.
 """
-
-
 _BEGINNING, _BEGINNING_OF_NAME = 4, 3
 """Letters that two forms of a name share at the beginning; fewer where both are capitalised."""
 _ABBREVIATION = re.compile(r"\b(?:[A-Z]\.?){2,7}(?![a-z])")
@@ -239,8 +237,7 @@ class TranscriptIndex:
         return not any(same_date(day, other) for other in self._dates)
 
     def _lacks_day(self, claim: Claim) -> str | None:
-        absent = (day for day in claim.dates if not any(same_date(day, other) for other in self._dates))
-        return next((min(day) for day in absent), None)
+        return next((min(day) for day in claim.dates if self.lacks(day)), None)
 
     def talks_of(self, claim: Claim) -> bool:
         """Whether a denial concerns a topic of this transcript, or an act with known phrases.

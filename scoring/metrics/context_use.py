@@ -1,8 +1,7 @@
-"""Context use: the pieces of context that an output draws on, compared with those that the expected outcome uses.
+"""Context use: the pieces of context that an output draws on, compared with those that the expected outcome draws on.
 
-Pieces are the case's retrieved documents, else the turns of its transcript (rubrics §7).
-
-Words and amounts show which pieces a text draws on.
+The pieces are the case's retrieved documents, else the turns of its transcript (rubrics §7). Shared words and amounts
+show which pieces a text draws on.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from sidejudge.scoring.questions.question import Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, together
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
+from .correctness import both_sides
 from .settle import settle
 from .stated import sentences
 
@@ -100,10 +100,8 @@ def _scored(found: ContextUse, value: float, reason: Reason) -> Scored:
 
 
 def _context_use(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], ContextUse | Unavailable | Failed]:
-    if case.expected_outcome is None:
-        return Unavailable(Reason("no expected_outcome"))
-    if case.model_output is None:
-        return Unavailable(Reason("no output: model_output is null"))
+    if isinstance(gap := both_sides(case), Unavailable):
+        return gap
     of = "documents" if case.context else "turns"
     pieces = case.context or tuple(turn.text for turn in transcript_turns(case))
     if not pieces:

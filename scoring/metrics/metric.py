@@ -85,11 +85,8 @@ def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
     """
 
     def measure(case: Case) -> Steps:
-        evaluation = PendingMetrics({metric.id: metric.start(case) for metric, _ in parts})
-        while requested := evaluation.questions:
-            replies = yield requested
-            evaluation.give(dict(zip(requested, replies, strict=True)))
-        results = [(metric.id, weight, evaluation.results[metric.id]) for metric, weight in parts]
+        found = yield from PendingMetrics({metric.id: metric.start(case) for metric, _ in parts}).rounds()
+        results = [(metric.id, weight, found[metric.id]) for metric, weight in parts]
         missing = [(name, result) for name, _, result in results if isinstance(result, Unavailable | Failed)]
         if missing:
             why = together(

@@ -37,10 +37,8 @@ _STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind
 def run_effort(case: Case) -> Mapping[str, float]:
     """The run's effort by measure; unknown measures are left out. Call by ``case.once(run_effort)``."""
     found: dict[str, float | None] = {
-        "cost_usd": case.cost_usd,
-        "tokens": None if case.input_tokens is None else case.input_tokens + (case.output_tokens or 0),
-        "duration_s": None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1e3,
-    }
+        "cost_usd": case.cost_usd, "tokens": case.tokens, "duration_s": case.duration_s,
+    }  # fmt: skip
     trace, calls = case.trace, case.once(run_steps).calls
     if trace is not None:
         found["steps"] = sum([span.kind in _STEPS for span in trace.spans])

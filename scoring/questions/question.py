@@ -102,6 +102,13 @@ class PendingMetrics(Generic[K]):
             self._advance(name, steps, received)
         return bool(ready)
 
+    def rounds(self) -> Generator[tuple[Question, ...], Sequence[Reply], dict[K, Result]]:
+        """Steps that ask all open questions, round by round, until every metric has ended; they return the results."""
+        while questions := self.questions:
+            replies = yield questions
+            self.give(dict(zip(questions, replies, strict=True)))
+        return self.results
+
     @property
     def running(self) -> tuple[K, ...]:
         """The names of the metrics that wait for answers."""

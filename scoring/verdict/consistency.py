@@ -80,28 +80,19 @@ _Rounds = Generator[tuple[Question, ...], Sequence[Reply], list[Result]]
 
 
 def _by_measure(runs: Sequence[Case], measure: Callable[[Case], Steps]) -> _Rounds:
-    evaluation = PendingMetrics({at: measure(run) for at, run in enumerate(runs)})
-    yield from _to_its_end(evaluation)
-    return [evaluation.results[at] for at in range(len(runs))]
+    results = yield from PendingMetrics({at: measure(run) for at, run in enumerate(runs)}).rounds()
+    return [results[at] for at in range(len(runs))]
 
 
 def _by_rubric(runs: Sequence[Case], rubric: Rubric) -> _Rounds:
     evaluation = PendingMetrics(
         {(at, c.metric.id): c.metric.start(run) for at, run in enumerate(runs) for c in rubric.criteria}
     )
-    yield from _to_its_end(evaluation)
+    results = yield from evaluation.rounds()
     return [
-        _composite(rubric, run, {c.metric.id: evaluation.results[at, c.metric.id] for c in rubric.criteria})
+        _composite(rubric, run, {c.metric.id: results[at, c.metric.id] for c in rubric.criteria})
         for at, run in enumerate(runs)
     ]
-
-
-def _to_its_end(
-    evaluation: PendingMetrics[int] | PendingMetrics[tuple[int, str]],
-) -> Generator[tuple[Question, ...], Sequence[Reply], None]:
-    while questions := evaluation.questions:
-        replies = yield questions
-        evaluation.give(dict(zip(questions, replies, strict=True)))
 
 
 def _composite(rubric: Rubric, run: Case, results: Mapping[str, Result]) -> Result:
