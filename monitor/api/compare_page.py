@@ -49,7 +49,7 @@ from sidejudge.scoring.statistics.comparison import Difference
 from sidejudge.scoring.statistics.estimate import estimate
 
 from .errors import ProblemError
-from .params import duration_of, nanoseconds_of, only_known, rubric_of
+from .params import duration_of, nanoseconds_of, one_of, only_known, rubric_of
 from .response_body import ResponseBody, instant
 from .verdict_pages import html, refused
 from .verdict_schemas import ProblemBody
@@ -377,6 +377,8 @@ def add_comparisons(app: FastAPI, view: MonitorView) -> None:
             figure=measure in UNITS,
         )  # fmt: skip
         found = await view.compare(wanted, query)
+        if found.metrics and not found.comparisons:  # one that only an earlier version of a rubric had is compared
+            one_of("metric", measure, found.metrics)
         first, last = (datetime.fromtimestamp(ns / 1e9, UTC) for ns in (read_ns, now_ns))
         body = CompareBody(
             by=by, metric=metric, higher_is_better=found.higher_is_better, cluster=cluster, within=within, since=first,

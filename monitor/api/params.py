@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import Request
+from pydantic import BaseModel
 
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.section import rubric_named
@@ -16,6 +18,9 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .errors import ProblemError
 from .view import Position, TracePosition
+
+if TYPE_CHECKING:
+    from fastapi._compat import ModelField
 
 P = TypeVar("P", bound=TracePosition)
 _HEX = frozenset("0123456789abcdef")
@@ -98,12 +103,24 @@ def _parsed(kind: type[P], cursor: str | None) -> P | None:
 
 
 def only_known(request: Request) -> None:
-    """Refuse an unknown parameter: ignoring it would answer a different question."""
-    known = [str(parameter.alias) for parameter in request.scope["route"].dependant.query_params]
-    for name in request.query_params:
+    """Refuse an unknown or a repeated parameter: ignoring it would answer a different question.
+
+    Pages stay lenient: they show what they are filtered by, and old links to them go on.
+    """
+    known = [name for parameter in request.scope["route"].dependant.query_params for name in _names(parameter)]
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in counts.items():
         if name not in known:
             near = nearest(name[:80], known)
+            named = f"the parameters are {', '.join(known)}" if known else "leave it out: this path takes none"
             raise ProblemError(
-                f"{name[:80]}: there is no such parameter",
-                f"did you mean {near}?" if near is not None else f"the parameters are {', '.join(known)}",
+                f"{name[:80]}: there is no such parameter", named if near is None else f"did you mean {near}?"
             )
+        if count > 1:
+            raise ProblemError(f"{name}: it is given {count} times", "give it once; ask once for each value")
+
+
+def _names(parameter: ModelField) -> Iterable[str]:
+    """The name of a parameter; of one that is a model, the names of its fields."""
+    kind = parameter.field_info.annotation
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else [parameter.alias]

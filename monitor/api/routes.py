@@ -54,6 +54,7 @@ _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, object]]
 _Rows: TypeAlias = Sequence[Mapping[str, object]]
 _P = TypeVar("_P", bound=TracePosition)
+_STRICT = [Depends(only_known)]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
 
 
@@ -136,7 +137,7 @@ def _reloading(app: FastAPI, view: MonitorView) -> None:
 
 
 def _catalogue(app: FastAPI) -> None:
-    @app.get("/config/available-metrics", response_model=AvailableMetricsBody, tags=["config"])
+    @app.get("/config/available-metrics", response_model=AvailableMetricsBody, tags=["config"], dependencies=_STRICT)
     async def available(request: Request) -> Response:
         """The metrics of `agent`, opt-in included: what each measures, its default weight, what each score means."""
         return _json(available_metrics(), request)
@@ -149,7 +150,7 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         report = view.status()
         return await asyncio.to_thread(lambda: StatusBody.of(report).model_dump_json().encode())
 
-    @app.get("/v1/status", response_model=StatusBody, tags=["v1"])
+    @app.get("/v1/status", response_model=StatusBody, tags=["v1"], dependencies=_STRICT)
     async def status(request: Request) -> Response:
         """The status of every service under every rubric, the outcomes of traces, and what is running."""
         return await compressed(await shared.get(status_body), "application/json", request)
@@ -167,14 +168,12 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             )
         )
 
-    @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
+    @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"], dependencies=_STRICT)
     async def alerts(request: Request) -> Response:
         """Alerts that fire, are pending or are unknown, and everything that is watched."""
         return await compressed(await board.get(board_body), "application/json", request)
 
-    @app.get(
-        "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)]
-    )
+    @app.get("/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=_STRICT)
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
         request: Request,
         rubric: Annotated[str | None, Query(max_length=200)] = None,
@@ -206,7 +205,7 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
 
 
 def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
-    @app.get("/v1/traces", response_model=TracesBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)])
+    @app.get("/v1/traces", response_model=TracesBody, responses=_WRONG, tags=["v1"], dependencies=_STRICT)
     async def traces(  # noqa: PLR0917  # the framework calls it by name
         request: Request,
         reason: Annotated[
@@ -231,7 +230,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
 
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
-    @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"])
+    @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"], dependencies=_STRICT)
     async def trace(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What happened to one trace and why, with its verdicts, and what was read of it while its spans are held."""
         known = trace_id_of(trace_id)
@@ -240,7 +239,9 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             raise unknown_trace(known)
         return await asyncio.to_thread(_json, found, request)
 
-    @app.get("/v1/traces/{trace_id}/spans", response_class=_Protobuf, responses=unknown, tags=["v1"])
+    @app.get(
+        "/v1/traces/{trace_id}/spans", response_class=_Protobuf, responses=unknown, tags=["v1"], dependencies=_STRICT
+    )
     async def spans(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """The spans of one trace while they are held: an OTLP request in protobuf, as 'try' and 'inspect' read it."""
         if not rules.shows_contents(request):
@@ -254,7 +255,10 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             raise ProblemError(error, remedy, HTTPStatus.NOT_FOUND)
         return _Protobuf(found)
 
-    @app.get("/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses=_WRONG, tags=["v1"])
+    @app.get(
+        "/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses=_WRONG, tags=["v1"],
+        dependencies=_STRICT,
+    )  # fmt: skip
     async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What judges were sent about one trace and what they answered, as far as that is kept."""
         if not rules.shows_contents(request):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, TypeVar, get_args
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
@@ -21,7 +21,7 @@ from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules
 from .errors import ProblemError
-from .params import position_of, rubric_of
+from .params import only_known, position_of, rubric_of
 from .view import MonitorView, Passed, VerdictSearch
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def add_verdict_pages(app: FastAPI, view: MonitorView, rules: AccessRules) -> No
         )  # fmt: skip
         return html(await asyncio.to_thread(verdicts_page, page))
 
-    @app.get("/verdicts.csv", include_in_schema=False)
+    @app.get("/verdicts.csv", include_in_schema=False, dependencies=[Depends(only_known)])
     async def table(request: Request, chosen: Annotated[VerdictChoice, Query()]) -> Response:
         try:
             query = chosen.query(view, IN_A_FILE)

@@ -36,11 +36,15 @@ Passed: TypeAlias = Literal["true", "false", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedReport:
-    """Comparisons, and whether older verdicts were left unread. ``higher_is_better`` is about what was compared."""
+    """Comparisons, and whether older verdicts were left unread. ``higher_is_better`` is about what was compared.
+
+    ``metrics``: those of the rubrics that were asked for; empty where a figure of the application was.
+    """
 
     comparisons: Sequence[PlaceComparison]
     capped: bool
     higher_is_better: bool
+    metrics: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

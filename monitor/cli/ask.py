@@ -79,9 +79,12 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
                 headers |= _contents_token(url)
             return read(_answer(url, path, headers))
     except urllib.error.HTTPError as error:
-        error.close()
+        with error:
+            stated = _stated(error) if error.code == HTTPStatus.UNPROCESSABLE_ENTITY else None
         if error.code == HTTPStatus.NOT_FOUND or (error.code == HTTPStatus.FORBIDDEN and not shown):
             return None
+        if stated is not None:
+            raise stated from None
         remedy = f"set {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else "see the monitor's log"
         raise CommandError(f"{url}{path} answered {error.code} {error.reason}", remedy) from None
     except (OSError, ValueError) as error:
@@ -90,6 +93,15 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
             f"no monitor answers at {url}: {getattr(why, 'strerror', None) or why}",
             "start one with 'sidejudge serve', or name its address with --url",
         ) from None
+
+
+def _stated(error: urllib.error.HTTPError) -> CommandError | None:
+    """The mistake in a request, as the monitor states it."""
+    try:
+        body = json.loads(error.read(_LONGEST))
+        return CommandError(visible(str(body["error"])), visible(str(body["remedy"])))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _answer(url: str, path: str, headers: Mapping[str, str]) -> bytes:

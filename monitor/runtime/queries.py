@@ -186,16 +186,19 @@ class MonitorQueries:
     async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
         def read() -> ComparedReport:
             found = self._compared.read(wanted, self.clock_ns())
-            rubrics = configured(self._parts.config)
-            directions = {
-                criterion.metric.bands.higher_is_better
-                for name, rubric in rubrics.items() if wanted.rubric in (None, name)
+            metrics = [
+                criterion.metric
+                for name, rubric in configured(self._parts.config).items() if wanted.rubric in (None, name)
                 for criterion in rubric.criteria
-                if criterion.metric.id == wanted.metric and criterion.metric.bands is not None
+            ]  # fmt: skip
+            directions = {
+                metric.bands.higher_is_better
+                for metric in metrics if metric.id == wanted.metric and metric.bands is not None
             }  # fmt: skip
             return ComparedReport(
                 comparisons=compare(found.verdicts, query), capped=found.capped,
                 higher_is_better=directions != {False} and not wanted.figure,
+                metrics=() if wanted.figure else sorted({metric.id for metric in metrics}),
             )  # fmt: skip
 
         return await asyncio.to_thread(read)

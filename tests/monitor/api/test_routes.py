@@ -260,6 +260,31 @@ async def test_what_does_not_exist_is_refused_and_not_ignored(client, view, quer
     assert view.requested == []
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/status", "/v1/alerts", "/v1/verdicts", "/v1/traces", "/v1/compare", "/v1/fleet", "/v1/reported",
+     f"/v1/traces/{TRACE}", f"/v1/traces/{TRACE}/spans", f"/v1/traces/{TRACE}/judge", "/config/available-metrics",
+     "/verdicts.csv"],
+)  # fmt: skip
+async def test_every_route_for_programs_refuses_a_parameter_that_it_does_not_have(client, view, path):
+    answer = await client.get(f"{path}?stauts=failed")
+    assert (answer.status_code, answer.json()["error"]) == (422, "stauts: there is no such parameter")
+    assert answer.json()["remedy"]
+    assert view.requested == []
+
+
+@pytest.mark.parametrize("path", ["/v1/verdicts", "/v1/traces", "/v1/compare", "/verdicts.csv"])
+async def test_a_parameter_that_is_given_twice_is_refused(client, view, path):
+    answer = await client.get(f"{path}?service=shop&service=web")
+    assert (answer.status_code, answer.json()["error"]) == (422, "service: it is given 2 times")
+    assert view.requested == []
+
+
+async def test_old_links_to_pages_go_on(client):
+    for path in ("/", "/verdicts"):
+        assert (await client.get(f"{path}?utm_source=mail&service=shop&service=web")).status_code == 200
+
+
 async def test_verdicts_that_are_hard_to_write_are_written(client, view):
     view.page = VerdictPage(verdicts=[verdict(service=HOSTILE, extra={"big": 2**80})])
     answer = await client.get("/v1/verdicts")

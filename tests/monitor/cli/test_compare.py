@@ -88,9 +88,19 @@ def test_people_read_the_versions_the_counts_and_the_promise(call, compared):
 
 @pytest.mark.parametrize(
     ("query", "why"),
-    [({"before": "soon"}, "before"), ({"by": "moon"}, "by"), ({"rubric": "nope"}, "rubric"), ({"sinse": "1"}, "since")],
-)
+    [({"before": "soon"}, "before"), ({"by": "moon"}, "by"), ({"rubric": "nope"}, "rubric"), ({"sinse": "1"}, "since"),
+     ({"metric": "sites"}, ", cites, "), ({"metric": "sites_p50"}, "metric: there is no such metric")],
+)  # fmt: skip
 def test_the_api_refuses_what_it_cannot_read_and_names_it(compared, query, why):
     answer = compared[0].http.get(compared[0].api + "/v1/compare", params=query)
     assert answer.status_code == 422
     assert why in answer.text
+
+
+def test_the_command_names_a_mistake_as_the_api_does(call, compared):
+    done = call("compare", "--url", compared[0].api, "--rubric", "nope")
+    assert done.exit_code == 2, done.output
+    assert "rubric: there is no such rubric" in done.stderr
+    assert "choose from " in done.stderr
+    known = call("compare", "--url", compared[0].api, "--metric", "cites", "--service", "nobody")
+    assert known.exit_code == 4, known.output
