@@ -63,31 +63,33 @@ def keeps_to_scenario(metrics: Iterable[tuple[str, float]], *, signs: bool = Fal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """Shares whose *failures* are the events, and means, by metric."""
+    """Shares whose *failures* are the events, and means, by metric. ``keeping`` counts departures from signs too."""
 
     blocked: Mapping[str, Estimate] = field(default_factory=dict)
     means: Mapping[str, MeanEstimate] = field(default_factory=dict)
     violating: Estimate | None = None
+    keeping: Estimate | None = None
     judge_failed: Estimate | None = None
 
 
 def details(members: Sequence[WindowContents], watched: WatchedWindow, design_effect: float = 1.0) -> Details:
     """The details of one window; the shares of traffic have the design effect of its pass ratio."""
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
-    followed: list[tuple[bool, float]] = []
+    followed: dict[bool, list[tuple[bool, float]]] = {False: [], True: []}
     for held in members:
         for name, value in zip(held.metrics, held.values, strict=True):
             if name in values:
                 values[name].append((value, held.weight))
-        if watched.workflow:
-            kept = keeps_to_scenario(zip(held.metrics, held.values, strict=True))
+        for signs, runs in followed.items() if watched.workflow else ():
+            kept = keeps_to_scenario(zip(held.metrics, held.values, strict=True), signs=signs)
             if kept is not None:
-                followed.append((kept, held.weight))
+                runs.append((kept, held.weight))
     means = {name: mean_estimate(pairs) for name, pairs in values.items()}
     return Details(
         blocked=_blocked(members, watched.blocking, design_effect),
         means={name: reported for name, reported in means.items() if reported is not None},
-        violating=estimate(followed, design_effect=design_effect),
+        violating=estimate(followed[False], design_effect=design_effect),
+        keeping=estimate(followed[True], design_effect=design_effect),
         # Of verdicts, not of traffic: what the judge fails at is what it was given.
         judge_failed=estimate((not held.judge_failed, 1.0) for held in members),
     )

@@ -209,7 +209,7 @@ class Watch:
             windows.append(
                 WindowFacts(
                     status=status, blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
-                    violating=seen.violating, judge_failed=seen.judge_failed,
+                    violating=seen.violating, keeping=seen.keeping, judge_failed=seen.judge_failed,
                 )
             )  # fmt: skip
         limited = self.metrics.look(metrics, facts.now_ns)

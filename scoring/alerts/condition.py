@@ -24,7 +24,8 @@ REFUSED_NS: Final = 15 * 60 * 10**9
 class WindowFacts:
     """One (service, environment, rubric) over its window. Shares are estimates that count the event as a *failure*.
 
-    ``blocked`` by metric, ``means`` by metric, ``violating`` of workflow verdicts, ``judge_failed`` of all verdicts.
+    ``blocked`` by metric, ``means`` by metric, ``violating`` of workflow verdicts, ``keeping`` of these with departures
+    from signs too, ``judge_failed`` of all verdicts.
     ``acceptable`` gives by metric the end of its acceptable band and whether higher is better.
     """
 
@@ -33,6 +34,7 @@ class WindowFacts:
     means: Mapping[str, MeanEstimate] = field(default_factory=dict)
     acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
     violating: Estimate | None = None
+    keeping: Estimate | None = None
     judge_failed: Estimate | None = None
 
 

@@ -239,7 +239,7 @@ def _sliced(facts: Observed, *, released: bool) -> Iterator[AlertFinding]:
 
 def _drifting(facts: Observed) -> Iterator[AlertFinding]:
     for window in facts.windows:
-        drift, departing = window.status.drift, window.violating
+        drift, departing = window.status.drift, window.keeping
         if drift is not None:
             yield AlertFinding(
                 labels=place(window.status), breached=_alarmed(drift, window.status),

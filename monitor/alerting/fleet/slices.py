@@ -112,7 +112,7 @@ class _Stated(msgspec.Struct):
     def read(self) -> KeySlice:
         """The slice; ``ValueError`` where its fields contradict each other."""
         sums = ExactSums.of_json({"n": self.n, "sum": self.sum})
-        for prefix in ("", "checked/"):
+        for prefix in ("", "checked/", "kept/"):
             n, failures = sums.n(f"{prefix}n"), sums.n(f"{prefix}failures")
             weight, failed = sums.total(f"{prefix}weight"), sums.total(f"{prefix}failed_weight")
             if failures > n or failed > weight or (n > 0) != (weight > 0):
@@ -247,9 +247,10 @@ def _put(part: KeySlice, seen: WindowContents) -> None:
         sums.add("composite/weight", weight)
         sums.add("composite/product", seen.composite * weight)
     metrics = list(zip(seen.metrics, seen.values, strict=True))
-    kept = keeps_to_scenario(metrics)
-    if kept is not None:
-        _put_share(sums, "checked/", weight, failed=not kept)
+    for prefix, signs in (("checked/", False), ("kept/", True)):
+        kept = keeps_to_scenario(metrics, signs=signs)
+        if kept is not None:
+            _put_share(sums, prefix, weight, failed=not kept)
     for metric, value in metrics:
         name = f"metric/{metric}"
         sums.count(name)

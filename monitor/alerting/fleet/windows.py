@@ -263,6 +263,7 @@ class FleetWindows:
             blocked={metric: found for metric, found in blocked.items() if found is not None},
             means={name: mean for name, mean in means.items() if mean is not None},
             violating=self._share(sums, "checked/") if watched.workflow else None,
+            keeping=self._share(sums, "kept/") if watched.workflow else None,
             judge_failed=from_sums(
                 n=members, failures=judge_failed, weight=members, failed_weight=judge_failed, squared_weight=members
             ),

@@ -413,11 +413,14 @@ def test_a_drift_from_the_scenario_is_warned_of_early_and_dated():
 
 def test_departures_from_signs_drift_and_violate_nothing():
     played = Played(key=Key("agent", "prod", "workflow"))
-    played.minutes(120, ratio=1.0, metrics={"habits": 1.0})
+    kept = {"agents": 1.0, "tools": 1.0}
+    played.minutes(120, ratio=1.0, metrics={**kept, "habits": 1.0})
     for _ in range(30):
-        played.minutes(1, ratio=1.0, per_minute=3, metrics={"habits": 1.0})
-        played.minutes(1, ratio=1.0, per_minute=1, metrics={"habits": 0.0})
+        played.minutes(1, ratio=1.0, per_minute=3, metrics={**kept, "habits": 1.0})
+        played.minutes(1, ratio=1.0, per_minute=1, metrics={**kept, "habits": 0.0})
     assert {each[0] for each in played.reported} == {"scenario_drift"}
+    (drift,) = played.watch.alerts.values()
+    assert drift.finding.value < drift.finding.upper < 0.98, "its figures count what departs from signs"
 
 
 def test_drift_is_watched_where_a_scenario_is_checked_alone():

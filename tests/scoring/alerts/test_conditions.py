@@ -273,7 +273,7 @@ def test_the_run_length_is_a_months_worth_of_the_windows_verdicts_and_moves_in_p
 def test_a_pass_ratio_has_one_interval_in_statuses_reasons_and_alerts():
     shown = standing(Status.CRITICAL, change=change(alarmed=True), drift=change(alarmed=True))
     departing = shown.estimate
-    facts = window(status=shown, violating=departing)
+    facts = window(status=shown, keeping=departing)
     for name in ("pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift"):
         (found,) = next(each for each in ALL if each.id == name).find(facts)
         assert (found.lower, found.upper) == (departing.lower, departing.upper)

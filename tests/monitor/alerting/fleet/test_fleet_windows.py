@@ -50,7 +50,8 @@ def traffic(rng, *, n=800, minutes=60, failing=0.1, weights=(1.0, 20.0), session
             identity=str(number), at_ns=BEGIN * SLICE_NS + 1 + place, passed=passed, weight=rng.choice(weights) / 3,
             selection=rng.choice(["random", "forced"]), composite=rng.random() if rng.random() < 0.9 else None,
             judge_failed=passed is None and rng.random() < 0.5, blockers=("pii",) if passed is False else (),
-            metrics={"tone": rng.random(), "tool_whitelist": float(rng.random() > 0.1)} if rng.random() < 0.8 else {},
+            metrics={name: float(rng.random() > 0.1) for name in ("tools", "habits")} | {"tone": rng.random()}
+            if rng.random() < 0.8 else {},
             cascade=cascade, cluster=f"s{rng.randrange(sessions)}" if sessions and rng.random() < 0.7 else None,
         )  # fmt: skip
         yield rng.choice(KEYS), seen
@@ -134,7 +135,8 @@ def test_what_slices_add_up_to_is_what_a_window_of_verdicts_holds():
     for key in KEYS:
         assert fleet.status(key, now_ns, POLICY) == windows.status(key, now_ns, POLICY)
         here, there = fleet.details(key, WATCHED), details(windows.members(key, now_ns), WATCHED)
-        assert (here.blocked, here.violating, here.judge_failed) == (there.blocked, there.violating, there.judge_failed)
+        assert (here.blocked, here.judge_failed) == (there.blocked, there.judge_failed)
+        assert (here.violating, here.keeping) == (there.violating, there.keeping)
         mean, of_members = here.means["tone"], there.means["tone"]
         assert mean.n == of_members.n
         assert [mean.mean, mean.lower, mean.upper] == pytest.approx(
