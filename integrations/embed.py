@@ -270,7 +270,7 @@ class RemoteModel:
 
 
 def _read(response: _Response, count: int) -> list[Vector]:
-    """A vector for each text. It is empty where the endpoint gives none: a number that is none travels as null."""
+    """A vector for each text, of any length. It is empty where there is none: a number that is none travels as null."""
     by_place: dict[int, Vector] = {}
     for place, item in enumerate(response.data):
         vector = item["embedding"]
@@ -280,6 +280,4 @@ def _read(response: _Response, count: int) -> list[Vector]:
         by_place[reported if isinstance(reported, int) else place] = () if None in vector else vector
     if set(by_place) != set(range(count)):
         raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"{len(by_place)} embeddings for {count} texts")
-    if len({len(vector) for vector in by_place.values() if vector}) > 1:
-        raise ProviderError(ProviderErrorKind.BAD_ANSWER, "embeddings of different lengths")
     return [by_place[place] for place in range(count)]

@@ -146,10 +146,12 @@ class Embedder:
             if self._observer is not None:
                 self._observer.embedded(texts=len(texts), duration_s=time.monotonic() - began, failed=failed)
         packed = await asyncio.to_thread(_packed, texts, given)
-        await self._cache.put({self._key(text): vector for text, vector in packed.items()})
         # What comes out of the cache later is what is answered with now, to the last digit.
         made = {text: unpack(vector) for text, vector in packed.items()}
-        self._dimensions = len(next(iter(made.values()))) if made else self._dimensions
+        lengths = {len(vector) for vector in made.values()}
+        if len(lengths) == 1:  # of an answer with several, nothing shows which are the model's
+            await self._cache.put({self._key(text): vector for text, vector in packed.items()})
+            self._dimensions = lengths.pop()
         return made
 
 
@@ -214,8 +216,6 @@ class EmbeddingBackend:
         except EmbeddingError as error:
             self._report(error)
             failed = NoAnswer(Reason("{error}", error=quoted(str(error))), failed=True)
-        except ValueError as error:  # a store that holds vectors of another model of the same name
-            failed = NoAnswer(Reason("the vectors cannot be compared: {error}", error=quoted(str(error))), failed=True)
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not embed", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
             failed = NoAnswer(Reason("embedding error: {kind}", kind=own(type(error).__name__)), failed=True)

@@ -24,7 +24,7 @@ from sidejudge.scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement,
 from sidejudge.scoring.metrics.pairing import maximum_matching
 from sidejudge.scoring.questions.kinds import SameEntity, SameFact, SameHighlight, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
-from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Method
 
 Vector: TypeAlias = Sequence[float]
@@ -111,7 +111,7 @@ def texts(question: Question) -> tuple[str, ...] | NoAnswer:
 
 
 def answer(question: Question, vectors: Vectors, at: CosineThresholds = OF_THE_SEED) -> Reply:
-    """The answer by the vectors of ``texts(question)``; a text without a vector makes it fail."""
+    """The answer by the vectors of ``texts(question)``; it fails for a text without one, and for two of two models."""
     if not isinstance(question, QUESTIONS):
         return NoAnswer(Reason("this question has no answer by embeddings"))
     needed = texts(question)
@@ -119,6 +119,16 @@ def answer(question: Question, vectors: Vectors, at: CosineThresholds = OF_THE_S
         return needed
     if any(text not in vectors for text in needed):
         return _UNUSABLE
+    try:
+        return _compared(question, vectors, at)
+    except ValueError as error:
+        return NoAnswer(Reason("the vectors cannot be compared: {error}", error=quoted(str(error))), failed=True)
+
+
+def _compared(
+    question: SentenceSimilarity | SameEntity | SameHighlight | SameFact, vectors: Vectors, at: CosineThresholds
+) -> Reply:
+    """The answer; ``ValueError`` where vectors that are compared differ in length."""
     match question:
         case SentenceSimilarity(pairs):
             cosines = tuple(_likeness(one, other, vectors) for one, other in pairs)

@@ -22,6 +22,7 @@ class Letters:
     gate: asyncio.Event | None = None
     errors: dict[str, Exception] = field(default_factory=dict)
     dimensions: int = 2
+    odd: set[str] = field(default_factory=set)
 
     async def start(self): ...
 
@@ -32,7 +33,8 @@ class Letters:
         for text, error in self.errors.items():
             if text in texts:
                 raise error
-        return [[float(text.count(letter)) for letter in "abc"[: self.dimensions]] for text in texts]
+        sizes = [self.dimensions + (text in self.odd) for text in texts]
+        return [[float(text.count(letter)) for letter in "abc"[:n]] for text, n in zip(texts, sizes, strict=True)]
 
     async def close(self): ...
 
@@ -99,6 +101,18 @@ async def test_vectors_of_another_model_behind_the_same_name_are_made_anew(store
     assert other.calls == [["abc"], ["a", "b"]]
     assert await made.vectors(["a", "abc"]) == {text: found[text] for text in ("a", "abc")}
     assert len(other.calls) == 2
+
+
+async def test_an_answer_with_vectors_of_two_lengths_is_not_kept(store):
+    model = Letters()
+    made = embedder(model, store.vectors)
+    await made.vectors(["a"])
+    model.odd = {"b"}
+    found = await made.vectors(["a", "b", "ab"])
+    assert {text: len(vector) for text, vector in found.items()} == {"a": 2, "b": 3, "ab": 2}
+    model.odd = set()
+    assert {len(vector) for vector in (await made.vectors(["a", "b", "ab"])).values()} == {2}
+    assert model.calls == [["a"], ["b", "ab"], ["b", "ab"]]
 
 
 async def test_a_model_of_one_name_at_another_address_has_vectors_of_its_own(store):

@@ -91,12 +91,14 @@ async def test_a_question_that_is_too_long_costs_the_others_nothing_and_goes_to_
     assert not replies[long].failed
 
 
-async def test_vectors_of_two_models_of_one_name_are_an_error_and_no_number():
-    question = SentenceSimilarity((("a", "b"),))
-    reply = (await answerer(Model(a=(1.0, 0.0), b=(1.0, 0.0, 0.0))).answer(CASE, [question]))[question]
-    assert isinstance(reply, NoAnswer)
-    assert reply.failed
-    assert "dimensions" in reply.reason
+async def test_vectors_of_two_models_of_one_name_are_an_error_and_no_number_for_what_compares_them():
+    sound, broken = SentenceSimilarity((("a", "a2"),)), SentenceSimilarity((("a", "b"),))
+    model = Model(a=(1.0, 0.0), a2=(1.0, 0.0), b=(1.0, 0.0, 0.0))
+    replies = await answerer(model).answer(CASE, [sound, broken])
+    assert replies[sound].value == (pytest.approx(1.0),)
+    assert isinstance(replies[broken], NoAnswer)
+    assert replies[broken].failed
+    assert replies[broken].reason == "the vectors cannot be compared: vectors of 2 and of 3 dimensions"
 
 
 async def test_a_failure_is_logged_once_and_names_cause_and_remedy(caplog):
