@@ -47,13 +47,14 @@ class CallStep:
     """One tool call of a run. ``failure`` is why it failed, None without a sign of failure.
 
     ``key`` is equal for equal calls: the name and the arguments, in any order of keys. The times are those of the
-    call's span, both 0 without one.
+    call's span, both 0 without one. ``open``: a model's message requests it, and nothing shows what came of it.
     """
 
     call: ToolCall
     span_id: str | None
     failure: str | None
     key: Key
+    open: bool = False
     start_ns: int = 0
     end_ns: int = 0
 
@@ -123,6 +124,7 @@ def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:
     shown = None if trace is None or span_id is None else trace.by_id.get(span_id)
     return CallStep(
         call=call, span_id=span_id, failure=failure_of(call), key=key_of(call),
+        open=shown is not None and shown.tool is None and shown.name != call.name and call.result is call.error is None,
         start_ns=0 if shown is None else shown.start_ns, end_ns=0 if shown is None else shown.end_ns,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -11,14 +12,16 @@ from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.tool_calls import gives_answer
 from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .answer_failure import answer_failure, sole_text
 from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, of_run, of_trace, top
 from .run_steps import (
     CallStep,
+    Key,
     RunSteps,
     cause,
     failure_part,
@@ -31,6 +34,7 @@ from .run_steps import (
 )
 
 _NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
+_NO_OUTCOME: Final = Unavailable(Reason("no span and no message shows what came of the tool calls"))
 _HOLDS_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
 _TRANSPORT: Final = re.compile(
     r"(?:HTTP\b|GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|SELECT|INSERT|UPDATE|redis|dns|tls|tcp)\b|[\w.]+/[\w.]+$",
@@ -49,12 +53,27 @@ def _tool_success(case: Case) -> Result:
         return UNKNOWN_CALLS
     if not calls:
         return LONE_CALL if case.once(is_lone_call) else _NO_CALLS
-    failed = [step for step in calls if step.failure is not None]
+    closed = [step for step in calls if not step.open]
+    if not closed:
+        return _NO_CALLS if all(gives_answer(step.call.name) for step in calls) else _NO_OUTCOME
+    failed = _failed_for_good(closed)
     found = [(step.span_id, failed_call(step)) for step in failed]
     stated = some([(step.span_id, _stated(step)) for step in failed])
     return share_without(
-        found, len(calls), "tool calls failed", stated=stated, calls=len(calls), failed_by_tool=_by_tool(failed)
+        found, len(closed), "tool calls failed", stated=stated, calls=len(closed), failed_by_tool=_by_tool(failed)
     )
+
+
+def _failed_for_good(calls: Sequence[CallStep]) -> list[CallStep]:
+    """The calls that failed, without those that an equal call made good later."""
+    good: set[Key] = set()
+    found: list[CallStep] = []
+    for step in reversed(calls):
+        if step.failure is None:
+            good.add(step.key)
+        elif step.call.arguments is None or step.key not in good:
+            found.append(step)
+    return found[::-1]
 
 
 def calls_by_tool(case: Case) -> dict[str, list[int]]:
@@ -178,11 +197,13 @@ tool_success = Metric(
     id="tool_success",
     title="Tool success",
     meaning="The share of tool calls that succeeded, by their status and by what they returned.",
-    formula="1 − failed / calls; a call failed if its span did, or its result begins as an error or declares one",
+    formula="1 − failed / calls; a call failed if its span did, or its result begins as an error or declares one, and "
+    "no equal call succeeded later. A call without a span and a result does not count",
     source=SOURCE,
     measure=_tool_success,
     bands=at_least(good=0.95, acceptable=0.75),
-    undefined="contents were not captured; not applicable where no tool was called",
+    undefined="contents were not captured, or nothing shows what came of any call; not applicable where no tool was "
+    "called",
 )
 step_success = Metric(
     id="step_success",

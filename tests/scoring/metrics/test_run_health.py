@@ -175,6 +175,25 @@ def test_an_error_of_a_case_without_a_trace_is_the_run_s_where_there_is_no_answe
     assert values(judged(case))["completed"] == value
 
 
+def requested(name="find_ship", **arguments):
+    return model("m9", 9, calls=[(name, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("steps", "value"),
+    [
+        ((requested(),), "unavailable"),
+        ((requested("final_answer", answer="At 9."),), "not_applicable"),
+        ((*SOUND, tool("t2", 6, "HTTP 500", port="Oslo"), requested(port="Bari")), 0.5),
+        ((*SOUND, requested(port="Bari")), 1.0),
+        ((model("m1", 1, calls=[("find_ship", {"port": "Riga"})]), tool("t1", 3, None)), 1.0),
+        ((requested(), span("s1", "agent", SpanKind.OTHER, 10, name="find_ship")), 1.0),
+    ],
+)
+def test_a_call_of_which_nothing_shows_what_came_counts_neither_as_success_nor_as_failure(steps, value):
+    assert values(judged(run(*steps)))["tool_success"] == value
+
+
 FAULTS = {
     "the agent fails": (run(*SOUND[:2], answer=None, error="RuntimeError: x"), {"completed", "answered"}, False),
     "a last thought is no answer": (
@@ -197,7 +216,15 @@ FAULTS = {
         run(*SOUND[:2], tool("t2", 4, "Error: no ship", port="Oslo"), *SOUND[2:]), {"tool_success"}, True,
     ),
     "most calls fail": (
-        run(tool("t3", 1, error="E"), tool("t2", 2, "HTTP 500", port="Oslo"), *SOUND), {"tool_success"}, False,
+        run(tool("t3", 1, error="E", port="Bari"), tool("t2", 2, "HTTP 500", port="Oslo"), *SOUND),
+        {"tool_success"}, False,
+    ),
+    "the same error until an equal call succeeds": (
+        run(*(tool(f"f{n}", 2, f"HTTP 429: wait {n} s") for n in range(3)), *SOUND), {"error_variety"}, True,
+    ),
+    "an equal call fails after it succeeded": (run(*SOUND, tool("t2", 6, "HTTP 500")), {"tool_success"}, True),
+    "one of two calls fails, and no equal one succeeds": (
+        run(tool("t2", 1, "HTTP 500", port=None), SOUND[1]), {"tool_success"}, False,
     ),
     "the same error again": (
         run(*SOUND, tool("t2", 6, "Error: no ship 4", port="Oslo"), tool("t3", 7, "Error: no ship 5", port="Bari")),
