@@ -34,8 +34,8 @@ _KINDS = {
     "embeddings": SpanKind.EMBEDDING, "invoke_agent": SpanKind.AGENT, "execute_tool": SpanKind.TOOL,
     "retrieval": SpanKind.RETRIEVER, "search_memory": SpanKind.RETRIEVER, "create_agent": SpanKind.OTHER,
 }  # fmt: skip
-"""By ``gen_ai.operation.name``; one that the conventions do not list is a model call or an agent by its name, else a
-step."""
+"""The kinds of spans by ``gen_ai.operation.name``. An unlisted operation may name a kind of ``_BY_WORD``; else the span
+is a step."""
 _BY_WORD = (SpanKind.LLM, SpanKind.AGENT)
 _KEYS = (
     ("gen_ai.tool.name", SpanKind.TOOL),
@@ -45,8 +45,7 @@ _KEYS = (
 """Other attributes by which the kind of a span is known, where it does not name its operation."""
 _MCP, _MCP_CALL = "mcp.method.name", "tools/call"
 MERGED_TOOLS = "(merged tools)"
-"""What ADK, and what is made after it, names beside the spans of tools that ran side by side the one that puts their
-results together."""
+"""ADK's name, in ``gen_ai.tool.name``, for the span that merges the results of tools that ran in parallel."""
 
 _FIELDS = Fields(
     agent=text("gen_ai.agent.name"),

@@ -1,4 +1,4 @@
-"""Where frameworks bend OpenInference; the scope names the framework.
+"""Corrections for frameworks that depart from OpenInference; the scope names the framework.
 
 Each function corrects the fields of one framework's span in place, and returns its true kind.
 ``openinference_pseudo_tools`` has the frameworks whose agents give their answers to a pseudo-tool.

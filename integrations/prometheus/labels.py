@@ -1,4 +1,4 @@
-"""Labels: values known before anything happens, and values from traces, made fit: clean, short, and few or recent."""
+"""Label values: those that the configuration defines, and those from traces, cleaned, cut and limited in number."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clean(value: str) -> str:
 class LabelCap:
     """The first ``cap`` distinct values of one label, kept for good; all later ones are ``__other__``.
 
-    Values that the configuration names are ``known``: they have their place beside the cap. The first value that does
+    Values that the configuration names (``known``) do not count towards the cap. The first value that does
     not fit is logged, once, with what to do about it.
     """
 
@@ -50,7 +50,7 @@ class LabelCap:
         self._warned = False
 
     def know(self, values: Iterable[str]) -> None:
-        """Give further values of the configuration a place beside the cap."""
+        """Add further values of the configuration; they do not count towards the cap."""
         self._known |= {value: clean(value) for value in values}
         self._values |= set(self._known.values())
 
@@ -84,14 +84,14 @@ PER_CAP: Final = 4
 
 
 class Combinations:
-    """The first combinations of label values, as many as ``PER_CAP`` allows; later ones have no room."""
+    """The first ``PER_CAP`` × ``cap`` combinations of label values; later ones are not admitted."""
 
     def __init__(self, cap: int) -> None:
         self._held: set[tuple[str, ...]] = set()
         self._most = PER_CAP * cap
 
     def admits(self, *values: str) -> bool:
-        """Whether there is room for a combination, which is kept."""
+        """Whether a combination is among the first ones; a new one is kept if there is room."""
         if len(self._held) < self._most:
             self._held.add(values)
         return values in self._held

@@ -1,8 +1,8 @@
-"""Provider errors: an exception of litellm in, a kind of failure that an operator and a circuit breaker can act on out.
+"""Provider errors: the kind of failure behind an exception of litellm, for operators and the circuit breaker.
 
-The classes of litellm's exceptions do not suffice: a refused connection, an answer that
-is no JSON and a missing key all come as ``InternalServerError``. So the chain of causes is read, down
-to the HTTP response. (litellm 1.106; the tests call it over a socket, so a change of its behaviour shows.)
+The classes of litellm's exceptions do not suffice: a refused connection, an answer that is no JSON and a missing key
+all come as ``InternalServerError``. So the chain of causes is read, down to the HTTP response. (litellm 1.106; the
+tests call it over a socket, so a change of its behaviour shows.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The process in which functions run. ``process.py`` starts it; it reads requests from one socket, and ends with it.
+"""The program of the process in which users' functions run. ``process.py`` starts it; it ends with its socket.
 
 A request is ``("resolve", name)``, ``("call", id, name, arguments, case)`` or ``("send", id, replies)``; an answer is
 ``("known", digest)``, ``("result", value)``, ``("ask", questions)`` or ``("error", cause)``.

@@ -1,7 +1,7 @@
-"""A process for functions: one request at a time, each with a time limit, after which the process is killed.
+"""The process in which users' functions run: one request at a time; at its time limit the process is killed.
 
-A function that hangs, or takes the process down with it, costs its own metric of one case; the next call starts a new
-process. One that does so three times in a row rests for a minute, so that the others are not kept waiting.
+A function that hangs or ends the process fails only its own metric of one case; the next call starts a new process.
+After three such calls in a row the function rests for a minute, so that it does not delay the others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROOT: Final = Path(__file__).parents[3]
 _RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
 
 
-_Answer: TypeAlias = tuple[str, Any]  # its second part goes by the first, as child.py describes
+_Answer: TypeAlias = tuple[str, Any]  # kind and contents, as child.py describes
 
 
 class FunctionError(SidejudgeError, ValueError):

@@ -1,9 +1,8 @@
-"""Erasure: what a store holds of some traces is removed for good, beside a monitor that runs or without one.
+"""Erasure: removes for good everything that a store holds of some traces, whether or not a monitor runs.
 
-Deleted pages are overwritten (``secure_delete``), the log is emptied, and the file is made anew where no monitor uses
-it.
-Answers of judges and vectors of texts are keyed by the question, not by trace: which of them came of a trace is not
-known, so all of them go. Price: the same question costs again.
+Deleted pages are overwritten (``secure_delete``) and the log is emptied; the file is written anew if no monitor uses
+it. Judges' answers and vectors of texts are keyed by the question, not by the trace, so all of them are deleted.
+Price: the same question costs again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Search of verdicts for people: by more than the store has an index for, apart so that nobody waits for it."""
+"""Search of verdicts for people, by more than the store has indexes for, on a connection that nothing waits for."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
 
 
 def _alarmed(change: StatusChange, status: ServiceStatus) -> bool | None:
-    """What a detector says; None where nothing is known: in a silence, and before a first verdict that it knows."""
+    """Whether the detector has raised its alarm; None in a silence, and before the detector has seen a verdict."""
     if status.silence is not None or (status.estimate is None and not change.alarmed):
         return None
     return change.alarmed
@@ -205,7 +205,7 @@ def _measured_ns(status: ServiceStatus, now_ns: int) -> int | None:
 
 
 def _moved(change: StatusChange, what: str) -> str:
-    """What the change detector found, in a sentence: its evidence, in either direction."""
+    """The change detector's evidence, in a sentence."""
     evidence = f"{change.share:.1f} times" if change.share >= 1 else f"{change.share:.0%} of"
     usual = f"usually {change.good:.1%} {what}; the evidence for a fall to {change.bad:.1%}"
     return f"{usual} is {evidence} what raises the early warning"

@@ -148,16 +148,6 @@ class Case:
         return case
 
     @property
-    def tokens(self) -> int | None:
-        """Tokens of input and output; None where those of the input are unknown."""
-        return None if self.input_tokens is None else self.input_tokens + (self.output_tokens or 0)
-
-    @property
-    def duration_s(self) -> float | None:
-        """The end-to-end latency in seconds; None where it is unknown."""
-        return None if self.latency_e2e_ms is None else self.latency_e2e_ms / 1e3
-
-    @property
     def unread_answer(self) -> tuple[Unread, ...]:
         """Contents that may hold the answer where none was read: present, and understood by no dialect."""
         if self.model_output is not None:

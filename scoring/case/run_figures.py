@@ -34,16 +34,25 @@ class RunFigures(NamedTuple):
     version: str | None
 
 
+def tokens(case: Case) -> int | None:
+    """Tokens of input and output; None where those of the input are unknown."""
+    return None if case.input_tokens is None else case.input_tokens + (case.output_tokens or 0)
+
+
+def duration_s(case: Case) -> float | None:
+    """The end-to-end latency in seconds; None where it is unknown."""
+    return None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1e3
+
+
 def run_figures(case: Case) -> RunFigures | None:
     """The figures of a case's trace; None where there is no trace, or it was cut short."""
     trace = case.trace
     if trace is None or not case.complete or trace.root is None:
         return None
-    found: dict[str, float | None] = {
-        "latency": case.duration_s,
-        "cost": case.cost_usd,
-        "tokens": None if case.tokens is None else float(case.tokens),
-    }
+    count = tokens(case)
+    found = {
+        "latency": duration_s(case), "cost": case.cost_usd, "tokens": None if count is None else float(count),
+    }  # fmt: skip
     values = {name: value for name, value in found.items() if value is not None and 0 <= value < float("inf")}
     release = next((span.release for span in trace.spans if span.release), None)
     return RunFigures(values, _models(trace), None if release is None else label(release))

@@ -176,10 +176,10 @@ def _cites(claim: Claim, index: TranscriptIndex) -> bool:
 def _fault(claim: Claim, reason: str, index: TranscriptIndex) -> str | None:
     """What contradicts a claim: a quote, a time, a figure or a name; None where nothing does."""
     if claim.negated:
-        denied = next((quote for quote in claim.quotes if index.stands(quote)), None)
+        denied = next((quote for quote in claim.quotes if index.has_quote(quote)), None)
         return None if denied is None else f"{denied[:60]!r} does stand in the transcript"
     known = replace(claim, stamps=()) if claim.stamps and not index.has_times else claim
-    if claim.dates and not index.gives_dates():
+    if claim.dates and not index.has_dates():
         known = replace(known, dates=())  # a date may be spoken in words
     named = lexical_text.without_doubtful_names(known, reason)
     return index.fault_of_anchors(known) or (None if index.is_foreign_to(claim) else index.fault_of_facts(named))

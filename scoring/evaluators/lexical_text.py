@@ -228,7 +228,11 @@ def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> s
             return f"the number {number.text[:30]} stands neither in transcript nor in reference"
     for day in claim.dates:
         spoken = any(known.gives(float(reading[-2:])) for known in figures for reading in day)  # *the 2nd*
-        if not spoken and all(index.lacks(day) for index in indexes) and any(index.gives_dates() for index in indexes):
+        if (
+            not spoken
+            and all(index.lacks_date(day) for index in indexes)
+            and any(index.has_dates() for index in indexes)
+        ):
             return f"the date {min(day)} stands neither in transcript nor in reference, which give another"
     strange = [name for name in claim.names if _is_strange(name, text, indexes)]
     for name in strange:

@@ -28,7 +28,6 @@ ANSWERS = "answers"
 AGAIN = "again"
 FIVE_FIELDS = "seed_000_answers"
 
-
 _INLINE = "="
 """Prefix of a prompt name that holds the text itself rather than naming a file: instructions of a declared question."""
 
@@ -62,7 +61,7 @@ def version(names: Sequence[str]) -> str:
 
 
 TOKENS = 220
-"""Most tokens of one answer, of a list many times as much; the limit of a call is computed from it."""
+"""Most tokens of one answer; a list takes many times as many. The output limit of a call is computed from it."""
 _CITATIONS = {"expected_outcome_reference": "expected_outcome", "model_output_observed": "model_output"}
 _CITED = 100
 SPARE = ("config",)

@@ -17,6 +17,7 @@ from itertools import product
 from typing import Final
 
 from sidejudge.scoring.case.case import Case, asked_words
+from sidejudge.scoring.case.run_figures import duration_s
 from sidejudge.scoring.metrics.result_use import searchable
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json
@@ -82,7 +83,7 @@ def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool =
         asked=asked_words(case),
         good=good,
         tokens=(case.input_tokens or 0) + (case.output_tokens or 0) if known else None,
-        seconds=case.duration_s,
+        seconds=duration_s(case),
         names_only=names_only,
     )
 

@@ -24,8 +24,11 @@ MAX_TRANSCRIPT = 500_000
 _WINDOW = 1
 """A description may draw on a moment and this many moments on either side: question, answer, confirmation."""
 _CITES = 0.5
+"""Share of a description's words that must occur in one place for a citation."""
 _BORNE_OUT = 0.65
+"""The same for a proof."""
 _AT_MOMENT = 0.34
+"""Share of a description's words that must occur near the time that it names."""
 _MAX_PLACES = 2000
 """Most places kept for one word: a word in that many moments does not distinguish them."""
 _NEGATION_REACH = 3
@@ -54,7 +57,11 @@ _PRICE_OF_NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptMatch:
-    """How far the transcript holds a description: the best place for it, and the findings there."""
+    """The place of the transcript that fits a description best, and how far it supports the description.
+
+    ``words`` are the description's words that occur there; ``cites``: they suffice for a citation. ``fits_moment``: the
+    description occurs at the time that it names. ``fault`` is why the place does not prove it, None where it does.
+    """
 
     words: tuple[str, ...] = ()
     cites: bool = False
@@ -151,8 +158,8 @@ class TranscriptIndex:
         around = self._words[max(0, centre - _WINDOW) : centre + _WINDOW + 1]
         return [words[:_MOST_WORDS] for words in around], number / len(content)
 
-    def gives_dates(self) -> bool:
-        """Whether any date occurs."""
+    def has_dates(self) -> bool:
+        """Whether the transcript gives any date."""
         return bool(self._dates)
 
     def can_read(self, reason: str) -> bool:
@@ -211,7 +218,7 @@ class TranscriptIndex:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
         for quote in claim.quotes:
-            if not self.stands(quote):
+            if not self.has_quote(quote):
                 return f"{quote[:60]!r} does not stand in the transcript"
             places = self._moments_with(quote)
             if claim.stamps and places and not any(moment.at in claim.stamps for moment in places):
@@ -232,12 +239,12 @@ class TranscriptIndex:
                 return f"the name {name[:40]} does not stand in the transcript"
         return None
 
-    def lacks(self, day: frozenset[str]) -> bool:
-        """Whether no date here may be this one."""
+    def lacks_date(self, day: frozenset[str]) -> bool:
+        """Whether no date of the transcript can be this one."""
         return not any(same_date(day, other) for other in self._dates)
 
     def _lacks_day(self, claim: Claim) -> str | None:
-        return next((min(day) for day in claim.dates if self.lacks(day)), None)
+        return next((min(day) for day in claim.dates if self.lacks_date(day)), None)
 
     def talks_of(self, claim: Claim) -> bool:
         """Whether a denial concerns a topic of this transcript, or an act with known phrases.
@@ -365,8 +372,8 @@ class TranscriptIndex:
                         return False
         return seen
 
-    def stands(self, quote: str) -> bool:
-        """Whether a quotation occurs here; an ellipsis stands for omitted words."""
+    def has_quote(self, quote: str) -> bool:
+        """Whether the transcript has a quotation word for word; an ellipsis in it stands for omitted words."""
         return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
 
     def _moments_with(self, quote: str) -> list[Moment]:

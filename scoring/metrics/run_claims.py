@@ -23,7 +23,7 @@ from sidejudge.scoring.trace.span import Json
 
 from .answer_failure import sole_text
 from .run_ending import SOURCE, of_run
-from .run_steps import CallStep, RunSteps, run_steps, signs, some
+from .run_steps import CallStep, RunSteps, first_signs, run_steps, signs
 from .run_words import is_english
 from .service_message import texts_in
 
@@ -102,7 +102,7 @@ def _results_upheld(case: Case) -> Result:
     return Scored(
         value=1.0 - len(found) / len(shown),
         method=Method.LEXICAL,
-        reason=Reason(why, n=len(found), all=len(shown), signs=some(found)) if found else "",
+        reason=Reason(why, n=len(found), all=len(shown), signs=first_signs(found)) if found else "",
         details=signs(found),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sidejudge.scoring.case.case import Case, Usual
+from sidejudge.scoring.case.run_figures import duration_s, tokens
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, together
@@ -37,7 +38,7 @@ _STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind
 def run_effort(case: Case) -> Mapping[str, float]:
     """The run's effort by measure; unknown measures are left out. Call by ``case.once(run_effort)``."""
     found: dict[str, float | None] = {
-        "cost_usd": case.cost_usd, "tokens": case.tokens, "duration_s": case.duration_s,
+        "cost_usd": case.cost_usd, "tokens": tokens(case), "duration_s": duration_s(case),
     }  # fmt: skip
     trace, calls = case.trace, case.once(run_steps).calls
     if trace is not None:

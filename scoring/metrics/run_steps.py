@@ -151,7 +151,7 @@ def signs(found: Found) -> Mapping[str, object]:
     return {"count": len(found), "signs": shown} if shown else {}
 
 
-def some(found: Found) -> Reason:
+def first_signs(found: Found) -> Reason:
     """The first signs of different kinds, each with the message of the first that has it."""
     named: dict[str, str] = {}
     for _, sign in found:
@@ -168,13 +168,13 @@ def share_without(
         found: The signs, as ``signs`` takes them.
         of: The number of examined steps.
         what: Our words for the steps and the fault: *3 of 5* ``tool calls failed``.
-        stated: The signs in words; None for ``some`` of them.
+        stated: The signs in words; None for ``first_signs``.
         method: How they were found.
         counts: Further details.
     """
     if not found:
         return Scored(value=1.0, method=method)
-    shown = some(found) if stated is None else stated
+    shown = first_signs(found) if stated is None else stated
     reason = Reason("{n} of {all} {what}: {signs}", n=len(found), all=of, what=own(what), signs=shown)
     return Scored(value=1.0 - len(found) / of, method=method, reason=reason, details={**signs(found), **counts})
 

@@ -25,11 +25,11 @@ from .run_steps import (
     RunSteps,
     cause,
     failure_part,
+    first_signs,
     is_lone_call,
     run_steps,
     share_without,
     signs,
-    some,
     with_message,
 )
 
@@ -58,7 +58,7 @@ def _tool_success(case: Case) -> Result:
         return _NO_CALLS if all(gives_answer(step.call.name) for step in calls) else _NO_OUTCOME
     failed = _failed_for_good(closed)
     found = [(step.span_id, failed_call(step)) for step in failed]
-    stated = some([(step.span_id, _stated(step)) for step in failed])
+    stated = first_signs([(step.span_id, _stated(step)) for step in failed])
     return share_without(
         found, len(closed), "tool calls failed", stated=stated, calls=len(closed), failed_by_tool=_by_tool(failed)
     )
@@ -118,7 +118,7 @@ def _step_success(case: Case, trace: Trace) -> Result:
             if failure is not None:
                 found.append((span.span_id, _failed_step(span, failure_part(failure))))
                 stated.append(found[-1])
-    return share_without(found, len(counted), "steps failed", stated=some(stated), steps=len(counted))
+    return share_without(found, len(counted), "steps failed", stated=first_signs(stated), steps=len(counted))
 
 
 def _failed_plainly(trace: Trace, span: Span) -> bool:
@@ -168,7 +168,9 @@ def _error_variety(case: Case) -> Result:
             found.append((span_id, Reason("{where}: {what} again", where=part(label(where)), what=what)))
     return Scored(
         value=1.0 if not found else max(0.0, 1.0 - len(found) / 3),
-        reason=Reason("the same error came again {n} times: {signs}", n=len(found), signs=some(found)) if found else "",
+        reason=Reason("the same error came again {n} times: {signs}", n=len(found), signs=first_signs(found))
+        if found
+        else "",
         details=signs(found),
     )
 

@@ -46,8 +46,11 @@ class Labels:
     matched: Matched
 
     @property
-    def nothing(self) -> float | None:
-        """With no sentence expected: 1 when none was labelled either, else 0 (rubrics §1.2). None: there are some."""
+    def without_sentences(self) -> float | None:
+        """The value where the reference has no sentence: 1 if the output has none either, else 0 (rubrics §1.2).
+
+        None where the reference has sentences.
+        """
         if self.sentences:
             return None
         return 0.0 if self.matched.answered else 1.0
@@ -103,8 +106,8 @@ def _label(value: Json) -> str | None:
 
 def accuracy(labels: Labels) -> Result:
     """``correctly_labelled_sentences / total_sentences``; missing and invented labels are wrong."""
-    if labels.nothing is not None:
-        return Scored(value=labels.nothing, reason=Reason("no sentence expected"))
+    if labels.without_sentences is not None:
+        return Scored(value=labels.without_sentences, reason=Reason("no sentence expected"))
     wrong = [sentence for sentence in labels.sentences if not sentence.correct]
     total = len(labels.sentences)
     return Scored(
@@ -116,8 +119,8 @@ def accuracy(labels: Labels) -> Result:
 
 def macro_f1(labels: Labels) -> Result:
     """``(F1_positive + F1_neutral + F1_negative) / 3``; a class that neither side has counts 1."""
-    if labels.nothing is not None:
-        return Scored(value=labels.nothing, reason=Reason("no sentence expected"))
+    if labels.without_sentences is not None:
+        return Scored(value=labels.without_sentences, reason=Reason("no sentence expected"))
     expected = Counter(sentence.expected for sentence in labels.sentences)
     found = Counter(sentence.found for sentence in labels.sentences)
     both = Counter(sentence.expected for sentence in labels.sentences if sentence.correct)

@@ -1,4 +1,4 @@
-"""Report: the results of a day (or another period), as plain values."""
+"""Daily report: the results of a day (or of another period), as plain values."""
 
 from __future__ import annotations
 
@@ -70,10 +70,11 @@ class AgreedOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyReportText:
-    """From ``begin_ns`` to ``end_ns``. ``cost_usd`` is ``None`` without a judge; ``more`` courses are not shown.
+    """The report of the period from ``begin_ns`` to ``end_ns``.
 
-    ``firing`` are the titles and subjects of the alerts that fire at its end; ``firing_nameless`` the same without
-    names of the application's parts.
+    ``courses`` are its services, the worst first, and ``more`` counts those that are left out. ``cost_usd`` is what
+    judging cost; None without a judge. ``firing`` are the titles and subjects of the alerts that fire at its end, and
+    ``firing_nameless`` the same without names of the application's parts.
     """
 
     begin_ns: int

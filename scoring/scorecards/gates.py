@@ -17,7 +17,7 @@ from sidejudge.scoring.runs.metadata import MetadataReport
 from sidejudge.scoring.statistics.descriptive import MeanAndDeviation
 
 _RATIOS: Final = 100
-"""From here on a figure is no ratio."""
+"""Figures from this size on are no ratios, and are shown with one decimal."""
 _ALIKE: Final = 1e-9
 
 
@@ -25,7 +25,7 @@ _ALIKE: Final = 1e-9
 class ReleaseGate:
     """A bound on one figure; a value at the bound meets it, compared after rounding to 9 decimals (rubrics §1.3).
 
-    ``own``: it is ours and shows whether the others have enough samples; it does not decide on the release.
+    ``own``: the gate is ours, not the seed's. It shows whether the others rest on enough samples, and does not decide.
     """
 
     figure: str
@@ -59,7 +59,7 @@ GATES = (
     ReleaseGate("faithfulness_failure_rate", "<=", 0.05, "seed 002 §3.4"),
     ReleaseGate("latency_e2e_p95_ms", "<=", 10_000.0, "seed 002 §3.4"),
     ReleaseGate("evaluator_error_rate", "<=", 0.05, "rubrics §8", own=True),
-    # Ours, with the bound of the one above: whatever keeps samples from a decision, the rest must not speak for them.
+    # Samples without a decision may differ from the others, whatever the cause: so the bound is that for errors.
     ReleaseGate("incomplete_rate", "<=", 0.05, "rubrics §1.5", own=True),
 )
 """The first four are the seed's and decide alone. The others show whether a ready run is reliable."""

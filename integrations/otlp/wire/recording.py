@@ -1,6 +1,6 @@
-"""Recorded requests in files of any size and order, protobuf or JSON, traces and logs recognised; a trace at a time.
+"""Recorded OTLP requests, read from files: protobuf or JSON, traces or logs, in any order.
 
-What was read is sorted on disk, not in memory.
+``recorded_traces`` reads files of any size: it sorts the spans on disk, and gives one trace at a time.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ from .request import COPIED, keep
 from .schema import classes
 
 _PER_OCCURRENCE: Final = {b"{": 380, b"[": 92, b",": 60}
-"""Bytes of memory of a parsed object, list and value, by what stands for it: two bytes become ninety."""
+"""Bytes of memory of a parsed object, list or value, by the byte that marks it in JSON: ``[]`` takes 92."""
 _AT_ONCE_BYTES: Final = 2 << 20
-"""Memory that one step of parsing may take, some 10 ms of work. A larger body is parsed in pieces."""
+"""Most memory that a body may take to be parsed at once (some 10 ms of work); a larger one is parsed in pieces."""
 _COUNTED: Final = 1 << 20
-"""Bytes that are looked through in one step."""
+"""Bytes of the body whose marks are counted in one call."""
 _SPAN_STEPS: Final = 8
 """Work of a span that is encoded, beside its values."""
 _PART_STEPS: Final = 3
