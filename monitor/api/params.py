@@ -44,7 +44,7 @@ def unknown_trace(known: str) -> ProblemError:
     """The response for an unknown trace."""
     return ProblemError(
         f"nothing is known of trace {known}",
-        "it was not drawn by sampling, never arrived, or is past store.retention; "
+        "it was not drawn by sampling, was shed under load, never arrived, or is past store.retention; "
         f"'sidejudge explain {known} --config FILE' shows how sampling treats it",
         HTTPStatus.NOT_FOUND,
     )

@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 import sys
+import time
 import traceback
 from datetime import UTC, datetime
 from types import TracebackType
@@ -17,6 +18,32 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({})))
 _ExceptionInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 _CHAIN: Final = 5
 """Exceptions of a chain that are shown."""
+
+
+_MOST: Final = 30
+_WITHIN_S: Final = 60.0
+"""Warnings that one place of the program may write within so many seconds: strangers cause some, and retries others."""
+
+
+class _Bound(logging.Filter):
+    """Leaves out warnings of a place that has written many; its next one afterwards has their number (``left_out``)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[tuple[str, int], tuple[float, int]] = {}
+        """By file and line: since when, and how many were to be written."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        now_s, place = time.monotonic(), (record.pathname, record.lineno)
+        since_s, count = self._places.get(place, (now_s, 0))
+        if now_s - since_s >= _WITHIN_S:
+            if count > _MOST:
+                vars(record)["left_out"] = count - _MOST
+            since_s, count = now_s, 0
+        self._places[place] = (since_s, count + 1)
+        return count < _MOST
 
 
 class _WithoutContents(logging.Formatter):
@@ -72,6 +99,7 @@ def set_up(level: str, form: Literal["json", "text", "auto"]) -> None:
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    handler.addFilter(_Bound())
     for name in ("sidejudge", "uvicorn", "apscheduler"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]

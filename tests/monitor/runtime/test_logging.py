@@ -89,6 +89,36 @@ def test_text_shows_an_exception_below_its_line():
     assert rest[-1] == "ValueError"
 
 
+@pytest.mark.usefixtures("loggers_restored")
+def test_what_a_place_writes_is_bounded_and_what_was_left_out_is_counted(capsys, monkeypatch):
+    now_s = 100.0
+    monkeypatch.setattr("sidejudge.monitor.runtime.logging.time.monotonic", lambda: now_s)
+    set_up("info", "json")
+    server, other = logging.getLogger("uvicorn.error"), logging.getLogger("sidejudge.part")
+
+    def garbage(times: int) -> None:
+        for _ in range(times):
+            server.error("a request failed")
+
+    garbage(500)
+    other.warning("another place")
+    for _ in range(40):
+        other.info("alert")
+    now_s += 59.9
+    garbage(1)
+    now_s += 0.1
+    garbage(500)
+    now_s += 60
+    garbage(1)
+    now_s += 60
+    garbage(1)
+    lines = list(map(json.loads, capsys.readouterr().err.splitlines()))
+    assert [line["event"] for line in lines[30:71]] == ["another place", *["alert"] * 40]
+    failed = [line for line in lines if line["event"] == "a request failed"]
+    assert len(failed) == 30 + 30 + 2
+    assert [(n, line["left_out"]) for n, line in enumerate(failed) if "left_out" in line] == [(30, 471), (60, 470)]
+
+
 @pytest.mark.parametrize(("form", "is_json"), [("json", True), ("auto", True), ("text", False)])
 @pytest.mark.usefixtures("loggers_restored")
 def test_logs_go_to_standard_error_from_the_level_on_in_the_form_that_was_asked_for(capsys, form, is_json):
