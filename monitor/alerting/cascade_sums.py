@@ -1,6 +1,8 @@
-"""Cascade sums: sums over a window's verdicts about a cascade of judges, as verdicts come and go."""
+"""Cascade sums: what a cascade of judges did with the verdicts of a window, as sums that verdicts enter and leave."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.exact_sums import ExactSum, ExactSums
@@ -8,68 +10,60 @@ from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corre
 from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 
+_COUNTS: Final = (
+    *(f"{kind}/{cause.value}" for kind in ("count", "changed") for cause in EscalationCause), "unanswered", "measured",
+)  # fmt: skip
+_SUMS: Final = (
+    "sure", "base", "drawn", "squared", "replaced", "failed_since", "failed_since_squared", "passed_since",
+    "passed_since_squared",
+)  # fmt: skip
+"""The names of the sums. Other monitors read a sum by its place here, which never changes."""
+
 
 class CascadeSums:
-    """ExactSums over the verdicts that passed or failed; ``move`` takes one in (1) or out (-1)."""
+    """Exact sums over the verdicts that passed or failed; ``move`` adds one (``sign`` 1) or removes it (-1)."""
 
-    __slots__ = (
-        "_base", "_changed", "_count", "_drawn", "_failed_since", "_measured", "_passed_since", "_replaced", "_squared",
-        "_sure", "_unanswered",
-    )  # fmt: skip
+    __slots__ = ("_n", "_sums")
 
     def __init__(self) -> None:
-        self._count = dict.fromkeys(EscalationCause, 0)
-        self._changed = dict.fromkeys(EscalationCause, 0)
-        self._unanswered = self._measured = 0
-        self._sure, self._base, self._drawn, self._squared = ExactSum(), ExactSum(), ExactSum(), ExactSum()
-        self._failed_since, self._passed_since = (ExactSum(), ExactSum()), (ExactSum(), ExactSum())
-        self._replaced = ExactSum()
+        self._n = dict.fromkeys(_COUNTS, 0)
+        self._sums = {name: ExactSum() for name in _SUMS}
 
     def move(self, passed: bool | None, weight: float, seen: Escalation, sign: int) -> None:  # noqa: FBT001  # a verdict's
-        """Take a verdict of this weight in, or out again."""
-        self._unanswered += sign * seen.unanswered
+        """Add or remove a verdict of this weight."""
+        self._n["unanswered"] += sign * seen.unanswered
         if passed is None:
             return
-        self._count[seen.cause] += sign
-        before = seen.passed_before
-        if before is not None and seen.cause is not EscalationCause.SURE:
-            self._changed[seen.cause] += sign * (before != passed)
-        if seen.cause is EscalationCause.DOUBT:
-            return
-        if seen.cause is EscalationCause.SURE:
-            self._sure.add(weight, sign)
-        elif before is not None and seen.rate > 0:
-            self._sure.add(weight, sign)
-            self._measured += sign
-            self._base.add(weight, sign)
+        cause, before = seen.cause, seen.passed_before
+        self._n[f"count/{cause.value}"] += sign
+        if before is not None and cause is not EscalationCause.SURE:
+            self._n[f"changed/{cause.value}"] += sign * (before != passed)
+        if cause is EscalationCause.SURE:
+            self._sums["sure"].add(weight, sign)
+        elif cause is EscalationCause.DRAWN and before is not None and seen.rate > 0:
+            self._n["measured"] += sign
             expanded = weight / seen.rate
-            self._drawn.add(expanded, sign)
-            self._squared.add(expanded * expanded, sign)
+            moved = {"sure": weight, "base": weight, "drawn": expanded, "squared": expanded * expanded}
             if before != passed:
-                once, squared = self._passed_since if passed else self._failed_since
-                once.add(expanded, sign)
-                squared.add(expanded * expanded, sign)
-                self._replaced.add(-weight if passed else weight, sign)
+                side = "passed_since" if passed else "failed_since"
+                moved |= {side: expanded, f"{side}_squared": expanded * expanded}
+                moved["replaced"] = -weight if passed else weight
+            for name, value in moved.items():
+                self._sums[name].add(value, sign)
 
     def merge(self, other: CascadeSums) -> None:
-        """Take in all verdicts that another one holds."""
-        for cause in EscalationCause:
-            self._count[cause] += other._count[cause]
-            self._changed[cause] += other._changed[cause]
-        self._unanswered += other._unanswered
-        self._measured += other._measured
-        for mine, theirs in zip(self._sums, other._sums, strict=True):
-            mine.merge(theirs)
+        """Add all verdicts of ``other``."""
+        for name, n in other._n.items():
+            self._n[name] += n
+        for name, total in other._sums.items():
+            self._sums[name].merge(total)
 
     def write(self, sums: ExactSums) -> None:
-        """Put all that it holds among sums of other things."""
-        for cause in EscalationCause:
-            sums.count(f"cascade/count/{cause.value}", self._count[cause])
-            sums.count(f"cascade/changed/{cause.value}", self._changed[cause])
+        """Add these sums to ``sums``, under names that begin with ``cascade``."""
         sums.count("cascade")
-        sums.count("cascade/unanswered", self._unanswered)
-        sums.count("cascade/measured", self._measured)
-        for place, total in enumerate(self._sums):
+        for name, n in self._n.items():
+            sums.count(f"cascade/{name}", n)
+        for place, total in enumerate(self._sums.values()):
             sums.put(f"cascade/{place}", total)
 
     @classmethod
@@ -78,40 +72,31 @@ class CascadeSums:
         if not sums.n("cascade"):
             return None
         found = cls()
-        for cause in EscalationCause:
-            found._count[cause] = sums.n(f"cascade/count/{cause.value}")
-            found._changed[cause] = sums.n(f"cascade/changed/{cause.value}")
-        found._unanswered, found._measured = sums.n("cascade/unanswered"), sums.n("cascade/measured")
-        for place, total in enumerate(found._sums):
+        found._n = {name: sums.n(f"cascade/{name}") for name in _COUNTS}
+        for place, total in enumerate(found._sums.values()):
             total.merge(sums.exact(f"cascade/{place}"))
         return found
 
     @property
-    def _sums(self) -> tuple[ExactSum, ...]:
-        return (
-            self._sure, self._base, self._drawn, self._squared, self._replaced,
-            *self._failed_since, *self._passed_since,
-        )  # fmt: skip
-
-    @property
     def drawn_sums(self) -> DrawnSums:
-        """As the estimator takes them."""
+        """The sums in the form of the estimator."""
+        total = {name: each.value for name, each in self._sums.items()}
         return DrawnSums(
-            sure_weight=self._sure.value, drawn=self._measured, drawn_base_weight=self._base.value,
-            drawn_weight=self._drawn.value, squared_weight=self._squared.value,
-            failed_since=(self._failed_since[0].value, self._failed_since[1].value),
-            passed_since=(self._passed_since[0].value, self._passed_since[1].value),
-            replaced=self._replaced.value,
+            sure_weight=total["sure"], drawn=self._n["measured"], drawn_base_weight=total["base"],
+            drawn_weight=total["drawn"], squared_weight=total["squared"],
+            failed_since=(total["failed_since"], total["failed_since_squared"]),
+            passed_since=(total["passed_since"], total["passed_since_squared"]),
+            replaced=total["replaced"],
         )  # fmt: skip
 
     def snapshot(self, plain: Estimate | None) -> CascadeSnapshot | None:
-        """The changes by the stronger judge; ``plain`` is the estimate of the delivered verdicts."""
-        if plain is None or not any(self._count.values()):
+        """The changes by the stronger judge; None without a verdict. ``plain`` estimates the delivered verdicts."""
+        verdicts = {cause.value: self._n[f"count/{cause.value}"] for cause in EscalationCause}
+        if plain is None or not any(verdicts.values()):
             return None
+        changed = (EscalationCause.DOUBT, EscalationCause.DRAWN)
         return CascadeSnapshot(
-            verdicts={cause.value: count for cause, count in self._count.items()},
-            changed={cause.value: self._changed[cause] for cause in (EscalationCause.DOUBT, EscalationCause.DRAWN)},
-            unanswered=self._unanswered,
-            as_delivered=plain.pass_ratio,
+            verdicts=verdicts, changed={cause.value: self._n[f"changed/{cause.value}"] for cause in changed},
+            unanswered=self._n["unanswered"], as_delivered=plain.pass_ratio,
             corrected=corrected(plain, self.drawn_sums, least=LEAST_DRAWN) is not None,
-        )
+        )  # fmt: skip

@@ -15,6 +15,7 @@ from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVe
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
@@ -31,7 +32,6 @@ log = logging.getLogger("sidejudge.failures")
 
 MOST: Final = 2000
 """Most failing verdicts that are read, the latest ones: some 60 ms of reading."""
-DAY_NS: Final = 86_400 * 10**9
 _FRESH_NS: Final = 30 * 10**9
 REFRESH_S: Final = 300.0
 """How often the groups of the last day are counted for the metrics."""
@@ -137,27 +137,25 @@ def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, wi
 
 def _of_slice(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
     """The traces of the event's slice of the traffic; none where they cannot be read."""
+    found = _compared(store, event, about, since_ns)
+    return {each.trace_id for each in found if each.slices.get(about["slice"]) == about["value"]}
+
+
+def _compared(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> Sequence[ComparedVerdict]:
+    """The latest verdicts by the event's rubric; none where they cannot be read, for the alert is worth more."""
     wanted = ComparedFilter(
         since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
     )
     try:
-        found = store.compared(wanted)
+        return store.compared(wanted)
     except StoreError:
-        return set()
-    return {each.trace_id for each in found if each.slices.get(about["slice"]) == about["value"]}
+        return ()
 
 
 def _explained(store: Store, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:
     """How many failed before, and of which version, tenant or name those are that fail now; None where unknown."""
-    wanted = ComparedFilter(
-        since_ns=began_ns - DAY_NS, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
-    )
-    try:
-        found = store.compared(wanted)
-    except StoreError:  # the alert is worth more than what explains it
-        return None
     mine = (
-        each for each in found
+        each for each in _compared(store, event, about, began_ns - DAY_NS)
         if each.passed is not None and all(
             about.get(name, value) == value for name, value in place_of(each.service, each.environment, each.rubric)
         )

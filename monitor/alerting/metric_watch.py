@@ -118,12 +118,8 @@ class MetricWatch:
         self.version: Callable[[str], str] = lambda _rubric: ""
         self._windows, self._figures = windows, figures
         self._followed: dict[Place, _Followed] = {}
-        self._count = 0
-
-    @property
-    def series(self) -> int:
-        """How many limits of services there are, each level on its own."""
-        return self._count
+        self.series = 0
+        """The number of followed limits of services, each level counted."""
 
     def learn(self, key: Key, seen: Observation) -> None:
         """Take in the values of a verdict, or of the application's figures; a revision moves windows alone."""
@@ -183,7 +179,7 @@ class MetricWatch:
         """One look: statuses change, and all are returned."""
         for gone in self._followed.keys() - found.keys():
             del self._followed[gone]
-        self._count = sum(len(followed.cusums) for followed in self._followed.values())
+        self.series = sum(len(followed.cusums) for followed in self._followed.values())
         for place, seen in found.items():
             followed, limit = self._follow(place), self.limits[place[0]]
             if followed is not None:
@@ -251,7 +247,7 @@ class MetricWatch:
         followed = self._known(place)
         if followed is None and (place in self._followed or len(self._followed) < _MOST):
             followed = _Followed(self.limits[place[0]], self.declared, self.version(place[1].rubric))
-            self._count += len(followed.cusums) if place not in self._followed else 0
+            self.series += len(followed.cusums) if place not in self._followed else 0
             self._followed[place] = followed
         return followed
 

@@ -5,7 +5,7 @@ Figures of the application as windows hold them: latency, tokens and cost of eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -105,12 +105,8 @@ def observe(
     )
 
 
-def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key, Observation]]:
-    """The same for verdicts as the store returns them: windows are filled with them after a restart."""
-    return map(_observation, stored)
-
-
-def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
+def observe_stored(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
+    """The same for a verdict as the store returns it: windows are filled with them after a restart."""
     key = Key.of(verdict["service"], verdict["environment"], verdict["rubric"])
     scores: list[Mapping[str, object]] = verdict["scores"]  # type: ignore[assignment]  # a list by the verdict's format
     return key, Observation(
@@ -147,13 +143,9 @@ def observe_figures(result: TraceResult) -> tuple[Key, Observation] | None:
     return _observed(result.trace_id.hex(), result.service, result.details, at_ns, result.revision)
 
 
-def observe_stored_figures(
-    stored: Iterable[tuple[str, str | None, TraceDocument, int, int]],
-) -> Iterator[tuple[Key, Observation]]:
-    """The same for results as the store returns them: windows are filled with them after a restart."""
-    for row in stored:
-        if (seen := _observed(*row)) is not None:
-            yield seen
+def observe_stored_figures(row: tuple[str, str | None, TraceDocument, int, int]) -> tuple[Key, Observation] | None:
+    """The same for a result as the store returns it: windows are filled with them after a restart."""
+    return _observed(*row)
 
 
 def _observed(

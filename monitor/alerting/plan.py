@@ -84,13 +84,12 @@ def expected(declared: Declaration, traffic: PlannedTraffic, *, runs: int = 200)
     run = _followed if mode == "adaptive" else _looked
     found = [run(rng, declared, traffic) for _ in range(runs)]
     delays, pages = sorted(each.warning_h for each in found), sorted(each.critical_h for each in found)
-    reach_h = (declared.longest_ns if mode == "adaptive" else declared.window_ns) / HOUR_NS
     needed = declared.policy.min_samples
     return Expected(
         per_hour=per_hour, false_alarms=_false_alarms(rng, declared, traffic),
         median_h=delays[len(delays) // 2], late_h=delays[int(len(delays) * 0.9)],
         critical_median_h=pages[len(pages) // 2], critical_late_h=pages[int(len(pages) * 0.9)],
-        insufficient=_poisson_below(needed, per_hour * reach_h),
+        insufficient=_poisson_below(needed, per_hour * declared.reach_ns / HOUR_NS),
         first_h=needed / per_hour,
     )  # fmt: skip
 
@@ -220,14 +219,14 @@ _SHOWN = 3
 def thin_traffic(config: Config) -> Iterator[tuple[str, str]]:
     """(cause, remedy): too little for the windows, by the configuration or by the last day of the store."""
     declared = declaration(config)
-    reach_ns = declared.longest_ns if declared.policy.mode == "adaptive" else declared.window_ns
-    needed = declared.policy.min_samples / (reach_ns / HOUR_NS)
+    needed = declared.policy.min_samples / (declared.reach_ns / HOUR_NS)
     key = "alerts.longest_window" if declared.policy.mode == "adaptive" else "alerts.window"
     sampling = config.sampling
     if sampling.rate is None and not sampling.rules and sampling.traces_per_hour < needed:
         cause = (
             f"sampling.traces_per_hour: {sampling.traces_per_hour} verdicts an hour never make alerts.min_samples "
-            f"({declared.policy.min_samples:g}) within {key} ({Duration(reach_ns)}): every status is insufficient_data"
+            f"({declared.policy.min_samples:g}) within {key} ({Duration(declared.reach_ns)}): "
+            "every status is insufficient_data"
         )
         yield cause, _remedy(declared, float(sampling.traces_per_hour))
     thin = sorted(_thin(config, needed))

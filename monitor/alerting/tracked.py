@@ -25,20 +25,9 @@ from .observation import First
 from .sliced import SlicedTraffic
 
 _PARTS: Final = (
-    "cusum",
-    "collapse",
-    "slide",
-    "drift",
-    "drop",
-    "design",
-    "serial",
-    "baseline",
-    "keeping",
-    "recent",
-    "anchor",
-    "by_hour",
-    "arrivals",
-)
+    "cusum", "collapse", "slide", "drift", "drop", "design", "serial", "baseline", "keeping", "recent", "anchor",
+    "by_hour", "arrivals",
+)  # fmt: skip
 
 
 class ChartPace(NamedTuple):
@@ -52,25 +41,8 @@ class Tracked:
     """The state of one service under one ``version`` of a ``rubric``, from verdict to verdict and from look to look."""
 
     __slots__ = (
-        "anchor",
-        "arrivals",
-        "baseline",
-        "by_hour",
-        "cause",
-        "collapse",
-        "cusum",
-        "design",
-        "drift",
-        "drop",
-        "held",
-        "keeping",
-        "recent",
-        "rubric",
-        "sequence",
-        "serial",
-        "sliced",
-        "slide",
-        "version",
+        "anchor", "arrivals", "baseline", "by_hour", "cause", "collapse", "cusum", "design", "drift", "drop", "held",
+        "keeping", "recent", "rubric", "sequence", "serial", "sliced", "slide", "version",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, rubric: str, version: str = "") -> None:

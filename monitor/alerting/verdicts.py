@@ -110,22 +110,23 @@ class VerdictObserver:
 
 
 def _intact(
-    rows: Iterable[_Row], observed: Callable[[Iterable[_Row]], Iterable[tuple[Key, Observation]]]
+    rows: Iterable[_Row], observed: Callable[[_Row], tuple[Key, Observation] | None]
 ) -> Iterator[tuple[_Row, Key, Observation]]:
-    """Rows of the store with their contents. An invalid row is left out and counted.
+    """Rows of the store with what is observed of them. An invalid row is left out and counted.
 
     A byte that changed in a name or a number of a row leaves it readable, and must not keep a monitor from starting.
     """
     left_out = 0
     for row in rows:
         try:
-            found = list(observed((row,)))
+            found = observed(row)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            found = None
-        if found is None or any(seen.weight < _LEAST_WEIGHT for _, seen in found):
             left_out += 1
             continue
-        yield from ((row, key, seen) for key, seen in found)
+        if found is not None and found[1].weight < _LEAST_WEIGHT:
+            left_out += 1
+        elif found is not None:
+            yield row, *found
     if left_out:
         log.warning("rows of the store are not what was written, and count nowhere", extra={"rows": left_out})
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.statistics.agreement import Confusion
@@ -20,7 +19,6 @@ from sidejudge.scoring.statistics.interval import missing_band
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
-from sidejudge.scoring.status.snapshots import CascadeSnapshot
 from sidejudge.scoring.status.status import Drops, Policy, appraise
 from sidejudge.scoring.verdict.escalation import Escalation
 
@@ -264,14 +262,11 @@ class Windows:
         """Every key that has had a verdict, also when its window is empty by now, in alphabetical order."""
         return sorted(self._windows)
 
-    def estimate(self, key: Key, now_ns: int) -> Estimate | None:
-        """The pass ratio and its bounds at ``now_ns``; ``None`` when no verdict in the window passed or failed.
+    def _estimate(self, key: Key, window: _Window | None, begins: int = 1) -> Estimate | None:
+        """The pass ratio and its bounds; None where no verdict in the window passed or failed.
 
         Behind a cascade of judges it is the ratio that the strongest would have found, once enough were drawn.
         """
-        return self._estimate(key, self._at(key, now_ns))
-
-    def _estimate(self, key: Key, window: _Window | None, begins: int = 1) -> Estimate | None:
         plain = self._as_delivered(key, window, begins)
         if window is None or plain is None or window.cascade is None:
             return plain
@@ -291,16 +286,6 @@ class Windows:
             begins=begins,
         )
 
-    def composite_mean(self, key: Key, now_ns: int) -> float | None:
-        """The weighted mean composite in [0, 1] of the verdicts that have one; ``None`` without any."""
-        window = self._at(key, now_ns)
-        return window.composite.value if window is not None and window.composite.n else None
-
-    def metric_means(self, key: Key, now_ns: int) -> dict[str, float]:
-        """The weighted mean of each metric over the verdicts that scored it; a metric that none scored is absent."""
-        window = self._at(key, now_ns)
-        return {} if window is None else window.means
-
     def status(
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
         drops: Drops | None = None, *, since_ns: int | None = None,
@@ -316,7 +301,9 @@ class Windows:
             window.stretch = None  # that is the window itself by now
         if window is not None and since_ns is not None and now_ns - reach_ns < since_ns < now_ns:
             window, begins, reach_ns = window.since(since_ns), window.failures, now_ns - since_ns
-        estimate = self._estimate(key, window, begins)
+        estimate, cascade = self._estimate(key, window, begins), None
+        if window is not None and window.cascade is not None:
+            cascade = window.cascade.snapshot(self._as_delivered(key, window))
         incomplete, judge_failed = (window.incomplete, window.judge_failed) if window else (0, 0)
         return ServiceStatus(
             service=key.service, environment=key.environment, rubric=key.rubric, estimate=estimate,
@@ -331,13 +318,8 @@ class Windows:
                 weight=window.weight.value, failed_weight=window.failed_weight.value,
                 missing_weight=window.incomplete_weight.value,
             ),
-            thresholds=policy.thresholds, cascade=self._cascade(key, window), reach_ns=reach_ns,
+            thresholds=policy.thresholds, cascade=cascade, reach_ns=reach_ns,
         )  # fmt: skip
-
-    def _cascade(self, key: Key, window: _Window | None) -> CascadeSnapshot | None:
-        if window is None or window.cascade is None:
-            return None
-        return window.cascade.snapshot(self._as_delivered(key, window))
 
     def know(self, key: Key) -> None:
         """Hold an empty window of a key that had verdicts once."""
@@ -366,13 +348,6 @@ class Windows:
         """The observations in the key's window at ``now_ns``; the list is the caller's."""
         window = self._at(key, now_ns)
         return [] if window is None else list(window.members.values())
-
-    def service_statuses(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[ServiceStatus]:
-        """The status of every key at ``now_ns``; ``policy`` may depend on the rubric."""
-        return [
-            self.status(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))
-            for key in self.keys()
-        ]
 
     def both(self, one: Key, other: Key, now_ns: int) -> Confusion:
         """Traces with a decided verdict in both windows: by the first (rows) and the second (columns), fails first."""

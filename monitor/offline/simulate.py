@@ -28,14 +28,13 @@ from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import NumberedLine, json_of, lines
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.alerts.condition import Observed
-from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.declaration import DAY_NS, Declaration
 from sidejudge.scoring.alerts.event import Incident, Incidents
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.verdict.documents import VerdictDocument
 
-_DAY_NS = 86_400 * 10**9
 Seen = tuple[Key, Observation, VerdictDocument]
 
 
@@ -105,8 +104,8 @@ class HistoryPast:
         done_ns = begin_ns
         for at_ns, verdict in self._placed(begin_ns):
             held.append((at_ns, verdict))
-            if at_ns >= done_ns + 3 * _DAY_NS:
-                done_ns = at_ns - 2 * _DAY_NS  # each folder holds one day, so no older verdict follows
+            if at_ns >= done_ns + 3 * DAY_NS:
+                done_ns = at_ns - 2 * DAY_NS  # each folder holds one day, so no older verdict follows
                 held.sort(key=itemgetter(0))
                 end = bisect_left(held, done_ns, key=itemgetter(0))
                 yield from _seen(each for _, each in held[:end])
@@ -147,8 +146,7 @@ def _placed(chunk: Sequence[NumberedLine]) -> _Placed:
 
 def _seen(verdicts: Iterable[VerdictDocument]) -> Iterator[Seen]:
     for verdict in verdicts:
-        for key, seen in observe_stored([verdict]):
-            yield key, seen, verdict
+        yield *observe_stored(verdict), verdict
 
 
 def _checked(stated: object) -> int:
@@ -159,7 +157,7 @@ def _checked(stated: object) -> int:
         if name not in verdict:
             raise VerdictLineError(f"{name}: is missing")
     try:
-        [(_, seen)] = observe_stored([verdict])
+        _, seen = observe_stored(verdict)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise VerdictLineError(f"created_at or scores: cannot be read ({type(error).__name__})") from None
     return seen.at_ns
@@ -289,8 +287,7 @@ class Replay:
     @staticmethod
     def warm_up_ns(declared: Declaration) -> int:
         """How long before the period verdicts are needed, in ns: one window, and the looks before a status changes."""
-        reach_ns = declared.longest_ns if declared.policy.mode == "adaptive" else declared.window_ns
-        return reach_ns + declared.rule.looks * declared.look_ns
+        return declared.reach_ns + declared.rule.looks * declared.look_ns
 
     def play(
         self,

@@ -179,6 +179,11 @@ class Declaration:
         )
 
     @property
+    def reach_ns(self) -> int:
+        """How far back a window may go, in ns."""
+        return max(self.window_ns, self.longest_ns) if self.policy.mode == "adaptive" else self.window_ns
+
+    @property
     def rule(self) -> Hysteresis:
         """The hysteresis in force; none in mode ``point``, whose status depends on the present moment alone."""
         if self.policy.mode == "adaptive":  # its evidence is made to be looked at all the time

@@ -38,6 +38,7 @@ from sidejudge.scoring.questions.question import Answer, Question, Reply
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.verdict import Verdict
+from tests.seed_policy import estimate_of
 
 ANSWER_TOKENS = 60
 SAMPLES = 7
@@ -168,7 +169,7 @@ def ratio(found: Sequence[Verdict]) -> tuple[float, float, float]:
         key, seen = observe(verdict)
         now = seen.at_ns
         windows.add(key, seen)
-    estimate = windows.estimate(Key("unknown_service", "unknown", found[0].rubric), now)
+    estimate = estimate_of(windows, Key("unknown_service", "unknown", found[0].rubric), now)
     return estimate.pass_ratio, estimate.lower, estimate.upper
 
 

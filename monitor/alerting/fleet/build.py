@@ -33,6 +33,7 @@ from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport, MonitorState, ServiceStatus
 from sidejudge.scoring.verdict.rubric import Rubric
 
+from .document import FleetDocument
 from .publish import SlicePublisher
 from .status import ALONE_AFTER_S, LEASE, FleetStatus, FleetTables
 
@@ -151,14 +152,16 @@ class FleetBoard:
         """Whether this monitor notifies for itself: the database has been away for long."""
         return self._fleet.away_for_s >= ALONE_AFTER_S
 
+    def _document(self, now_ns: int) -> FleetDocument | None:
+        return self.status.current(now_ns) if self.status is not None else None
+
     def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every service: of the whole fleet, or of what this monitor alone has seen."""
-        document = self.status.current(now_ns) if self.status is not None else None
-        return list(document.services) if document is not None else self._watch.service_statuses(now_ns)
+        return list(self.each_service_status(now_ns))
 
     def each_service_status(self, now_ns: int) -> Iterator[ServiceStatus]:
         """The same one by one, for callers that must pause between them."""
-        document = self.status.current(now_ns) if self.status is not None else None
+        document = self._document(now_ns)
         yield from document.services if document is not None else self._watch.each_service_status(now_ns)
 
     def own_statuses(self, now_ns: int) -> list[ServiceStatus]:
@@ -167,14 +170,13 @@ class FleetBoard:
 
     def metric_statuses(self) -> Iterator[MetricStatus]:
         """The statuses of continuous metrics under their limits, of the whole fleet or of this monitor."""
-        document = self.status.current(self._clock_ns()) if self.status is not None else None
+        document = self._document(self._clock_ns())
         found = document.metrics if document is not None else None
         yield from self._watch.metric_statuses() if found is None else found
 
     def posted(self) -> Iterator[Posted]:
         """The alerts of this moment, in no order."""
-        status = self.status
-        fleet = status if status is not None and status.current(self._clock_ns()) is not None else None
+        fleet = self.status if self._document(self._clock_ns()) is not None else None
         if fleet is not None:
             yield from fleet.posted()
         for posted in self._watch.posted():

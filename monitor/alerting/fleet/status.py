@@ -37,7 +37,6 @@ from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
 from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.alerts.quality import metric_conditions, quality
 from sidejudge.scoring.statistics.ppi import LabelSums
-from sidejudge.scoring.status.service_status import ServiceStatus
 
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
@@ -191,7 +190,7 @@ class FleetStatus:
                 await tables.publish({str(number): body for number, body in slices.items()})
             held = await tables.held()
             loaded = {} if leading else await tables.load([DOCUMENT])
-        self._publisher.published(list(slices), list(map(_number, held)), now_ns, _longest_ns(self._declared))
+        self._publisher.published(list(slices), list(map(_number, held)), now_ns, self._declared.reach_ns)
         if leading:
             await self._lead(transaction, leader, now_ns)
         elif (body := loaded.get(DOCUMENT)) is not None:
@@ -263,7 +262,7 @@ class FleetStatus:
 
     def _new_leader(self) -> _Leader:
         windows = FleetWindows(
-            self._declared.window_ns, longest_ns=_longest_ns(self._declared),
+            self._declared.window_ns, longest_ns=self._declared.reach_ns,
             enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
             in_force=self._in_force,
         )  # fmt: skip
@@ -352,7 +351,7 @@ class _Leader:
         self._take(rows, now_ns)
         self._windows.advance(now_ns)
         self._read_ns = now_ns
-        further = reach_s < _longest_ns(self._declared) / 1e9
+        further = reach_s < self._declared.reach_ns / 1e9
         more = self._windows.wants_more(slice_of(now_ns - int(reach_s * 1e9)))
         return further and (more or self._values.wants_more())
 
@@ -374,7 +373,7 @@ class _Leader:
             self._learned[monitor] = max(self._learned.get(monitor, -1), number)
             self._pending.discard((monitor, number))
         self._windows.advance(now_ns)
-        self._values.advance(complete, slice_of(now_ns - _longest_ns(self._declared)))
+        self._values.advance(complete, slice_of(now_ns - self._declared.reach_ns))
         keys = self._windows.keys()
         details = {key: self._windows.details(key, self._watched.get(key.rubric, WatchedWindow())) for key in keys}
         acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
@@ -383,14 +382,11 @@ class _Leader:
             self._waiting[event.id] = self._illustrated(event)
         self._looked_ns = now_ns
         return FleetDocument(
-            at_ns=now_ns, leader=self._name, services=self.statuses(now_ns),
+            at_ns=now_ns, leader=self._name, services=self.watch.service_statuses(now_ns),
             metrics=list(self.watch.metric_statuses()),
             alerts=[stated for _, stated in self.watch.stated_alerts()], sent=self.sent,
             shares=self._windows.shares(now_ns),
         )  # fmt: skip
-
-    def statuses(self, now_ns: int) -> list[ServiceStatus]:
-        return self.watch.service_statuses(now_ns)
 
     @property
     def sent(self) -> list[Mapping[str, object]]:
@@ -440,7 +436,7 @@ class _Leader:
         self._waiting = {event.id: event for event in map(event_of_json, kept["waiting"])}
 
     def _take(self, rows: Sequence[WindowRow], now_ns: int) -> None:
-        oldest = slice_of(now_ns - _longest_ns(self._declared))
+        oldest = slice_of(now_ns - self._declared.reach_ns)
         for monitor, name, body, _ in rows:
             number = _number(name)
             place = (monitor, number)
@@ -483,7 +479,3 @@ def _complete(now_ns: int) -> int:
 def _number(name: str) -> int:
     """The number of a slice; −1 where this is none."""
     return int(name) if name.isdecimal() and len(name) <= _LONGEST_NAME else -1
-
-
-def _longest_ns(declared: Declaration) -> int:
-    return max(declared.window_ns, declared.longest_ns if declared.policy.mode == "adaptive" else 0)

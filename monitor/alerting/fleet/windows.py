@@ -199,10 +199,6 @@ class FleetWindows:
         span_ns = max(1, self._now_ns - end_ns(window.numbers[0] - 1))
         return window.whole.sums.n("n") * min(1.0, self.window_ns / span_ns)
 
-    def estimate(self, key: Key) -> Estimate | None:
-        """The pass ratio and its bounds; ``None`` when no verdict in the window passed or failed."""
-        return self._estimate(key, self._whole(key))
-
     def _estimate(self, key: Key, whole: KeySlice, begins: int = 1) -> Estimate | None:
         plain = self._plain(key, whole, begins)
         cascade = CascadeSums.read(whole.sums)

@@ -17,6 +17,7 @@ from sidejudge.integrations.store.part import JudgeCacheTable
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.scoring.alerts.condition import Agreement, Condition, Labels
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
@@ -27,7 +28,7 @@ from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums
 
-from .notifier import HOUR_NS, Notifier
+from .notifier import Notifier
 
 
 class Daily:
@@ -43,7 +44,6 @@ class Daily:
         return following is not None and bool(following <= now)
 
 
-DAY_NS = 24 * HOUR_NS
 MOST_COURSES = 20
 MOST_WEAK = 5
 MOST_FAILURES = 5

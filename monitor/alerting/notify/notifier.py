@@ -18,6 +18,7 @@ from typing import Self, TypeAlias
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
 from sidejudge.monitor.alerting.watch import PASSING_NS
+from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json, fingerprint
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
@@ -64,8 +65,7 @@ class SentNotices:
         return cls(**{**stated, "event": event_of_json(stated["event"])})
 
 
-HOUR_NS = 3_600 * 10**9
-FORGET_NS = 24 * HOUR_NS
+FORGET_NS = DAY_NS
 """How long the note of an alert that is over is kept."""
 UNWATCHED_NS = 10 * 60 * 10**9
 """An alert that is not watched any more (another configuration) is reported as expired after this."""

@@ -43,7 +43,7 @@ def test_a_verdict_that_is_incomplete_for_a_metric_that_failed_says_so():
 def test_a_stored_verdict_becomes_the_same():
     for each in (verdict(), verdict(passed=None, composite_norm=None, state=State.INCOMPLETE)):
         stored = json.loads(json.dumps(each.to_json()))
-        assert list(observe_stored([stored])) == [observe(each)]
+        assert observe_stored(stored) == observe(each)
 
 
 def test_what_names_no_service_environment_or_trace_is_still_told_apart():

@@ -9,6 +9,7 @@ from sidejudge.monitor.alerting.observation import Key, observe_stored
 from sidejudge.monitor.alerting.trends import STEPS, Trends
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.declaration import Declaration
+from tests.seed_policy import estimate_of
 
 HOUR = 3600 * 10**9
 NOW = 1_790_000_000 * 10**9
@@ -46,12 +47,12 @@ async def test_the_last_stretch_is_what_the_window_holds(store):
     for number in range(1, 41):
         stated = verdict(passed=number % 4 != 0)
         await put(store, number, NOW - number, stated)
-        ((key, seen),) = observe_stored([{**stated, "case_id": str(number)}])
+        key, seen = observe_stored({**stated, "case_id": str(number)})
         windows.add(key, seen)
     found = await Trends(store.path, HOUR, Declaration()).at(NOW)
     trend = found[Key("shop", "unknown", "qa")]
     assert len(trend.estimates) == STEPS
-    assert trend.estimates[-1] == windows.estimate(Key("shop", "unknown", "qa"), NOW)
+    assert trend.estimates[-1] == estimate_of(windows, Key("shop", "unknown", "qa"), NOW)
     assert set(trend.estimates[:-1]) == {None}
     assert trend.reported()[-1] is not None, "forty are enough"
 

@@ -23,6 +23,7 @@ from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
+from tests.seed_policy import estimate_of
 
 MINUTE_NS = 60 * 10**9
 KEY = Key("shop", "prod", "qa")
@@ -113,7 +114,7 @@ def test_an_alarm_that_a_fall_raised_shows_what_came_since_the_fall_everywhere()
     while played.minutes(1, per_minute=4, ratio=0.4)[-1] is not Status.CRITICAL:
         pass
     (shown,) = played.watch.service_statuses(played.now_ns)
-    whole = played.windows.estimate(KEY, played.now_ns)
+    whole = estimate_of(played.windows, KEY, played.now_ns)
     assert whole.lower > 0.70, "the hour holds what passed before: it alone would rule out what is said"
     assert shown.estimate.upper < 0.70
     found = next(alert.finding for (name, _), alert in played.watch.alerts.items() if name == "pass_rate_critical")

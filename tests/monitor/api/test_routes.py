@@ -65,7 +65,9 @@ class View:
         return NOW
 
     def status(self):
-        return replace(self.report, services=self.windows.service_statuses(NOW, self.report.policy))
+        windows, policy = self.windows, self.report.policy
+        services = [windows.status(key, NOW, policy) for key in windows.keys()]  # noqa: SIM118  # Windows is no mapping
+        return replace(self.report, services=services)
 
     async def verdicts(self, query, *, contents=False):
         self.requested.append(query)

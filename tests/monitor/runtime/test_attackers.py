@@ -16,6 +16,7 @@ from sidejudge.integrations.otlp.wire.handover import HandoverKeys, spans_of
 from sidejudge.monitor.alerting.observation import Key
 from tests.monitor.runtime.test_app import ANY, samples, total
 from tests.otlp_requests import S, request, span
+from tests.seed_policy import estimate_of
 
 HONEST_PASSING, HONEST_FAILING, HIS = 20, 40, 30
 TOP = b"\xff" * 9
@@ -98,7 +99,7 @@ ATTACKS: dict[str, Attack] = {
 
 async def estimate(app, traces: int):
     await app.settled(traces)
-    found = app.monitor.windows.estimate(KEY, app.monitor.clock_ns())
+    found = estimate_of(app.monitor.windows, KEY, app.monitor.clock_ns())
     assert found is not None, app.monitor.windows.keys()
     return found
 

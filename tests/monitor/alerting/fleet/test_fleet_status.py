@@ -26,6 +26,7 @@ from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import DAY_NS, Declaration
 from sidejudge.scoring.status.status import Status
+from tests.seed_policy import estimate_of
 
 KEY = Key("shop", "prod", "qa")
 DECLARED = Declaration()
@@ -372,7 +373,7 @@ def test_a_slice_that_makes_no_sense_is_refused_with_a_reason_and_counts_nowhere
     windows.put("sound", 7, _slice())
     with pytest.raises(ValueError, match="not a slice of verdicts: "):
         windows.put("broken", 7, body)
-    assert (windows.estimate(KEY).n, windows.estimate(KEY).weight_sum, windows.keys()) == (1, 1.0, [KEY])
+    assert (estimate_of(windows, KEY).n, estimate_of(windows, KEY).weight_sum, windows.keys()) == (1, 1.0, [KEY])
 
 
 def test_slices_and_states_of_a_broken_version_leave_the_status_as_it_is_without_them(caplog):

@@ -31,6 +31,7 @@ from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
 from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.status.status import Policy, Status
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
+from tests.seed_policy import estimate_of
 
 KEYS = [Key("shop", "prod", "qa"), Key("shop", "test", "qa"), Key("bank", "prod", "answer")]
 WATCHED = WatchedWindow(blocking=("pii",), on_average={"tone": (0.5, True)}, workflow=True)
@@ -166,11 +167,11 @@ def test_a_window_reaches_back_until_it_holds_enough_and_one_minute_more_at_most
         for number, body in bodies(of):
             fleet.put("m", number, body)
     fleet.advance(end_ns(BEGIN + 9 * 60))
-    assert fleet.estimate(KEYS[0]).n == 32
+    assert estimate_of(fleet, KEYS[0]).n == 32
     assert fleet.wants_more(BEGIN + 9 * 60 - 30)
     assert not fleet.wants_more(BEGIN - 60)
     fleet.advance(end_ns(BEGIN + 40 * 60))
-    assert fleet.estimate(KEYS[0]) is None
+    assert estimate_of(fleet, KEYS[0]) is None
 
 
 def test_five_hundred_sidecars_with_ten_verdicts_an_hour_have_one_status_where_each_alone_has_none():
@@ -206,7 +207,7 @@ def test_verdicts_of_another_rubric_version_stay_out():
     assert fleet.keys() == []
     fleet.put("new", number, encoded(parts, {"qa": "2"}))
     fleet.put("new", number, encoded(parts, {"qa": "1"}))  # it went back
-    assert fleet.estimate(KEYS[0]) is None
+    assert estimate_of(fleet, KEYS[0]) is None
 
 
 def test_keys_beyond_the_limit_share_one():
@@ -217,7 +218,7 @@ def test_keys_beyond_the_limit_share_one():
         for number, body in bodies(seen):
             fleet.put("m", number, body)
     assert fleet.keys() == [Key(OTHER, OTHER, "qa"), KEYS[0]]
-    assert [fleet.estimate(key).n for key in [Key(OTHER, OTHER, "qa"), KEYS[0]]] == [2, 1]
+    assert [estimate_of(fleet, key).n for key in [Key(OTHER, OTHER, "qa"), KEYS[0]]] == [2, 1]
 
 
 def test_sessions_beyond_the_limit_count_as_sessions_of_twenty():

@@ -81,7 +81,7 @@ def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
     # The same by hand: the monitor's own windows and watch, a look a minute.
     windows = Windows(HOUR_NS)
     watch, incidents = Watch(Declaration(policy=Policy()), windows), Incidents()
-    rest = list(observe_stored(lines))
+    rest = list(map(observe_stored, lines))
     for minute in range(1, 9 * 60 + 1):
         now_ns = BEGIN_NS + minute * MINUTE_NS
         while rest and rest[0][1].at_ns < now_ns:
@@ -116,6 +116,13 @@ def test_what_began_before_is_told_while_it_stands_and_what_ended_before_is_not(
         past.since(0), BEGIN_NS + 6 * HOUR_NS, BEGIN_NS + 8 * HOUR_NS
     )
     assert spans(ended) == []
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "bound"])
+def test_a_window_that_is_longer_than_the_longest_is_warmed_up_whole(mode):
+    declared = Declaration(policy=Policy(mode=mode), window_ns=48 * HOUR_NS, longest_ns=24 * HOUR_NS)
+    assert Windows(declared.window_ns, longest_ns=declared.longest_ns).reach_ns == declared.reach_ns == 48 * HOUR_NS
+    assert Replay.warm_up_ns(declared) == 48 * HOUR_NS + declared.rule.looks * declared.look_ns
 
 
 def test_silence_is_no_data_and_no_end(tmp_path: Path):
@@ -162,7 +169,7 @@ async def test_a_store_tells_the_same_as_a_file(tmp_path: Path):
     lines = verdicts((2, 0.97), (2, 0.4))
     store = Store(tmp_path / "s.sqlite")
     for number, line in enumerate(lines):
-        (_, seen), *_ = observe_stored([line])
+        _, seen = observe_stored(line)
         line["trace_id"] = f"{number:032x}"
         await store.finish(
             FinishedTrace(
