@@ -15,7 +15,7 @@ from sidejudge.monitor.config.model import ApiSection
 from sidejudge.monitor.ingest.listeners import PROBES
 
 from .contents_token import ContentsToken
-from .errors import send_problem
+from .errors import ProblemError, send_problem
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -58,6 +58,13 @@ class AccessRules:
         if self.contents != "loopback" or self.token is None:
             return self.contents == "always"
         return is_same_machine(request) and self.token.is_shown_by(request)
+
+    def require_contents(self, request: Request, what: str) -> None:
+        """Raise ``ProblemError`` where the sender of a request is not shown contents; ``what`` holds them."""
+        if not self.shows_contents(request):
+            cause = f"{what} hold contents of traces, which are not shown to this caller"
+            remedy = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
+            raise ProblemError(cause, remedy, HTTPStatus.FORBIDDEN)
 
 
 def is_same_machine(request: Request) -> bool:

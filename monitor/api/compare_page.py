@@ -42,14 +42,13 @@ from sidejudge.monitor.alerting.comparisons import (
 )
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.config.metric_limits import parse_metric
-from sidejudge.monitor.config.units import parse_span
 from sidejudge.scoring.case.run_figures import UNITS
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 from sidejudge.scoring.statistics.estimate import estimate
 
 from .errors import ProblemError
-from .params import duration_of, nanoseconds_of, one_of, only_known, rubric_of
+from .params import duration_of, nanoseconds_of, one_of, only_known, rubric_of, span_of
 from .response_body import ResponseBody, instant
 from .verdict_pages import html, refused
 from .verdict_schemas import ProblemBody
@@ -232,10 +231,7 @@ def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, 
 def _period(choice: ComparisonChoice, now_ns: int) -> Period:
     if choice.by and choice.by not in KINDS:
         raise ProblemError("by: there is no such choice", f"choose from {', '.join(KINDS)}")
-    try:
-        span_ns = parse_span(choice.last or _LAST)
-    except ValueError:
-        raise ProblemError("last: cannot be read", "write 30m, 6h or 2d") from None
+    span_ns = span_of(choice.last or _LAST)
     split_ns = now_ns - span_ns
     if choice.at:
         try:

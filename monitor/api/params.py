@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastapi._compat import ModelField
 
 P = TypeVar("P", bound=TracePosition)
+T = TypeVar("T", bound=str)
 _HEX = frozenset("0123456789abcdef")
 _MOST_NS = 2**63 - 1
 _LEAST_NS = -(2**62)
@@ -50,11 +51,11 @@ def unknown_trace(known: str) -> ProblemError:
     )
 
 
-def one_of(parameter: str, name: str | None, known: Collection[str]) -> str | None:
-    """The name, if it is a known one; None where none is given."""
+def one_of(parameter: str, name: str | None, known: Collection[T]) -> T | None:
+    """The known value of this name; None where no name is given."""
     if name is not None and name not in known:
         raise ProblemError(f"{parameter}: there is no such {parameter}", f"choose from {', '.join(known)}")
-    return name
+    return next((each for each in known if each == name), None)
 
 
 def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
@@ -78,6 +79,14 @@ def duration_of(name: str, text: str) -> int:
         return parse_span(text)
     except ValueError:
         raise ProblemError(f"{name}: cannot be read", f"write {name}=12h, {name}=7d") from None
+
+
+def span_of(last: str) -> int:
+    """How far back a page looks, in ns, by its parameter ``last``."""
+    try:
+        return parse_span(last)
+    except ValueError:
+        raise ProblemError("last: cannot be read", "write 30m, 6h or 2d") from None
 
 
 def reason_of(name: str | None) -> str | None:

@@ -49,7 +49,6 @@ MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _BLOCK: Final = 50
 """Rows of a page that are read at once."""
-CONTENTS_REMEDY = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, object]]
 _Rows: TypeAlias = Sequence[Mapping[str, object]]
@@ -244,9 +243,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     )
     async def spans(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """The spans of one trace while they are held: an OTLP request in protobuf, as 'try' and 'inspect' read it."""
-        if not rules.shows_contents(request):
-            error = "spans hold contents of traces, which are not shown to this caller"
-            raise ProblemError(error, CONTENTS_REMEDY, HTTPStatus.FORBIDDEN)
+        rules.require_contents(request, "spans")
         known = trace_id_of(trace_id)
         found = await view.spans(known)
         if found is None:
@@ -261,9 +258,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     )  # fmt: skip
     async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What judges were sent about one trace and what they answered, as far as that is kept."""
-        if not rules.shows_contents(request):
-            error = "calls to judges hold contents of traces, which are not shown to this caller"
-            raise ProblemError(error, CONTENTS_REMEDY, HTTPStatus.FORBIDDEN)
+        rules.require_contents(request, "calls to judges")
         return await asyncio.to_thread(_json, await view.judge_calls(trace_id_of(trace_id)), request)
 
 

@@ -13,11 +13,11 @@ from sidejudge.dashboards.pages.plain_pages import MetricCard, RubricPage, rubri
 from sidejudge.dashboards.pages.service_page import service_page
 from sidejudge.integrations.store.errors import SearchTooLong
 from sidejudge.monitor.config.rubrics import Card, cards, choice, citation
-from sidejudge.monitor.config.units import parse_duration
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules
 from .errors import ProblemError
+from .params import span_of
 from .shared_result import SharedResults
 from .verdict_pages import html, refused
 from .view import MonitorView, ServiceChoice
@@ -31,11 +31,6 @@ def add_service_page(app: FastAPI, view: MonitorView, rules: AccessRules) -> Non
     async def service(request: Request, choice: Annotated[ServiceChoice, Query()]) -> Response:
         if not choice.rubric:
             return RedirectResponse("/")  # the status page lists them
-        try:
-            if choice.last:
-                parse_duration(choice.last)
-        except ValueError:
-            return refused(ProblemError("last: cannot be read", "write 30m, 6h or 2d"))
         contents = rules.shows_contents(request)
 
         async def make() -> str | None:
@@ -43,8 +38,10 @@ def add_service_page(app: FastAPI, view: MonitorView, rules: AccessRules) -> Non
             return None if page is None else await asyncio.to_thread(service_page, page)
 
         try:
+            if choice.last:
+                span_of(choice.last)
             text = await made.get((*choice.model_dump().values(), contents), make)
-        except SearchTooLong as problem:
+        except (ProblemError, SearchTooLong) as problem:
             return refused(problem)
         if text is None:
             return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))

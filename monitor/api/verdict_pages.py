@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, get_args
 
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -15,17 +15,13 @@ from pydantic import BaseModel, Field
 
 from sidejudge.dashboards.pages.plain_pages import IN_A_FILE, VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
-from sidejudge.monitor.config.units import parse_span
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules
 from .errors import ProblemError
-from .params import only_known, position_of, rubric_of
+from .params import one_of, only_known, position_of, rubric_of, span_of
 from .view import MonitorView, Passed, VerdictSearch
-
-T = TypeVar("T")
-N = TypeVar("N", int, float)
 
 _ON_A_PAGE = 50
 _COLUMNS = (
@@ -54,16 +50,16 @@ class VerdictChoice(BaseModel):
 
     def query(self, view: MonitorView, limit: int) -> VerdictSearch:
         """The query that this asks for; ``ProblemError`` where a value is none that there is."""
-        last_ns = _read("last", self.last, parse_span, "write 30m, 6h or 2d")
+        last = self.last.strip()
+        since_ns = view.clock_ns() - span_of(last) if last else None
         return VerdictSearch(
             service=self.service or None, environment=self.environment or None,
             rubric=rubric_of(self.rubric or None, view.rubrics),
-            passed=_one_of("passed", self.passed, get_args(Passed)),
-            state=_one_of("state", self.state, tuple(State)), metric=self.metric or None,
+            passed=one_of("passed", self.passed or None, get_args(Passed)),
+            state=one_of("state", self.state or None, tuple(State)), metric=self.metric or None,
             text=self.text.strip() or None, release=self.release or None, prompt=self.prompt or None,
             model=self.model or None,
-            below=_read("below", self.below, _share, "write a number from 0 to 1"),
-            since_ns=None if last_ns is None else view.clock_ns() - last_ns,
+            below=_share(self.below), since_ns=since_ns,
             after=position_of(self.cursor or None), limit=limit,
         )  # fmt: skip
 
@@ -131,21 +127,13 @@ def _cell(value: object) -> object:
     return "" if value is None else value
 
 
-def _one_of(name: str, text: str, known: Sequence[T]) -> T | None:
-    if text and text not in known:
-        raise ProblemError(f"{name}: there is no such {name}", f"choose from {', '.join(map(str, known))}")
-    return next((each for each in known if each == text), None)
-
-
-def _share(text: str) -> float:
-    share = float(text)
-    if not 0 <= share <= 1:
-        raise ValueError(text)
-    return share
-
-
-def _read(name: str, text: str, read: Callable[[str], N], remedy: str) -> N | None:
+def _share(below: str) -> float | None:
+    if not below.strip():
+        return None
     try:
-        return read(text.strip()) if text.strip() else None
+        share = float(below)
     except ValueError:
-        raise ProblemError(f"{name}: cannot be read", remedy) from None
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ProblemError("below: cannot be read", "write a number from 0 to 1")
+    return share

@@ -24,16 +24,10 @@ from .units import Address, Duration
 from .validation_messages import bare, item_of, walk
 
 PREFIX = "SIDEJUDGE_"
-NOT_KEYS = frozenset(
-    {
-        "SIDEJUDGE_API_TOKEN",
-        "SIDEJUDGE_CONFIG",
-        "SIDEJUDGE_CONTENTS_TOKEN",
-        "SIDEJUDGE_REVISION",
-        "SIDEJUDGE_SHARED",
-        "SIDEJUDGE_URL",
-    }
-)
+NOT_KEYS = frozenset({
+    "SIDEJUDGE_API_TOKEN", "SIDEJUDGE_CONFIG", "SIDEJUDGE_CONTENTS_TOKEN", "SIDEJUDGE_REVISION", "SIDEJUDGE_SHARED",
+    "SIDEJUDGE_URL",
+})  # fmt: skip
 """Variables of ours that are no configuration keys: the file to read, the monitor to ask, the corpus for tests."""
 
 _TEXTS = (str, Path, Address, Duration, SecretStr)

@@ -99,17 +99,8 @@ class MatchSection(BaseModel):
 
     @property
     def needs_content(self) -> bool:
-        """Whether more than the resource of a span (service, environment) must be read to decide."""
-        return bool(
-            self.name
-            or self.tags
-            or self.task
-            or self.metadata
-            or self.asked
-            or self.level is not None
-            or self.latency_ms is not None
-            or self.feedback is not None
-        )
+        """Whether the decision needs more than the resource of a span (service, environment)."""
+        return any(getattr(self, key) for key in type(self).model_fields if key not in ("service", "environment"))
 
     def matches(self, case: Case) -> bool:
         """Whether all of it holds for an assembled case."""

@@ -235,7 +235,7 @@ class RubricLabels:
     def _files_of(
         self, given: dict[str, Json]
     ) -> tuple[list[tuple[Case, list[LabelLine]]], dict[str, VerdictLine]] | str:
-        """Each labelled case with its labels, and verdicts by trace or case; a text says what is wrong with a file."""
+        """Each labelled case with its labels, and verdicts by trace or case; or the fault of a file, as text."""
         from sidejudge.integrations.cases import read_case  # noqa: PLC0415  # only where labels are read
         from sidejudge.scoring.runs.label_line import read_label  # noqa: PLC0415  # as above
         from sidejudge.scoring.runs.verdict_line import read_verdict  # noqa: PLC0415  # as above
@@ -243,7 +243,8 @@ class RubricLabels:
         try:
             labels = self._lines(given.get("labels"), lambda line, _: read_label(_json(line)))
             cases = self._lines(given.get("cases"), read_case)
-            judged = self._lines(given["verdicts"], lambda line, _: read_verdict(_json(line))) if _has(given) else []
+            path = given.get("verdicts")
+            judged = self._lines(path, lambda line, _: read_verdict(_json(line))) if path is not None else []
         except OSError as error:
             return f"{error.filename}: {error.strerror}"
         except ValueError as error:
@@ -275,10 +276,6 @@ class RubricLabels:
                 except (ValueError, SidejudgeError) as error:
                     raise ValueError(f"{path}: line {number}: {str(error).removeprefix(f'line {number}: ')}") from None
         return found
-
-
-def _has(given: dict[str, Json]) -> bool:
-    return given.get("verdicts") is not None
 
 
 def _json(line: str) -> Json:

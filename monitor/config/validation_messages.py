@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _REQUIRED = "is required"
-_SECRET = frozenset(
-    {
-        "api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key",
-        "secret", "token",
-    }
-)  # fmt: skip
+_SECRET = frozenset({
+    "api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key", "secret",
+    "token",
+})  # fmt: skip
 """Keys of secrets: values at or below them are never shown."""
 _ADDRESSES = frozenset({"notify", "slack", "url", "webhook"})
 """Keys that hold an address with a secret in it, or that somebody gives one by mistake."""
