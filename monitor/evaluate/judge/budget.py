@@ -18,7 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
+
+from sidejudge.monitor.config.evaluators import Priority
 
 LONG_S: Final = 600.0
 SHORT_S: Final = 30.0
@@ -82,7 +84,6 @@ AHEAD_S: Final = 600.0
 """How long a fleet's grant to a monitor should last."""
 
 
-Priority: TypeAlias = Literal["high", "normal", "low"]
 PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
 """Whose cases are thinned last, to whose are thinned first."""
 

@@ -21,9 +21,9 @@ from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.store.contents import JudgeCallTable
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.config.evaluators import JudgeSection
+from sidejudge.monitor.config.evaluators import JudgeSection, Priority
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
-from sidejudge.monitor.evaluate.backends import ATTEMPTS, Addressed, JudgeAccount, plain
+from sidejudge.monitor.evaluate.backends import ATTEMPTS, OUTAGE, Addressed, JudgeAccount, plain
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.check import contradiction
@@ -40,10 +40,10 @@ from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN
 
 from .answer_cache import Cache, CachedAnswer, CacheStorage, key
 from .breaker import CONSECUTIVE, Breaker
-from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
+from .budget import DAY_S, HOUR_S, JudgeBudget
 from .call_record import record_of
 from .panel import JudgePanel, JudgeSettings
-from .panel_member import OUTAGE, Client, JudgeBill, PanelMember, UnansweredError
+from .panel_member import Client, JudgeBill, PanelMember, UnansweredError
 from .rate_limits import RateLimits
 
 log = logging.getLogger("sidejudge.judge")

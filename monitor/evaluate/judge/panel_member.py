@@ -21,6 +21,7 @@ from sidejudge.integrations.judge.batch import BatchJudgeClient
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.integrations.provider.attempt import Completion, JudgeAttempt, JudgeObserver
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
 from sidejudge.scoring.lexical.token_estimate import estimate
@@ -33,9 +34,6 @@ from .call_record import Exchange
 from .probe import HEALTH_PROBE
 from .rate_limits import RateLimits
 
-OUTAGE: Final = "judge unavailable"
-"""Prefix of a reason that does not depend on the case: a later attempt may succeed."""
-OVER_BUDGET: Final = "over budget"
 _GRACE_S: Final = 5.0
 """Seconds beyond its own timeout after which an attempt is cancelled from outside."""
 _LEARNING: Final = 0.1

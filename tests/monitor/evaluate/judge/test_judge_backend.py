@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
-from sidejudge.monitor.evaluate.backends import Addressed, JudgeAccount
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Addressed, JudgeAccount
 from sidejudge.monitor.evaluate.judge import panel_member
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
-from sidejudge.monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import (
     GradeAnswer,
