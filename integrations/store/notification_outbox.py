@@ -1,8 +1,8 @@
-"""The notification outbox: what is to be delivered, kept until its destination took it or it is set aside for a person.
+"""The notification outbox: entries that wait until their destination has accepted them, or a person looks at them.
 
-Whoever puts something in may write a note in the same transaction, so that a process that is killed at any moment
-neither forgets a notice nor sends it twice. Delivery is in order of arrival within a destination. Entries are deleted
-once they were taken: a process that is killed in between delivers them again, under the same id.
+An entry and a note about it may be written in one transaction, so that a process that is killed at any moment neither
+loses a notice nor decides twice to send it. Each destination gets its entries in order of arrival. An entry is deleted
+once it was accepted: a process that is killed in between delivers it again, under the same id.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sidejudge.scoring.status.snapshots import QueueStatus
 
 from .connection import queries
-from .part import Part, as_written, with_checksum
+from .part import Part, as_written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,34 +37,32 @@ class PendingNotice:
 
 
 class NotificationOutbox(Part):
-    """Methods that write return once committed. Raises ``StoreError``."""
+    """The table of entries, and the notes about them. A write returns once it is committed. Raises ``StoreError``."""
 
     async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
-        """Take entries and notes, all or none. A note that is ``None`` is deleted."""
-        kept = [with_checksum(name, value) for name, value in (notes or {}).items() if value is not None]
-        gone = [(name,) for name, value in (notes or {}).items() if value is None]
+        """Write entries and notes in one transaction; a note that is ``None`` is deleted."""
+        change_notes = self._text_change("note", "note_gone", notes or {})
 
         def work(connection: sqlite3.Connection) -> None:
             put_entries(connection, entries, now_ns)
-            connection.executemany(self._sql["note"], kept)
-            connection.executemany(self._sql["note_gone"], gone)
+            change_notes(connection)
 
-        if entries or kept or gone:
+        if entries or notes:
             await self._write(work)
 
     def notes(self) -> dict[str, str]:
-        """Everything that was noted."""
+        """All notes, by name."""
         return as_written(self._read("noted", ()))
 
     def waiting(self, destination: str, limit: int) -> list[PendingNotice]:
-        """The first that wait for a destination, in order."""
+        """The first entries that wait for a destination, in order."""
         return [PendingNotice(*row) for row in self._read("mail_waiting", (destination, limit))]
 
     async def settle(self, delivered: Sequence[int], parked: Mapping[int, str], *, subject: int = 0) -> None:
-        """Take out what was delivered and set aside, with the reason, what will not be taken.
+        """Delete the delivered entries, and set aside the ``parked`` ones, each with its reason.
 
-        ``subject``: so many first characters of an id name what the entry is about; what was set aside earlier about
-        the same as something delivered is dropped, for it is out of date. 0: nothing is.
+        ``subject``: the number of first characters of an id that name what the entry is about. Entries that were set
+        aside earlier about the subject of a delivered one are out of date, and are deleted. 0: none are.
         """
         overtaking = [{"seq": seq, "subject": subject} for seq in delivered] if subject else []
 
@@ -76,21 +74,21 @@ class NotificationOutbox(Part):
         await self._write(work)
 
     async def unpark(self, destination: str) -> int:
-        """Let what was set aside wait again, in its old place; how many that are."""
+        """Let the entries that were set aside wait again, in their old places; return how many they are."""
         return await self._do("mail_unpark", (destination,))
 
     async def forget(self, before_ns: int) -> None:
-        """Delete what was set aside and came before this."""
+        """Delete entries that were set aside and are older than this."""
         await self._do("mail_forget", (before_ns,))
 
     def queue(self, destination: str) -> QueueStatus:
-        """How much there is for one destination."""
+        """The state of one destination's queue."""
         [(waiting, oldest_ns, parked)] = self._read("mail_status", (destination,))
         [(reason,)] = self._read("mail_parked", (destination,)) or [(None,)]
         return QueueStatus(waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reason)
 
 
 def put_entries(connection: sqlite3.Connection, entries: Sequence[Entry], now_ns: int) -> None:
-    """Take entries inside a transaction of somebody else: one with what they report."""
+    """Write entries within the caller's transaction, together with what they report."""
     rows = [(entry.destination, entry.id, now_ns, entry.body) for entry in entries]
     connection.executemany(queries()["mail_put"], rows)

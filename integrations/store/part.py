@@ -61,6 +61,19 @@ class Part:
         """Run one statement for each of these rows, in one transaction."""
         await self._write(lambda connection: connection.executemany(self._sql[name], rows) and None)
 
+    def _text_change(
+        self, put: str, delete: str, values: Mapping[str, str | None]
+    ) -> Callable[[sqlite3.Connection], None]:
+        """The work that writes texts by name with these two statements; ``None`` deletes a text."""
+        kept = [with_checksum(name, value) for name, value in values.items() if value is not None]
+        gone = [(name,) for name, value in values.items() if value is None]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql[put], kept)
+            connection.executemany(self._sql[delete], gone)
+
+        return work
+
 
 class TextsByName(Protocol):
     """Texts by name that outlive the process."""
@@ -90,16 +103,9 @@ class KeyValueTable(Part):
 
     async def change(self, values: Mapping[str, str | None]) -> None:
         """Write these texts in one transaction, and return once it is committed; ``None`` deletes a text."""
-        if not values:
-            return
-        kept = [with_checksum(name, value) for name, value in values.items() if value is not None]
-        gone = [(name,) for name, value in values.items() if value is None]
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(self._sql["keep"], kept)
-            connection.executemany(self._sql["let_go"], gone)
-
-        await self._write(work)
+        if values:
+            change = self._text_change("keep", "let_go", values)
+            await self._write(change)
 
 
 class KeyValueRoom:

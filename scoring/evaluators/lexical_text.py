@@ -20,7 +20,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.claims import Claim, claims, stems
 from sidejudge.scoring.lexical.facts import NumberInText, names
 from sidejudge.scoring.lexical.known_figures import Account, account
-from sidejudge.scoring.lexical.lexicon import STOPWORDS
+from sidejudge.scoring.lexical.lexicon import STOPWORDS, word_list
 from sidejudge.scoring.lexical.numerals import CURRENCIES, NUMBER_WORDS
 from sidejudge.scoring.lexical.statement import (
     MAX_STATEMENT,
@@ -30,7 +30,6 @@ from sidejudge.scoring.lexical.statement import (
     read_statement,
     root,
     states_the_same,
-    word_list,
 )
 from sidejudge.scoring.lexical.text import normalise, tokens
 from sidejudge.scoring.lexical.topics import read_topics

@@ -10,7 +10,7 @@ Figures are the numbers and dates that a text states; they are looked up in anot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ from sidejudge.scoring.case.conversation import turns
 from sidejudge.scoring.case.grounds import called_tools, ground_truth, sources, stated_scenario, written
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.lexical.claims import claims, words_of
-from sidejudge.scoring.lexical.facts import MAX_TEXT, NumberInText, amounts, dates, numbers, same_date
+from sidejudge.scoring.lexical.facts import MAX_TEXT, NumberInText, amounts, dates, disagree, numbers, same_date
 from sidejudge.scoring.lexical.numerals import spoken_numbers
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, states_the_same
@@ -82,12 +82,6 @@ def _is_specific(number: NumberInText) -> bool:
 def figures(text: str) -> list[NumberInText]:
     """The first figures of a text that cannot be mistaken for a count."""
     return [number for number in numbers(text[:MAX_TEXT]) if _is_specific(number)][:_MOST]
-
-
-def disagree(left: Iterable[NumberInText], right: Iterable[NumberInText]) -> bool:
-    """Whether both give figures and share none."""
-    mine, theirs = list(left), list(right)
-    return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)
 
 
 _WORD_FOR_WORD = 3

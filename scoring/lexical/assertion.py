@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .statement import AGENT, CUSTOMER, TURNS, Statement, read_statement, root, word_list
+from .lexicon import word_list
+from .statement import AGENT, CUSTOMER, TURNS, Statement, read_statement, root
 from .text import tokens
 from .transcript import Moment
 

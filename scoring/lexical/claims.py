@@ -24,7 +24,7 @@ from .lexicon import (
     VAGUE,
 )  # fmt: skip
 from .numerals import CURRENCIES, NUMBER_WORDS, spoken_figures
-from .text import fold_digits, is_unspaced, normalise, pieces, tokens
+from .text import fold_digits, is_unspaced, normalise, pieces, tokens, without_ending
 
 MAX_REASON = 20_000
 """Most characters of a reason that are read; a scorecard's reason has some hundred."""
@@ -44,7 +44,6 @@ _MARKS_GIVEN = re.compile(
     r"\b\d+(?:\.\d+)? ?/ ?\d+\b|\b\d+(?:\.\d+)? (?:points?|marks?|out of \d+|punkte?n?|puntos?|अंक)"
     r"|\b(?:scor(?:e|ed|ing)|marks?|rating|rated|punkte) (?:is |of |as |at |a )?\d+(?:\.\d+)?"
 )
-_ENDINGS = ("ing", "ed", "es", "en", "s", "e")
 _GERMAN = frozenset(
     ("der", "die", "das", "den", "dem", "des", "und", "nicht", "ein", "eine", "hat", "kunde", "kunden", "wurde")
 )
@@ -94,10 +93,7 @@ def stem(word: str) -> str:
     """
     if word.isdigit() or is_unspaced(word[0]):
         return word
-    if len(word) > 4:
-        ending = next((ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3), "")
-        word = word[: len(word) - len(ending)] if ending else word
-    return word[:5]
+    return without_ending(word)[:5]
 
 
 def words_of(text: str) -> list[str]:

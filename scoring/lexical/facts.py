@@ -7,7 +7,7 @@ function reads only the first ``MAX_TEXT`` characters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .numerals import CURRENCIES, MONTHS, currency_of
@@ -116,6 +116,12 @@ def found_dates(normalised: str) -> Iterator[tuple[frozenset[str], int, int]]:
         yield _dated(match, {(MONTHS[match[2]], int(match[1]))}, match[3])
     for match in _MONTH_DAY.finditer(normalised):
         yield _dated(match, {(MONTHS[match[1]], int(match[2]))}, match[3])
+
+
+def disagree(left: Iterable[NumberInText], right: Iterable[NumberInText]) -> bool:
+    """Whether both sides give figures and share none."""
+    mine, theirs = list(left), list(right)
+    return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)
 
 
 def same_date(left: frozenset[str], right: frozenset[str]) -> bool:

@@ -14,9 +14,9 @@ from itertools import combinations
 from typing import Final
 
 from .facts import MAX_TEXT, NumberInText, numbers
-from .lexicon import STOPWORDS
+from .lexicon import STOPWORDS, word_list
 from .numerals import CURRENCIES, NUMBER_WORDS, spoken_numbers
-from .statement import root, word_list
+from .statement import root
 from .text import fold_digits, normalise, tokens
 
 _UNREAD: Final = re.compile(

@@ -10,11 +10,12 @@ from __future__ import annotations
 from .text import normalise
 
 
-def _set(*lines: str) -> frozenset[str]:
+def word_list(*lines: str) -> frozenset[str]:
+    """The words of these lines, normalised."""
     return frozenset(normalise(word) for line in lines for word in line.split())
 
 
-STOPWORDS = _set(
+STOPWORDS = word_list(
     "a an the and or but if then so as at by for from in into of off on onto out over to up with without within about than",
     "is are was were be been being am do does did done doing has have had having will would shall should can could may",
     "might must this that these those it its he she they them his her their him i you we us our your my me mine who whom",
@@ -37,18 +38,18 @@ STOPWORDS = _set(
 )
 """Words that carry no content."""
 
-AGENT_WORDS = _set(
+AGENT_WORDS = word_list(
     "agent agents advisor adviser representative rep assistant executive csr operator bot associate specialist colleague",
     "mitarbeiter mitarbeiterin berater beraterin agentin sachbearbeiter agente asesor asesora operador operadora",
     "conseiller conseillère téléconseiller opérateur opératrice atendente operatore operatrice addetto medewerker medewerkster",
     "representante एजेंट एजेन्ट प्रतिनिधि कर्मचारी",
 )
-CUSTOMER_WORDS = _set(
+CUSTOMER_WORDS = word_list(
     "customer customers caller client user member consumer guest",
     "kunde kunden kundin anrufer anruferin cliente clienta usuario usuaria client cliente appelant klant beller ग्राहक कॉलर उपभोक्ता",
 )
 
-VAGUE = _set(
+VAGUE = word_list(
     "polite politely politeness courteous courteously courtesy professional professionally professionalism friendly",
     "friendliness nice nicely kind kindly good great excellent well better best perfect perfectly fine proper properly",
     "appropriate appropriately adequate adequately correct correctly effective effectively efficient efficiently helpful",
@@ -69,7 +70,7 @@ VAGUE = _set(
 )
 """Praise and generalities: they refer to no moment."""
 
-RUBRIC_WORDS = _set(
+RUBRIC_WORDS = word_list(
     "score scored scores scoring point points mark marks full partial zero question criteria criterion requirement",
     "requirements required compliance compliant policy policies protocol procedure procedures guideline guidelines standard",
     "standards script scripted scripts pass passed fail failed met follow followed follows following needed need",
@@ -80,7 +81,7 @@ RUBRIC_WORDS = _set(
 )
 """Talk about the scorecard itself: neither for nor against."""
 
-REPORTING = _set(
+REPORTING = word_list(
     "given said says say saying told tell tells telling asked ask asks asking stated state states stating mentioned mention",
     "mentions mentioning explained explain explains explaining informed inform informs informing provided provide provides",
     "providing gave give gives giving offered offer offers offering used use uses using made make makes making began begin",
@@ -98,7 +99,7 @@ REPORTING = _set(
 )
 """Verbs that introduce a statement: with one of them, one matching content word is enough."""
 
-PARTICLES = _set(
+PARTICLES = word_list(
     "not never no none neither nor cannot without didn doesn don wasn weren isn aren hasn haven hadn couldn wouldn shouldn t",
     "nicht nie niemals kein keine keinen keiner keinem weder ohne",
     "no nunca ningún ninguna ninguno jamás sin tampoco",
@@ -110,14 +111,14 @@ PARTICLES = _set(
 )
 """Words that reverse a statement; ``t`` is the rest of *n't*."""
 
-DISAVOWALS = _set(
+DISAVOWALS = word_list(
     "denied denies deny denying refused refuses refuse refusing declined declines disputed disputes",
     "verweigerte verweigert bestritt bestritten leugnete abgelehnt negó niega rechazó nié refusé nie refuse negou recusou",
     "negato rifiutato ontkende ontkend weigerde geweigerd",
 )
 """Verbs of denial or refusal; they may follow their object (*the refund was denied*)."""
 
-OMISSIONS = _set(
+OMISSIONS = word_list(
     "failed fails fail failing failure omitted omits omit omitting skipped skips skip skipping missing missed misses miss",
     "forgot forgets forget forgotten neglected neglects neglect lacks lacked lack unable",
     "versäumte versäumt vergaß vergessen unterließ omitió olvidó olvidado oublié omis manqué esqueceu omitiu deixou",
@@ -206,9 +207,9 @@ _ACTS = (
     ),
 )
 ACTS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = tuple(
-    (_set(cues), tuple(dict.fromkeys(phrases.split("|")))) for cues, phrases in _ACTS
+    (word_list(cues), tuple(dict.fromkeys(phrases.split("|")))) for cues, phrases in _ACTS
 )
 """Acts of speech: words that name one → phrases by which it is performed, in any of the languages."""
 
-CONTRASTS = _set("but however although though yet aber jedoch obwohl sondern pero aunque sino लेकिन परंतु मगर किंतु")
+CONTRASTS = word_list("but however although though yet aber jedoch obwohl sondern pero aunque sino लेकिन परंतु मगर किंतु")
 """Words at which a negation ends."""

@@ -5,26 +5,18 @@ It is coarser than equality and finer than overlap: order counts, and so do word
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from .facts import NumberInText, numbers, timestamps
-from .lexicon import AGENT_WORDS, CUSTOMER_WORDS, NEGATIONS
+from .facts import NumberInText, disagree, numbers, timestamps
+from .lexicon import AGENT_WORDS, CUSTOMER_WORDS, NEGATIONS, word_list
 from .numerals import CURRENCIES
-from .text import fold_digits, normalise, tokens
+from .text import fold_digits, tokens, without_ending
 
 MAX_STATEMENT = 4000
 """Most characters of a statement that are read; a highlight has some sixty."""
-
-_ENDINGS = ("ing", "ed", "es", "en", "s", "e")
-
-
-def word_list(*lines: str) -> frozenset[str]:
-    """A word list written as lines, normalised."""
-    return frozenset(normalise(word) for line in lines for word in line.split())
-
 
 _LIGHT = word_list(
     "a an the of for and about regarding is was are were be been being has have had do does did this that it its his",
@@ -72,9 +64,7 @@ def root(word: str) -> str:
     """
     if len(word) < 4:
         return word
-    if len(word) > 4:
-        ending = next((ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3), "")
-        word = word[: len(word) - len(ending)] if ending else word
+    word = without_ending(word)
     if len(word) > 3 and word[-1] == word[-2]:
         word = word[:-1]
     return f"{word[:-1]}i" if word[-1] == "y" and word[-2] not in "aeiou" else word
@@ -129,12 +119,8 @@ def contradicts(statement: Statement, other: Statement) -> bool:
     if not topic or not topic <= statement.stated or not TURNS.isdisjoint(statement.stated ^ other.stated):
         return False
     if statement.amounts or other.amounts:
-        return _disagree(statement.amounts, other.amounts)
-    return _disagree(statement.figures, other.figures)
-
-
-def _disagree(left: Sequence[NumberInText], right: Sequence[NumberInText]) -> bool:
-    return bool(left) and bool(right) and not any(one.agrees(other) for one in left for other in right)
+        return disagree(statement.amounts, other.amounts)
+    return disagree(statement.figures, other.figures)
 
 
 def _word(word: str) -> str:

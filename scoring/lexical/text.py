@@ -111,6 +111,15 @@ def tokens(text: str) -> list[str]:
     return normalise(text).translate(_LETTERS).split()
 
 
+_ENDINGS = ("ing", "ed", "es", "en", "s", "e")
+
+
+def without_ending(word: str) -> str:
+    """A word of five letters or more without a common ending, of which three letters at least are left."""
+    fitting = (ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3)
+    return word.removesuffix(next(fitting, "")) if len(word) > 4 else word
+
+
 def same(left: str, right: str) -> bool:
     """Whether two texts are equal once normalised."""
     return left == right or normalise(left) == normalise(right)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .statement import AGENT, CUSTOMER, Statement, root, word_list
+from .lexicon import word_list
+from .statement import AGENT, CUSTOMER, Statement, root
 from .text import normalise
 
 _GENERAL = {

@@ -63,7 +63,7 @@ def answer_correctness(case: Case) -> Steps:
         return alike
     return Scored(
         value=0.5 * facts.f1 + 0.5 * alike.value,
-        method=max(facts.method, alike.method, key=list(Method).index),
+        method=least_certain((facts.method, alike.method)),
         reason=Reason(
             "F1 of facts {f1:.3f} ({matched} matched, {expected} expected, {found} given), similarity {alike:.3f}",
             f1=facts.f1,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.metrics.settle import carried
+from sidejudge.scoring.metrics.settle import carried, least_certain
 from sidejudge.scoring.questions.question import PendingMetrics, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, cut, own, together
-from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Failed, Result, Scored, Unavailable
 
 from .rubric import Rubric
 from .verdict import State, reach_verdict
@@ -63,7 +63,7 @@ def _reported(scored: Sequence[Scored], by: str) -> Scored:
     scores = [one.value for one in scored]
     return Scored(
         value=consistency_of(scores),
-        method=max((one.method for one in scored), key=list(Method).index),
+        method=least_certain(one.method for one in scored),
         reason=Reason(
             "{n} runs by {by}: {scores}",
             n=len(scores),
@@ -101,7 +101,7 @@ def _composite(rubric: Rubric, run: Case, results: Mapping[str, Result]) -> Resu
     if verdict.state is State.INVALID or verdict.composite_norm is not None:
         return Scored(
             value=verdict.composite_norm or 0.0,
-            method=max((one.method for one in parts), key=list(Method).index, default=Method.EXACT),
+            method=least_certain(one.method for one in parts),
             judgements=carried(parts),
         )
     failed = any(isinstance(result, Failed) for result in results.values())
