@@ -31,7 +31,7 @@ MAY_SHOW: Final = re.compile(
 """Bytes in all records with contents; records without them need not be decoded."""
 _LONGEST: Final = 1 << 20
 _ROLES: Final = frozenset({"user", "assistant", "system", "tool", "human", "ai", "model", "developer"})
-_SAID: Final = frozenset({"content", "parts", "text", "tool_calls"})
+_CONTENT_KEYS: Final = frozenset({"content", "parts", "text", "tool_calls"})
 _CALLED: Final = frozenset({"name", "tool_name", "toolName", "tool", "function"})
 _TOOLS: Final = _CALLED - {"name", "function"}
 _GIVEN: Final = frozenset({"args", "input", "tool_input", "toolInput"})
@@ -41,9 +41,9 @@ _ANSWERED: Final = frozenset({"completion", "response", "answer", "output"})
 def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawSpan]:
     """The spans, with each named event that belongs to one of them among its events, in order of time.
 
-    So is a record without a name that shows contents by its shape. Records of other spans, plain log lines, and records
-    that were delivered twice are left out. An evaluation
-    that names no span belongs to the model call whose response it names, else to the trace's root.
+    A record without a name counts as an event if its shape shows contents. Records of other spans, plain log lines, and
+    records that were delivered twice are left out. An evaluation that names no span belongs to the model call whose
+    response it names, else to the trace's root.
     """
     spans = list(spans)
     by_span: dict[tuple[str, str], list[RawEvent]] = {}
@@ -73,7 +73,7 @@ def shows_contents(record: RawLogRecord) -> bool:
 def is_message(entries: Mapping[str, AttributeValue]) -> bool:
     """Whether a map is a message: a speaker and a text."""
     role = entries.get("role")
-    return isinstance(role, str) and role.lower() in _ROLES and not _SAID.isdisjoint(entries)
+    return isinstance(role, str) and role.lower() in _ROLES and not _CONTENT_KEYS.isdisjoint(entries)
 
 
 def is_call(entries: Mapping[str, AttributeValue]) -> bool:

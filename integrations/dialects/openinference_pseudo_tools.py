@@ -1,4 +1,4 @@
-"""Where frameworks bend OpenInference whose agents give their answer to a pseudo-tool: smolagents, DSPy, BeeAI.
+"""Corrections of OpenInference for frameworks whose agents answer through a pseudo-tool: smolagents, DSPy, BeeAI.
 
 Each function corrects the fields of a span in place, and returns its true kind. The pseudo-tool is no tool of the
 agent: its span is a step, and its arguments are the answer.

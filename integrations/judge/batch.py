@@ -1,9 +1,9 @@
-"""Batch client: requests to judges in, their answers out of a provider's batch endpoint, at half the price.
+"""Batch client: asks judges through a provider's batch endpoint, at half the price.
 
-Requests are gathered until none comes for a while, written to a file (``/v1/files``) and handed in as one batch
-(``/v1/batches``, OpenAI's protocol), which is looked at again and again until it is done. A request has its own hash
-for an id. Which batches are under way is kept: a run that was killed asks the same again, byte for byte, and gets the
-answers of the batch that it handed in before.
+Requests are gathered until none comes for a while, written to a file (``/v1/files``) and submitted as one batch
+(``/v1/batches``, OpenAI's protocol), which is polled until it has ended. The id of a request is its hash. The open
+batches are stored: a run that was killed and starts again sends the same requests, byte for byte, and gets the answers
+of the batch that it submitted before.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BatchNotes(Protocol):
 
 @dataclass(slots=True)
 class _Lot:
-    """Requests to one model that are gathered: lines by request id, and when the last one came."""
+    """Gathered requests to one model: lines by request id, their size in bytes, and when the last one came."""
 
     model: JudgeModel
     lines: dict[str, str] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class BatchJudgeClient:
     """Asks models in batches. Use it from one event loop; ``close`` leaves submitted batches open.
 
     Args:
-        client: what is known of models.
+        client: knows the models' contexts and prices.
         library: the thread that the provider's client runs in.
         notes: keeps the open batches.
-        gather_s: a batch is handed in once no further request has come for so long.
-        poll_s: seconds between two looks at the batches.
+        gather_s: seconds without a further request after which a batch is submitted.
+        poll_s: seconds between two polls of the open batches.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class BatchJudgeClient:
         self._working: asyncio.Task[None] | None = None
 
     async def complete(self, request: JudgeRequest, model: JudgeModel) -> Completion:
-        """Hand the request in with others, and wait. Raises ``ProviderError`` where it comes back without a text."""
+        """Submit the request with others, and wait for its answer. Raises ``ProviderError`` where there is none."""
         body = _body(request, model)
         digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:40]
-        self._asked[digest] += 1  # what is asked again is another request
+        self._asked[digest] += 1  # an equal request is another one
         name = f"sidejudge-{digest}-{self._asked[digest]}"
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._waiting[name] = future
@@ -125,7 +125,7 @@ class BatchJudgeClient:
             await asyncio.gather(self._working, return_exceptions=True)
 
     async def _known(self) -> dict[str, set[str]]:
-        """The requests of each batch that was handed in."""
+        """The ids of the requests of each open batch, by the batch's id."""
         if self._under_way is None:
             kept = {batch: json.loads(text) for batch, text in self._notes.all().items()}
             oldest = time.time() - _REMEMBERED_S
@@ -138,26 +138,26 @@ class BatchJudgeClient:
     async def _work(self) -> None:
         """Submit gathered requests and poll open batches, until no caller waits."""
         try:
-            await self._working_off()
+            await self._submit_and_poll()
         except Exception as error:  # noqa: BLE001  # whatever it is: nobody must wait for ever
             log.error("batches cannot be looked after", extra={"cause": str(error)})  # noqa: TRY400  # its text is ours
             self._fail(list(self._waiting), ProviderError(ProviderErrorKind.UNREACHABLE, type(error).__name__))
 
-    async def _working_off(self) -> None:
+    async def _submit_and_poll(self) -> None:
         looked = 0.0
         while any(not future.done() for future in self._waiting.values()):
             for lot in list(self._lots.values()):
                 full = len(lot.lines) >= _MOST_REQUESTS or lot.size >= _MOST_BYTES
                 if lot.lines and (full or time.monotonic() - lot.last >= self._gather_s):
-                    await self._hand_in(lot)
+                    await self._submit(lot)
             if time.monotonic() - looked >= self._poll_s:
                 looked = time.monotonic()
                 for batch, ids in list((await self._known()).items()):
                     if any(name in self._waiting and not self._waiting[name].done() for name in ids):
-                        await self._look_after(batch, ids)
+                        await self._poll(batch, ids)
             await asyncio.sleep(min(self._gather_s, self._poll_s) / 4)
 
-    async def _hand_in(self, lot: _Lot) -> None:
+    async def _submit(self, lot: _Lot) -> None:
         lines, model = dict(list(lot.lines.items())[:_MOST_REQUESTS]), lot.model
         for name in lines:
             del lot.lines[name]
@@ -181,7 +181,7 @@ class BatchJudgeClient:
         await self._notes.change({batch: json.dumps({"ids": list(lines), "at": time.time()})})
         log.info("a batch was handed in", extra={"batch": batch, "requests": len(lines), "judge": model.name})
 
-    async def _look_after(self, batch: str, ids: set[str]) -> None:
+    async def _poll(self, batch: str, ids: set[str]) -> None:
         model = next(self._models[name] for name in ids if name in self._models)
 
         async def work(openai: Any) -> tuple[str, str, list[str]]:
@@ -207,7 +207,7 @@ class BatchJudgeClient:
         left = {name for name in ids if name in self._waiting and not self._waiting[name].done()}
         if left:
             self._fail(left, ProviderError(ProviderErrorKind.OVERLOADED, f"the batch is {status} without it: {why}"))
-        if status != "completed" or left:  # what it has no answer to is handed in anew
+        if status != "completed" or left:  # requests without an answer are submitted again
             (await self._known()).pop(batch, None)
             await self._notes.change({batch: None})
         log.info("a batch has ended", extra={"batch": batch, "status": status, "unanswered": len(left)})

@@ -42,13 +42,13 @@ class Pulled(Part):
         return self._read("pulled_taken", {"from_ns": from_ns, "limit": limit})
 
     async def put(self, taken: Sequence[Taken]) -> None:
-        """Remember them, all or none."""
+        """Record traces in one transaction."""
         rows = [(t.trace_id, t.last_ns, t.reason, b"".join(sorted(t.spans))) for t in taken]
         if rows:
             await self._do_each("pulled_put", rows)
 
     async def forget(self, before_ns: int) -> None:
-        """Let go of traces whose rows all began before this: nobody looks there any more."""
+        """Delete traces whose rows all began before this; no reading goes back so far."""
         while await self._do("pulled_forget", {"before": before_ns, "limit": _SLICE}) == _SLICE:
             pass
 
@@ -59,9 +59,9 @@ def _unpacked(spans: bytes) -> frozenset[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class DueRevision:
-    """A trace that waits. ``wanted`` are 16 bytes that stand for its references as they are by now.
+    """A trace that waits to be evaluated again. ``wanted`` is a digest (16 bytes) of its references as they are now.
 
-    ``since_ns`` is when the change was noticed, ns since the epoch; ``attempts`` came to nothing so far.
+    ``since_ns`` is when the change was noticed, ns since the epoch; ``attempts`` counts those that failed.
     """
 
     trace_id: bytes
@@ -72,7 +72,7 @@ class DueRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRevisions:
-    """How far one trace has come. ``reason`` is why the latest attempt came to nothing; ``over``: it was given up."""
+    """The state of a trace's re-evaluation. ``reason`` is why the latest attempt failed; ``over``: it was given up."""
 
     since_ns: int
     due_ns: int
@@ -83,7 +83,7 @@ class PendingRevisions:
 
 @dataclass(frozen=True, slots=True)
 class LateReferenceQueue:
-    """So many wait, the oldest since ``oldest_ns`` (None when none does), and so many were given up."""
+    """The numbers of traces that wait, the oldest since ``oldest_ns`` (None without any), and of those given up."""
 
     waiting: int
     oldest_ns: int | None
@@ -106,13 +106,13 @@ class LateReferenceTable(Part):
         return PendingRevisions(since_ns=since_ns, due_ns=due_ns, attempts=attempts, reason=reason, over=bool(over))
 
     def status(self) -> LateReferenceQueue:
-        """How many there are."""
+        """The state of the queue."""
         return LateReferenceQueue(*self._read("belated_status", ())[0])
 
     async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
-        """Traces whose references changed, and what they are by now; they are due at ``due_ns``.
+        """Record traces whose references changed, with a digest of the references; they are due at ``due_ns``.
 
-        What is known already changes nothing.
+        A trace that is recorded with the same digest stays as it is.
         """
         rows = [
             {"trace_id": trace_id, "wanted": what, "now": now_ns, "due": due_ns} for trace_id, what in wanted.items()
@@ -121,14 +121,14 @@ class LateReferenceTable(Part):
             await self._do_each("belated_note", rows)
 
     async def postpone(self, each: DueRevision, due_ns: int, reason: str, *, over: bool) -> None:
-        """An attempt came to nothing: not before ``due_ns`` again, or never (``over``)."""
+        """Record a failed attempt: the next one is due at ``due_ns``; with ``over`` there is none."""
         postponed = {"due": due_ns, "reason": reason, "over": int(over)}
         await self._do("belated_postpone", {"trace_id": each.trace_id, "wanted": each.wanted, **postponed})
 
     async def revive(self, reason: str, now_ns: int) -> None:
-        """Traces given up for this reason are due once more: it holds no longer."""
+        """Make traces due again that were given up for this reason, because it no longer holds."""
         await self._do("belated_revive", {"reason": reason, "now": now_ns})
 
     async def done(self, each: DueRevision) -> None:
-        """Nothing is owed to it any more, unless its references have changed meanwhile."""
+        """Remove a trace, unless its references have changed again meanwhile."""
         await self._do("belated_done", {"trace_id": each.trace_id, "wanted": each.wanted})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sidejudge.scoring.calibration.embedding_calibration import FittedThreshold, Separation
     from sidejudge.scoring.calibration.paired_judges import JudgedCases, PairedJudges
     from sidejudge.scoring.result.result import Unavailable
-    from sidejudge.scoring.runs.label_line import LabelLine, Said
+    from sidejudge.scoring.runs.label_line import LabelLine, LabelValue
 
 _READINGS = 2
 
@@ -173,7 +173,7 @@ def _show(found: Calibrated) -> None:
     click.echo()
 
 
-def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a switch
+def _name(category: LabelValue | bool) -> str:  # noqa: FBT001  # a category, not a switch
     if isinstance(category, bool):
         return "pass" if category else "fail"
     return category if isinstance(category, str) else f"{category:g}"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sidejudge.scoring.declared.labelled import LabelledCase
     from sidejudge.scoring.declared.metric import PythonMetric, Sources
     from sidejudge.scoring.questions.question import Begun
-    from sidejudge.scoring.runs.label_line import LabelLine, Said
+    from sidejudge.scoring.runs.label_line import LabelLine, LabelValue
     from sidejudge.scoring.runs.verdict_line import VerdictLine
     from sidejudge.scoring.trace.span import Json
 
@@ -285,7 +285,7 @@ def _json(line: str) -> Json:
     return parsed
 
 
-def _found(about: Sequence[LabelLine], judged: VerdictLine | None) -> Said | None:
+def _found(about: Sequence[LabelLine], judged: VerdictLine | None) -> LabelValue | None:
     """The judge's value: from the file of verdicts, else from the label's own line."""
     from sidejudge.scoring.runs.label_line import our_value  # noqa: PLC0415  # as above
 

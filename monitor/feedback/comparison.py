@@ -17,7 +17,7 @@ from sidejudge.integrations.langfuse.scores import metric_of, score_id
 from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.questions.teaching import teaches
-from sidejudge.scoring.runs.label_line import PASS, Said
+from sidejudge.scoring.runs.label_line import PASS, LabelValue
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import pass_name, score_name, state_name
 
@@ -45,7 +45,7 @@ class LabelledScore:
     passes: tuple[str, ...] = ()
     pass_at: float | None = None
 
-    def read(self, value: Said) -> Said | None:
+    def read(self, value: LabelValue) -> LabelValue | None:
         """The meaning of a person's value: for a pass 1 or 0, None for neither; for a metric the value itself."""
         if self.metric != PASS:
             return value
@@ -176,7 +176,7 @@ class LabelComparison:
         return {str(row["id"]): row for row in reversed(rows)}  # of several, the latest
 
 
-def _ours(stated: Said, score: Mapping[str, object]) -> Said | None:
+def _ours(stated: LabelValue, score: Mapping[str, object]) -> LabelValue | None:
     """Our result in a person's terms: a category is compared with our rating, a number with our value."""
     if not isinstance(stated, str):
         return value_of(score)
@@ -184,7 +184,7 @@ def _ours(stated: Said, score: Mapping[str, object]) -> Said | None:
     return rating if isinstance(rating, str) else None
 
 
-def _held(about: LabelledScore, stated: Said, verdict: Mapping[str, object]) -> Said | None:
+def _held(about: LabelledScore, stated: LabelValue, verdict: Mapping[str, object]) -> LabelValue | None:
     """The same where the metric has no score of its own: its value stands beside the verdict."""
     value, rating = metric_of(_metadata(verdict), about.metric) or (None, None)
     return rating if isinstance(stated, str) else value

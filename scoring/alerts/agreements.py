@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sidejudge.scoring.calibration.calibrated import Calibrated, calibrated
-from sidejudge.scoring.runs.label_line import PASS, Said
+from sidejudge.scoring.runs.label_line import PASS, LabelValue
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.statistics.ppi import label_sums
 from sidejudge.scoring.trace.span import JsonRecord
@@ -21,8 +21,8 @@ MAX_RUBRICS = 100
 
 
 class _Pair(NamedTuple):
-    people: Said
-    ours: Said | None
+    people: LabelValue
+    ours: LabelValue | None
     at_ns: int
 
 
@@ -51,8 +51,8 @@ class Agreements:
         version: str,
         subject: str,
         by: str,
-        people: Said | bool,
-        ours: Said | bool | None,
+        people: LabelValue | bool,
+        ours: LabelValue | bool | None,
         metric: str = PASS,
         weight: float = 1.0,
         at_ns: int = 0,
@@ -145,18 +145,18 @@ class Agreements:
                 )  # fmt: skip
 
 
-def _stated(value: Said | bool) -> Said:  # noqa: FBT001  # a label or a value, not a switch
+def _stated(value: LabelValue | bool) -> LabelValue:  # noqa: FBT001  # a label or a value, not a switch
     return value if isinstance(value, str) else float(value)
 
 
-def _first(pairs: Mapping[tuple[str, str], _Pair]) -> Said | None:
+def _first(pairs: Mapping[tuple[str, str], _Pair]) -> LabelValue | None:
     return next(iter(pairs.values())).people if pairs else None
 
 
 def _calibrated(
     rubric: str, metric: str, stated: Mapping[tuple[str, str], _Pair], weights: Mapping[str, float]
 ) -> Calibrated:
-    pairs: Counter[tuple[Said, Said]] = Counter()
+    pairs: Counter[tuple[LabelValue, LabelValue]] = Counter()
     latest: dict[str, tuple[bool, bool, float]] = {}
     undecided = 0
     for (subject, _), (people, ours, _) in sorted(stated.items(), key=lambda each: each[1].at_ns):

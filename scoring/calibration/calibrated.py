@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.runs.label_line import PASS, Said
+from sidejudge.scoring.runs.label_line import PASS, LabelValue
 from sidejudge.scoring.statistics.agreement import (
     Confusion,
     Kappa,
@@ -89,7 +89,7 @@ class Calibrated:
     n: int
     undecided: int
     scale: str
-    categories: Sequence[Said | bool]
+    categories: Sequence[LabelValue | bool]
     confusion: Confusion | Unavailable
     figures: Mapping[str, Figure]
     labels: LabelSums | None = None
@@ -109,9 +109,14 @@ class Calibrated:
 
 
 def calibrated(
-    *, rubric: str, metric: str, pairs: Mapping[tuple[Said, Said], int], undecided: int, passes: PassSums | None,
+    *,
+    rubric: str,
+    metric: str,
+    pairs: Mapping[tuple[LabelValue, LabelValue], int],
+    undecided: int,
+    passes: PassSums | None,
     labels: LabelSums | None = None,
-) -> Calibrated:  # fmt: skip
+) -> Calibrated:
     """All figures of the pairs (people's label, our verdict) with their number.
 
     ``passes`` and ``labels`` (a label for each labelled verdict, which ``passes`` count too) only for ``pass``.
@@ -122,7 +127,7 @@ def calibrated(
     numbers = sorted(each for each in values if isinstance(each, float))
     binary = metric == PASS or (bool(values) and values <= set(_BINARY))
     scale = "binary" if binary else "ordinal" if values and len(numbers) == len(values) else "nominal"
-    found: Sequence[Said] = _BINARY if binary else numbers if scale == "ordinal" else sorted(map(str, values))
+    found: Sequence[LabelValue] = _BINARY if binary else numbers if scale == "ordinal" else sorted(map(str, values))
     few = len(found) <= MAX_CATEGORIES
     table: Confusion | Unavailable = Unavailable(
         f"{len(found)} different values are no categories; label the metric's rating instead"
@@ -141,16 +146,18 @@ def calibrated(
         figures |= _errors(table, passes, labels)
         if passes is not None:
             figures["pass_rate_ppi"] = _prediction_powered(passes, labels or LabelSums())
-    shown: Sequence[Said | bool] = [each if isinstance(each, float) else label(each) for each in found] if few else []
+    shown: Sequence[LabelValue | bool] = (
+        [each if isinstance(each, float) else label(each) for each in found] if few else []
+    )
     return Calibrated(
         rubric=rubric, metric=metric, n=n, undecided=undecided, scale=scale, confusion=table, figures=figures,
         categories=[False, True] if metric == PASS else shown, labels=labels,
     )  # fmt: skip
 
 
-def _in_decimals(pairs: Mapping[tuple[Said, Said], int]) -> Mapping[tuple[Said, Said], int]:
+def _in_decimals(pairs: Mapping[tuple[LabelValue, LabelValue], int]) -> Mapping[tuple[LabelValue, LabelValue], int]:
     """The pairs with numbers rounded to 9 decimals (rubrics §1.3): a value of 1 - 0.9 is the label 0.1."""
-    found: Counter[tuple[Said, Said]] = Counter()
+    found: Counter[tuple[LabelValue, LabelValue]] = Counter()
     for pair, count in pairs.items():
         x, y = (each if isinstance(each, str) else round(each, 9) for each in pair)
         found[x, y] += count

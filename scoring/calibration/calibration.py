@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, Said, Subject, our_value
+from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, LabelValue, Subject, our_value
 from sidejudge.scoring.runs.verdict_line import VerdictLine
 from sidejudge.scoring.statistics.ppi import label_sums
 
@@ -22,10 +22,10 @@ class LabelPairs:
     """One metric of one rubric: pairs of (people's, our) values, and how many labels met a verdict without a value."""
 
     categorical: bool
-    pairs: Counter[tuple[Said, Said]] = field(default_factory=Counter)
+    pairs: Counter[tuple[LabelValue, LabelValue]] = field(default_factory=Counter)
     undecided: int = 0
 
-    def add(self, given: Said, stated: Said | None) -> None:
+    def add(self, given: LabelValue, stated: LabelValue | None) -> None:
         """Count a label and our value of the same metric; None where the verdict has none."""
         if stated is None:
             self.undecided += 1
@@ -71,7 +71,7 @@ class CalibrationSums:
         """Count whether a verdict passed."""
         self.passes.setdefault(rubric, PassSums()).add(passed=passed, weight=weight)
 
-    def compare(self, given: LabelLine, stated: Said | None) -> None:
+    def compare(self, given: LabelLine, stated: LabelValue | None) -> None:
         """Compare a label with our value of the same metric."""
         self.met.add((given.subject, given.rubric, given.metric, given.by))
         compared = LabelPairs(isinstance(given.stated, str))

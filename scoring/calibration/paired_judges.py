@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidejudge.scoring.runs.label_line import PASS, LabelLine, Said, Subject, our_value
+from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelValue, Subject, our_value
 from sidejudge.scoring.runs.verdict_line import VerdictLine
 from sidejudge.scoring.statistics.paired import signed_ranks, symmetry
 
@@ -57,7 +57,7 @@ class JudgedCases:
     """The values of one judge on labelled cases, taken verdict by verdict, and their cost."""
 
     labels: Mapping[tuple[Subject, str], Sequence[LabelLine]]
-    values: dict[tuple[Subject, str, str], Said] = field(default_factory=dict)
+    values: dict[tuple[Subject, str, str], LabelValue] = field(default_factory=dict)
     usd: float = 0.0
     cases: int = 0
     unpriced: int = 0
@@ -144,7 +144,7 @@ def compare_answers(a: Iterable[GoldenAnswer], b: Iterable[GoldenAnswer]) -> Ite
             row[place] = one.right
     for name, rows in by_metric.items():
         rubric, _, metric = name.rpartition(".")
-        pairs: list[tuple[Said, Said, Said]] = [
+        pairs: list[tuple[LabelValue, LabelValue, LabelValue]] = [
             (1.0, float(one), float(other)) for one, other in rows.values() if one is not None and other is not None
         ]
         none = [sum(row[place] is None for row in rows.values()) for place in (0, 1)]
@@ -153,7 +153,7 @@ def compare_answers(a: Iterable[GoldenAnswer], b: Iterable[GoldenAnswer]) -> Ite
         )
 
 
-def _right(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
+def _right(pairs: Sequence[tuple[LabelValue, LabelValue, LabelValue]]) -> dict[str, float | None]:
     """Shares of right answers, and their difference with Agresti and Min's interval for paired shares."""
     n = len(pairs)
     right = [(_same(label, a), _same(label, b)) for label, a, b in pairs]
@@ -169,11 +169,11 @@ def _right(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
     }  # fmt: skip
 
 
-def _same(label: Said, value: Said) -> bool:
+def _same(label: LabelValue, value: LabelValue) -> bool:
     return label == value or (isinstance(label, float) and isinstance(value, float) and abs(label - value) < 1e-9)
 
 
-def _distances(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
+def _distances(pairs: Sequence[tuple[LabelValue, LabelValue, LabelValue]]) -> dict[str, float | None]:
     """Mean distances from the labels, and their difference with an interval by its standard error."""
     n = len(pairs)
     if n < LEAST:

@@ -12,20 +12,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from sidejudge.scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
+from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.reported import ReportedScore
 from sidejudge.scoring.trace.span import Completion, Json, ToolCall, Unread
+from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 
 if TYPE_CHECKING:
     from sidejudge.scoring.scenario.scenario import Scenario
-from typing import Final
-
-from sidejudge.scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
-from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
-from sidejudge.scoring.trace.tool_spans import canonical
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from .verdict_line import VerdictLine
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
 """The subject of a label that names no metric: whether the case passes."""
-Said: TypeAlias = float | str
+LabelValue: TypeAlias = float | str
 """A number (a boolean is 1 or 0), or the name of a category: for a metric, one of its ratings."""
 Subject: TypeAlias = tuple[str, str]
 """``trace_id`` or ``case_id``, and the id."""
@@ -34,10 +34,10 @@ class LabelLine:
     subject: Subject
     rubric: str
     metric: str
-    stated: Said
+    stated: LabelValue
     by: str
     states_verdict: bool
-    verdict: Said | None
+    verdict: LabelValue | None
 
 
 def read_label(line: object) -> LabelLine:
@@ -72,7 +72,7 @@ def _text(line: Mapping[str, object], field: str) -> str:
     return value
 
 
-def _stated(field: str, value: object, metric: str) -> Said:
+def _stated(field: str, value: object, metric: str) -> LabelValue:
     if metric == PASS:
         if value not in (0, 1) or not isinstance(value, bool | int | float):
             raise LabelLineError(
@@ -86,7 +86,7 @@ def _stated(field: str, value: object, metric: str) -> Said:
     raise LabelLineError(f"{field}: is {label(repr(value))}, neither true or false, nor a number, nor a category")
 
 
-def our_value(line: VerdictLine, given: LabelLine) -> Said | None:
+def our_value(line: VerdictLine, given: LabelLine) -> LabelValue | None:
     """The verdict's own value for the label's subject, in the label's terms; None where it has no value."""
     if given.metric == PASS:
         return None if line.passed is None else float(line.passed)
