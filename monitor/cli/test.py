@@ -85,6 +85,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
+    from sidejudge.monitor.offline.score.judged_with import judged_with
     from sidejudge.monitor.offline.score.request import judge_wait_s, run_backends
     from sidejudge.monitor.offline.score.resume import AnotherRunError
     from sidejudge.monitor.offline.score.tally import Expense
@@ -131,7 +132,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
             backends = run_backends(settings, expense, forgetful=repeat > 1)
             judge = RunJudge(
                 rubrics, settings.routes, settings.scenarios, chosen, backends=backends,
-                max_wait_s=judge_wait_s(settings),
+                max_wait_s=judge_wait_s(settings), judged_with=judged_with(settings),
             )  # fmt: skip
             runner = Runner(
                 agent=agent, judge=judge, results=results, concurrency=concurrency, timeout_s=seconds,

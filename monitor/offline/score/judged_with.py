@@ -17,7 +17,7 @@ from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.section import DEFAULT_JUDGE, Section
 from sidejudge.scoring.result.result import Method
-from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json, JsonRecord
 from sidejudge.scoring.verdict.rubric import Rubric
 
 JudgedWith: TypeAlias = Mapping[str, Json]
@@ -25,6 +25,8 @@ JudgedWith: TypeAlias = Mapping[str, Json]
 
 Addresses, keys, limits and prices are no part of it: they change no answer.
 """
+JUDGED_WITH: Final = "judged_with"
+"""The field of a verdict that holds them."""
 
 _OF_A_JUDGE: Final = {
     "model", "panel", "panel_rule", "temperature", "top_p", "max_tokens", "seed", "structured",
@@ -37,6 +39,11 @@ _DIGITS: Final = 16
 def judged_with(config: Config) -> dict[str, JudgedWith]:
     """The settings by rubric; nothing for one that no judge answers, and where none is configured."""
     return {name: _of(config, rubric) for name, rubric in configured(config).items()}
+
+
+def stated_settings(settings: JudgedWith) -> JsonRecord:
+    """The field of a verdict; none where there is nothing to state."""
+    return {JUDGED_WITH: settings} if settings else {}
 
 
 def changed(was: object, now: object) -> str | None:

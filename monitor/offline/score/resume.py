@@ -14,17 +14,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import Json
 
-from .judged_with import JudgedWith, changed
-
-JUDGED_WITH: Final = "judged_with"
-"""The field of a verdict that holds them."""
+from .judged_with import JUDGED_WITH, JudgedWith, changed
 
 
 class AnotherRunError(SidejudgeError):

@@ -45,9 +45,9 @@ from .chunks import (
     in_order,
     reached,
 )
-from .judged_with import judged_with
+from .judged_with import judged_with, stated_settings
 from .request import ScoreRequest, judge_wait_s
-from .resume import JUDGED_WITH, Wanted, digest_of
+from .resume import Wanted, digest_of
 from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
 from .verdict_file import Output
 
@@ -200,8 +200,7 @@ class Batch:
         for verdict in found:
             reported = verdict.to_json()
             reported.update(task.extra)
-            if settings := self._judged_with[verdict.rubric]:
-                reported[JUDGED_WITH] = settings
+            reported.update(stated_settings(self._judged_with[verdict.rubric]))
             self.tally.add(reported)
             verdicts.append(json_line(reported))
 

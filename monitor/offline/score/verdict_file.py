@@ -25,9 +25,9 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 from .case_lines import NumberedLine
 from .case_sources import CaseSources
-from .judged_with import changed, judged_with
+from .judged_with import JUDGED_WITH, changed, judged_with, stated_settings
 from .request import ScoreRequest
-from .resume import JUDGED_WITH, AnotherRunError, AppendFile, NewVerdicts, Wanted
+from .resume import AnotherRunError, AppendFile, NewVerdicts, Wanted
 from .tally import ScoreTally
 
 if TYPE_CHECKING:
@@ -329,5 +329,5 @@ def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[
         "configuration": hashlib.sha256(repr(chosen).encode()).hexdigest()[:16],
         "repeat": request.repeat,
         "keep_outputs": request.keep_outputs,
-        **({JUDGED_WITH: judges} if judges else {}),
+        **stated_settings(judges),
     }

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from sidejudge.integrations.cases import case_of, field_errors
 from sidejudge.integrations.jsonl import line
@@ -16,6 +17,7 @@ from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import reached
+from sidejudge.monitor.offline.score.judged_with import JUDGED_WITH, JudgedWith, stated_settings
 from sidejudge.monitor.offline.score.resume import case_digest
 from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
@@ -107,6 +109,7 @@ class RunJudge:
         *,
         backends: EvaluationBackends = BY_WORDS,
         max_wait_s: float = 0.0,
+        judged_with: Mapping[str, JudgedWith] = MappingProxyType({}),
     ) -> None:
         self._rubrics = rubrics
         self._scenarios = scenarios
@@ -115,6 +118,7 @@ class RunJudge:
         self._by_task = Router((), scenarios)
         self._backends = backends
         self._max_wait_s = max_wait_s
+        self._judged_with = judged_with
         self._evaluator = Evaluator(rubrics, backends.at_once, backends.others)
 
     async def start(self) -> None:
@@ -131,17 +135,23 @@ class RunJudge:
     ) -> Sequence[Mapping[str, object]]:
         """A verdict of each rubric, as the format page writes it; ``existing`` itself where it is equal.
 
-        ``fields`` are those of the case. A verdict stands while the case, its scenario and the
-        rubric's version are what they were.
+        ``fields`` are those of the case. A verdict stands while the case, its scenario, the rubric's version and the
+        settings of its judge are what they were.
         """
         case, route, digest = await asyncio.to_thread(self._prepared, fields)
-        wanted = [(name, self._rubrics[name].version, digest) for name in route.rubrics]
+        wanted = [
+            (name, self._rubrics[name].version, digest, self._judged_with.get(name, {})) for name in route.rubrics
+        ]
         if wanted == [
-            (stated.get("rubric"), stated.get("rubric_version"), stated.get("case_digest")) for stated in existing
+            (*map(stated.get, ("rubric", "rubric_version", "case_digest")), stated.get(JUDGED_WITH, {}))
+            for stated in existing
         ]:
             return existing
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
-        return [{**verdict.to_json(), "case_digest": digest} for verdict in await self._reached(case, route.rubrics)]
+        return [
+            {**verdict.to_json(), "case_digest": digest, **stated_settings(self._judged_with.get(verdict.rubric, {}))}
+            for verdict in await self._reached(case, route.rubrics)
+        ]
 
     async def reach(self, given: Case | Mapping[str, Json]) -> Sequence[Verdict]:
         """The verdicts of a case, or of one that is read from these fields, one of each rubric."""

@@ -13,6 +13,7 @@ from sidejudge.integrations.agents import AgentError, AgentReply, Request
 from sidejudge.integrations.agents.http import HttpAgent
 from sidejudge.integrations.cases import case_of
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.offline.score.judged_with import judged_with
 from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.test.judge import RunJudge
 from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, ResultsFile, Runner
@@ -22,10 +23,15 @@ from tests.running import free_port
 SEARCH = {"tools_should_include": ["search"]}
 
 
-def judge(*chosen: str, scenarios: Mapping | None = None, routes: list | None = None, **changes: float) -> RunJudge:
-    config = Config.model_validate({"routes": routes or [], "scenarios": scenarios or {}})
+def judge(
+    *chosen: str, scenarios: Mapping | None = None, routes: list | None = None, judged: str | None = None,
+    **changes: float,
+) -> RunJudge:  # fmt: skip
+    evaluators = {"judge": {"model": judged}} if judged else {}
+    stated = {"routes": routes or [], "scenarios": scenarios or {}, "evaluators": evaluators}
+    config = Config.model_validate(stated)
     rubrics = {name: rubric.with_overrides(**changes) if changes else rubric for name, rubric in RUBRICS.items()}
-    return RunJudge(rubrics, config.routes, config.scenarios, chosen)
+    return RunJudge(rubrics, config.routes, config.scenarios, chosen, judged_with=judged_with(config))
 
 
 def set_of(*inputs: object, **fields: object) -> list[dict]:
@@ -194,13 +200,16 @@ async def test_where_the_judge_has_changed_the_answer_is_judged_again_and_not_as
         (judge(scenarios={"call": other}), ["workflow"], False),
         (judge("answer", scenarios={"call": other}), ["answer"], None),
         (judge("answer", scenarios={"call": other}, min_coverage=0.5), ["answer"], None),
+        (judge("answer", judged="openai/a-1", min_coverage=0.5), ["answer"], None),
+        (judge("answer", judged="openai/a-1", min_coverage=0.5), ["answer"], None),
+        (judge("answer", judged="openai/b-1", min_coverage=0.5), ["answer"], None),
     )
     for by, rubrics, passed in judges:
         (found,) = await run(agent, tests, path, by=by)
         assert [verdict["rubric"] for verdict in found.verdicts] == rubrics
         assert found.outcome.evaluation.passed is passed
     assert agent.requested == ["a"]
-    assert len(kept(path)) == 4, "what stood was not written again"
+    assert len(kept(path)) == 6, "what stood was not written again"
 
 
 @pytest.mark.parametrize("given", ["half \ud800 a pair", 2**70, {"a": [1.5, None, "\x00\x1b"]}, "\u2028\u0085\r\n", ""])
