@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 import yaml
 
 import sidejudge.integrations.prometheus.families as f
+from sidejudge.integrations.prometheus.labels import clean
 from sidejudge.scoring.alerts.declaration import Declaration
 
 DAYS: Final = 30
@@ -28,7 +29,10 @@ _Object: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """The share of a service's traffic that should pass a rubric. ``service`` None: of all services."""
+    """The share of a service's traffic that should pass a rubric. ``service`` None: of all services.
+
+    ``service`` is the name that spans give it; series have it made fit for a label.
+    """
 
     service: str | None
     rubric: str
@@ -42,15 +46,15 @@ class Objective:
     @property
     def about(self) -> str:
         """A sentence about it."""
-        of = f"the traffic of {self.service}" if self.service else "all traffic"
+        of = f"the traffic of {clean(self.service)}" if self.service else "all traffic"
         return f"{self.target:.6g} of {of} passes the rubric {self.rubric}, as judged; the warning threshold."
 
     def counter(self, family: f.Family) -> str:
         """The series of one of its counters."""
-        chosen = {"service": self.service, "rubric": self.rubric}
-        return (
-            f"{family.name}{{{','.join(f'{k}={json.dumps(v, ensure_ascii=False)}' for k, v in chosen.items() if v)}}}"
-        )
+        chosen = {"service": clean(self.service or ""), "rubric": self.rubric}
+        # Sloth reads two braces as the beginning of a variable.
+        stated = {k: json.dumps(v, ensure_ascii=False).replace("{{", r"\x7b\x7b") for k, v in chosen.items() if v}
+        return f"{family.name}{{{','.join(f'{k}={v}' for k, v in stated.items())}}}"
 
 
 def objectives(declared: Declaration, rubrics: Iterable[str], services: Sequence[str] = ()) -> tuple[Objective, ...]:
@@ -71,7 +75,12 @@ def openslo(found: Sequence[Objective]) -> list[_Object]:
     services = dict.fromkeys(each.service for each in found)
     return [
         *(
-            _object("openslo/v1", "Service", _slug(service or _ALL), {"description": f"Traces of {service or 'all'}."})
+            _object(
+                "openslo/v1",
+                "Service",
+                _slug(service or _ALL),
+                {"description": f"Traces of {clean(service or 'all')}."},
+            )
             for service in services
         ),
         *(_object("openslo/v1", "SLO", each.name, _openslo(each)) for each in found),

@@ -83,10 +83,13 @@ def objectives(form: str, services: tuple[str, ...], config: Path | None) -> int
     """Print the pass rates that `alerts` asks for as service level objectives, over 30 days."""
     from sidejudge.dashboards.rules.objectives import objectives as declared_objectives
     from sidejudge.dashboards.rules.objectives import written_objectives
+    from sidejudge.integrations.prometheus.labels import clean
     from sidejudge.monitor.alerting.build import declaration
     from sidejudge.monitor.config.rubrics import reached, rubrics_of
 
     settings = loaded(config).config
+    if not all(map(clean, services)):
+        raise CommandError("--service: is empty", "name a service as its spans do, or leave it out", CALL)
     declared, known = declaration(settings), reached(settings)
     found = [
         each

@@ -18,13 +18,14 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from sidejudge.dashboards.rules.objectives import FORMS, objectives, written_objectives
+from sidejudge.integrations.prometheus.labels import clean
 from sidejudge.monitor.cli.export import export
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Thresholds
 from tests.needs import PROMTOOL
 
 DECLARED = Declaration(thresholds={"strict": Thresholds(warning=0.995, critical=0.9), "whole": Thresholds(warning=1.0)})
-HOSTILE = 'Ünï "shop"\\{}$(id)' + "x" * 200
+HOSTILE = 'Ünï \u200b "shop"\\{{.x}}$(id)' + "x" * 200
 SERVICES = ("shop", "Shop", HOSTILE)
 
 
@@ -113,6 +114,7 @@ def test_the_objective_is_the_warning_threshold_and_what_may_never_fail_has_none
 def queries() -> dict[str, tuple[str, str]]:
     """Of a service with a hostile name: what failed and all, as each program asks over ten minutes."""
     [sloth] = read("sloth", (HOSTILE,))
+    assert str([slo["sli"] for slo in sloth["spec"]["slos"]]).count("{{") == 4, "only the windows are variables"
     slo = next(each for each in read("openslo", (HOSTILE,)) if each["kind"] == "SLO")
     ratio, events = slo["spec"]["indicator"]["spec"]["ratioMetric"], sloth["spec"]["slos"][0]["sli"]["events"]
     pyrra = read("pyrra", (HOSTILE,))[0]["spec"]["indicator"]["ratio"]
@@ -130,7 +132,7 @@ def queries() -> dict[str, tuple[str, str]]:
 
 def test_each_query_gives_the_share_that_failed(tmp_path: Path) -> None:
     def of(service: str) -> str:
-        quoted = service.replace("\\", "\\\\").replace('"', '\\"')
+        quoted = clean(service).replace("\\", "\\\\").replace('"', '\\"')
         return f'{{service="{quoted}",environment="prod",rubric="strict"}}'
 
     rates = {HOSTILE: (3, 20), "shop": (50, 50)}
@@ -168,6 +170,7 @@ def test_a_service_has_the_objectives_of_the_rubrics_that_its_routes_name(tmp_pa
         done = run(*(word for service in services for word in ("--service", service)))
         return {(each["metadata"]["name"], each["spec"]["target"]) for each in yaml.safe_load_all(done.output)}
 
+    assert run("--service", " \u200b").exception.cause == "--service: is empty"
     assert shown("shop-eu", "desk") == {("shop-eu.run-health", "85"), ("desk.answer", "90")}
     assert {("run-health", "85"), ("answer", "90")} <= shown()
     path.write_text("alerts: {thresholds: {warning: 1.0, critical: 0.5}}")
