@@ -29,6 +29,7 @@ from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.plugins import all_plugins
 from sidejudge.monitor.config.renamed import old_mode
 from sidejudge.monitor.config.sinks import OtelEventsSink
+from sidejudge.monitor.config.sources import ForwardSection
 from sidejudge.monitor.config.units import Address, size_text
 from sidejudge.monitor.ingest.listeners import CertificateError, check_authority, read_certificates
 from sidejudge.monitor.runtime.memory_bound import memory_bound
@@ -81,7 +82,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield from _certificates(loaded.config)
     yield _contents(loaded.config)
     if loaded.config.forward is not None:
-        yield _upstream(loaded.config.forward.url)
+        yield _upstream(loaded.config.forward)
         yield from _buffer(loaded.config)
     yield from _store(loaded.config.store.path)
     for cause, remedy in thin_traffic(loaded.config):
@@ -195,13 +196,19 @@ def _certificates(config: Config) -> Iterator[CheckResult]:
             yield CheckResult("forward.ca", "fail", str(error), remedy)
 
 
-def _upstream(url: str) -> CheckResult:
-    """Whether a connection can be made; nothing is sent over it."""
+def _upstream(section: ForwardSection) -> CheckResult:
+    """Whether a connection can be made, encrypted where it will be; no request is sent over it."""
+    url, host = section.url, urlsplit(section.url).hostname or ""
     try:
-        socket.create_connection((urlsplit(url).hostname or "", port_of(url)), timeout=3.0).close()
-    except OSError as error:
-        why = f"{url} cannot be reached ({error.strerror or error})"
-        return CheckResult("forward.url", "fail", why, "start it, or set forward.url to where it is")
+        with socket.create_connection((host, port_of(url)), timeout=3.0) as connection:
+            if url.startswith("https:"):
+                ssl.create_default_context(cafile=section.ca).wrap_socket(connection, server_hostname=host).close()
+    except (OSError, ValueError) as error:
+        why = f"{url} cannot be reached ({getattr(error, 'strerror', None) or error})"
+        remedy = "start it, or set forward.url to where it is"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            remedy = "let it show a valid certificate for this name, or set forward.ca to the authority that signed it"
+        return CheckResult("forward.url", "fail", why, remedy)
     return CheckResult("forward.url", "ok", f"{url} can be reached")
 
 

@@ -64,6 +64,14 @@ _WHY: Final = {
     "upstream_refused": "upstream refused it for good",
     "upstream_failed": "upstream failed; it is judged when the application sends it again",
 }
+_REMEDIES: Final = {
+    "connect": "see forward.url and, where its certificate is refused, forward.ca; 'sidejudge doctor' tries both",
+    "timeout": "see whether upstream is overloaded, or raise forward.timeout",
+    "reset": "see upstream's own log; one that asks for a certificate of ours is not supported",
+    "protocol": "let forward.url name an address for OTLP over HTTP/1.1, such as port 4318; 4317 is for gRPC",
+    "busy": "see why upstream takes so long to answer",
+}
+"""What to do about no response, by its reason."""
 _BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 503: "overloaded"}
 
 
@@ -328,7 +336,9 @@ class Forward:
     def _note(self, error: UpstreamError) -> None:
         self.last_failure = str(error)
         if not self.failed[error.reason]:  # the first of its kind; the counter has the others
-            _log.warning("upstream gave no response", extra={"upstream": self.upstream.name, "cause": str(error)})
+            remedy = _REMEDIES[error.reason]
+            about = {"upstream": self.upstream.name, "cause": str(error), "remedy": remedy}
+            _log.warning("upstream gave no response", extra=about)
         self.failed[error.reason] += 1
 
     def _is_trusted(self, method: str, headers: dict[bytes, bytes], *, otlp: bool) -> bool:

@@ -188,7 +188,7 @@ class Upstream:
         except TimeoutError:
             raise UpstreamError(504, "timeout", "it did not answer in time") from None
         except (OSError, UnicodeError) as error:  # the latter for a name that is not valid
-            raise UpstreamError(502, "connect", f"it cannot be reached ({error})") from error
+            raise UpstreamError(502, "connect", f"it cannot be reached ({str(error) or 'it hung up'})") from error
         return exchange
 
     def release(self, exchange: UpstreamConnection, *, over: bool = False) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 
 import httpx
 import pytest
@@ -164,6 +167,32 @@ def test_doctor_looks_at_the_port_for_grpc_and_at_upstream(configured, tmp_path)
         assert examined(path)["forward.url"].grade == "ok"
     gone = examined(path)["forward.url"]
     assert (gone.grade, "cannot be reached" in gone.found) == ("fail", True)
+
+
+def test_doctor_looks_at_the_certificate_of_upstream(configured, tmp_path):
+    made = make(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.server, made.server_key)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            for _ in range(3):
+                taken, _ = listener.accept()
+                with contextlib.suppress(OSError):
+                    context.wrap_socket(taken, server_side=True).close()
+                taken.close()
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        grades = []
+        for at, ca in ((url, made.ca), (url, made.client), (url, None)):
+            configured(forward={"url": at, **({"ca": ca} if ca else {})})
+            grades.append(examined(tmp_path / "sidejudge.yaml")["forward.url"])
+        serving.join()
+    assert [each.grade for each in grades] == ["ok", "fail", "fail"]
+    assert "certificate verify failed" in grades[2].found
+    assert "forward.ca" in grades[2].remedy
 
 
 def test_grpc_needs_its_extra(configured):

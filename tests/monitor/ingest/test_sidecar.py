@@ -159,7 +159,7 @@ async def test_half_an_answer_does_not_look_whole(sidecar, caplog):
         )
 
 
-async def test_an_upstream_that_is_not_there_is_502_and_judging_goes_on(sidecar):
+async def test_an_upstream_that_is_not_there_is_502_and_judging_goes_on(sidecar, caplog):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
         app = await sidecar(f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -173,6 +173,8 @@ async def test_an_upstream_that_is_not_there_is_502_and_judging_goes_on(sidecar)
         reported = (await app.get("/v1/status"))["forwarding"]
         assert (reported["failed"], reported["requests"]) == ({"connect": 2}, {"traces": 1, "other": 1})
         assert "cannot be reached" in reported["last_failure"]
+        (logged,) = [each for each in caplog.records if each.getMessage() == "upstream gave no response"]
+        assert "forward.url" in logged.remedy
 
 
 async def test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_waiting(sidecar):
