@@ -18,7 +18,7 @@ from sidejudge.scoring.status.service_status import RELEASED
 
 from .limited import limited_beyond
 from .looks import breaching, interval, is_reported
-from .promql import SITE, configured, fleet, listed, over_processes
+from .promql import SITE, configured, fleet, listed, over_processes, sent
 from .recordings import STATUS, effective, window_of
 from .rule import AlertingRule
 from .shares import BLOCKED, JUDGE_FAILED, VERDICTS, VIOLATING, count, lower
@@ -71,12 +71,16 @@ def _level(level: str) -> Callable[[Declaration], tuple[str, ...]]:
 
 def _change(_: Declaration) -> tuple[str, str]:
     since = fleet(f.CHANGE_SINCE, operation="min")
-    return f"{since} > 0", f"{_PLACE} seems to be falling since {{{{ $value | humanizeTimestamp }}}}."
+    return _unless_held_back(
+        "pass_rate_change", since
+    ), f"{_PLACE} seems to be falling since {{{{ $value | humanizeTimestamp }}}}."
 
 
 def _drift(_: Declaration) -> tuple[str, str]:
     since = fleet(f.DRIFT_SINCE, operation="min")
-    return f"{since} > 0", f"{_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
+    return _unless_held_back(
+        "scenario_drift", since
+    ), f"{_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
 
 
 def _slice(*, released: bool) -> Callable[[Declaration], tuple[str, str]]:
@@ -86,7 +90,12 @@ def _slice(*, released: bool) -> Callable[[Declaration], tuple[str, str]]:
         f"{_PLACE}: {{{{ $labels.slice }}}} {{{{ $labels.value }}}} is worse than the others since "
         "{{ $value | humanizeTimestamp }}."
     )
-    return lambda _: (f"{since} > 0", stated)
+    alert = "version_worse" if released else "slice_worse"
+    return lambda _: (_unless_held_back(alert, since), stated)
+
+
+def _unless_held_back(alert: str, since: str) -> str:
+    return f"{since} > 0\nunless\n{sent(alert)} == 0"
 
 
 def _stopped(_: Declaration) -> tuple[str, str]:

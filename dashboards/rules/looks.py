@@ -11,7 +11,7 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Status
 
-from .promql import SITE, fleet, over_processes
+from .promql import SITE, fleet, over_processes, sent
 from .recordings import (
     BELOW,
     DAY,
@@ -55,12 +55,17 @@ def looks(declared: Declaration) -> list[RecordingRule]:
 def breaching(declared: Declaration, level: str) -> str:
     """An expression that answers the pass ratio of every place that is at this level or worse.
 
-    With too little data the last known status is kept for a day, because silence is not recovery.
+    With too little data the last known status is kept for a day, because silence is not recovery. What a process
+    follows it also sends: an alert that it holds back after a recovery is none here, and one that it neither ends nor
+    sends again goes on.
     """
     worse = {"warning": 1, "critical": 2}[level]
+    known = f"{STATUS} >= {worse} or {HELD} >= {worse}"
+    if not is_reported(declared):
+        return f"last_over_time({pass_ratio(window_of(declared))}[{DAY}])\nand\n({known})"
+    reported = sent(f"pass_rate_{level}")
     # The process may look further back than a window that is recorded here: its own figure is the one to show.
-    figure = FIGURE if is_reported(declared) else pass_ratio(window_of(declared))
-    return f"last_over_time({figure}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
+    return f"last_over_time({FIGURE}[{DAY}])\nand\n(\n  {known}\n  or {reported} == 1\n)\nunless\n{reported} == 0"
 
 
 def interval(declared: Declaration) -> str:

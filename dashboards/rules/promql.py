@@ -7,6 +7,7 @@ single processes are removed (``without``) rather than the others listed (``by``
 
 from __future__ import annotations
 
+import sidejudge.integrations.prometheus.families as f
 from sidejudge.integrations.prometheus.families import Family
 from sidejudge.scoring.statistics.interval import LEAST_CORRECTED, Z_95_ONE_SIDED, Z_95_TWO_SIDED
 
@@ -41,6 +42,11 @@ def configured(family: Family, *labels: str, where: str = "") -> str:
     """A number of the configuration, one for each site and ``labels``; during a rollout the larger holds."""
     selected = f"{family.name}{{{where}}}" if where else family.name
     return f"max by ({', '.join((*SITE, *labels))}) ({selected})"
+
+
+def sent(alert: str) -> str:
+    """1 where a process sent an alert that is not over, 0 where all that have it hold it back; absent elsewhere."""
+    return fleet(f.ALERT_REPORTED, "alert", where=f'alert="{alert}"', operation="max")
 
 
 def bound(share: str, n: str, *, upper: bool, match: str = "", z: float = Z_95_ONE_SIDED) -> str:

@@ -27,7 +27,7 @@ from .collect import CONNECTION_STATES, Families, MetricValues, Sampled, Series,
 from .exposition import COARSE, LEFT_OUT, Detail, added_up, expose
 from .judge_metrics import EmbeddingMetrics, JudgeMetrics, gauges
 from .labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels, LabelCap
-from .window_metrics import LimitMetrics, agreement_gauges, alert_gauges, limit_gauges, window_gauges
+from .window_metrics import LimitMetrics, agreement_gauges, alert_gauges, limit_gauges, reported_gauges, window_gauges
 
 _ASKED = {Method.EMBEDDING, Method.JUDGE}
 
@@ -314,7 +314,7 @@ class Exporter:
         )  # fmt: skip
         anomalies = ((f.TRAFFIC_SUSPECTED, (str(kind),), float(there)) for kind, there in seen.anomalies.items())
         judge = gauges(seen.judge) if seen.judge is not None else ()
-        alerts = alert_gauges(self._known.conditions, seen.alerts)
+        alerts = chain(alert_gauges(self._known.conditions, seen.alerts), reported_gauges(seen.alerts, placed))
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         failures = failure_gauges(seen.failures, self._label)
         windows = chain.from_iterable(

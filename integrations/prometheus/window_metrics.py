@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.condition import PLACE, Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
+from sidejudge.scoring.alerts.quality import place
 from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
@@ -194,6 +195,25 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
             labels = (condition.id, condition.severity.value, stage.value)
             yield f.ALERTS, labels, float(counted[condition.id, stage])
         yield from known((condition.id,), (f.ALERT_LIMIT, condition.limit))
+
+
+def reported_gauges(
+    posted: Iterable[Posted], placed: Iterable[tuple[tuple[str, str, str], ServiceStatus]]
+) -> Iterator[Series]:
+    """Whether each alert on a window that is shown was sent, with the label values of the window."""
+    shown: dict[Labels, tuple[str, str, str]] = {}
+    for who, service_status in placed:
+        where = place(service_status)
+        shown |= {where: who, where[:2]: (*who[:2], "")}  # a figure of the application has no rubric
+    found: dict[tuple[str, ...], float] = {}
+    for each in posted:
+        labels = dict(each.alert.labels)
+        known_as = shown.get(tuple((name, labels[name]) for name in PLACE if name in labels))
+        if each.alert.stage is not Stage.PENDING and known_as is not None:
+            of = (each.condition.id, *known_as, *(labels.get(name, "") for name in ("slice", "value", "metric")))
+            found[of] = max(found.get(of, 0.0), float(not each.unsent))
+    for of, sent in found.items():
+        yield f.ALERT_REPORTED, of, sent
 
 
 def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: bool = True) -> Iterator[Series]:

@@ -229,8 +229,9 @@ class Watch:
     def posted(self) -> Iterator[Posted]:
         """The alerts of this moment, in no order."""
         for alert in self.alerts.values():
-            muted = self.is_muted(alert) or (alert.condition, alert.labels) in self._unheard
-            yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=muted)
+            unsent = (alert.condition, alert.labels) in self._unheard
+            muted = unsent or self.is_muted(alert)
+            yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=muted, unsent=unsent)
 
     def stated_alerts(self) -> Iterator[tuple[tuple[str, Labels], dict[str, object]]]:
         """The alerts in their JSON form."""

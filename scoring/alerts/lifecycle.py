@@ -128,11 +128,15 @@ _STAGES = (Stage.FIRING, Stage.UNKNOWN, Stage.PENDING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """One alert with its condition. ``muted``: one more severe about the same thing fires or did; it was not sent."""
+    """One alert with its condition. ``muted``: one more severe about the same thing fires or did; it was not sent.
+
+    ``unsent``: it has fired without ever being sent.
+    """
 
     condition: Condition
     alert: Alert
     muted: bool
+    unsent: bool = False
 
 
 def in_order(posted: Iterable[Posted]) -> list[Posted]:

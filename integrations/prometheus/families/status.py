@@ -94,6 +94,13 @@ ALERTS = gauge(
     help="Alerts of this process, by condition and stage.",
     note="`/v1/alerts` says what each is about.",
 )  # fmt: skip
+ALERT_REPORTED = gauge(
+    "sidejudge_alert_reported", labels=("alert", *SLICED, "metric"),
+    help="1 for an alert on a service that was sent and is not over, 0 for one that fires and is not sent, because a "
+    "more severe one explains it or did.",
+    note="Absent where there is no alert. The rules go by it where the status alone does not show what the process "
+    "sends: after a recovery, and where nothing is known.",
+)  # fmt: skip
 ALERT_EVENTS = counter("sidejudge_alert_events_total", "Changes of alerts.", labels=("alert", "turn"))
 ALERT_LIMIT = gauge(
     "sidejudge_alert_limit", labels=("alert",),

@@ -23,6 +23,7 @@ from tests.dashboards.rules.scenario import (
 
 def stories() -> Iterator[Scenario]:
     yield from _from_processes()
+    yield from _held_back()
     yield from _agreement()
     yield from _corrected()
     yield from _limits()
@@ -138,6 +139,29 @@ def _from_processes() -> Iterator[Scenario]:
         given=judges(m1b=2, m2b=3),
         checks=(fires(alert, "20m"), silent(alert, "21m")),
     )
+
+
+def _held_back() -> Iterator[Scenario]:
+    """A warning that every process which has it holds back, until one sends it."""
+    worse = "sidejudge_slice_worse_timestamp_seconds"
+    for id_, alert, name, part in (
+        ("pass_rate_change", "SidejudgePassRateChange", "sidejudge_change_timestamp_seconds", {}),
+        ("scenario_drift", "SidejudgeScenarioDrift", "sidejudge_scenario_drift_timestamp_seconds", {}),
+        ("version_worse", "SidejudgeVersionWorse", worse, {"slice": "version", "value": "x"}),
+        ("slice_worse", "SidejudgeSliceWorse", worse, {"slice": "metadata.tenant", "value": "x"}),
+    ):
+        labels = {**PLACE, "metric": "", "slice": "", "value": "", **part, "alert": id_}
+        yield Scenario(
+            name=f"{alert} is there once one process sends it, and where none says whether it does",
+            under=(alert,),
+            given={
+                **constant(name, {**PLACE, **part, **target("a")}, 240, 60),
+                **points("sidejudge_alert_reported", {**labels, **target("a")}, [0] * 20 + [None] * 40),
+                **points("sidejudge_alert_reported", {**labels, **target("b")}, [None] * 10 + [1] * 10 + [None] * 40),
+                **constant("sidejudge_alert_reported", {**labels, "alert": "another", **target("b")}, 0, 60),
+            },
+            checks=(silent(alert, "9m"), fires(alert, "10m"), fires(alert, "19m"), fires(alert, "50m")),
+        )
 
 
 def _agreement() -> Iterator[Scenario]:

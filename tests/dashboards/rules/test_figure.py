@@ -20,7 +20,7 @@ WHO = {"service": 'sh"op', "environment": "prod", "rubric": "qa"}
 A, B = ({"instance": f"10.0.0.{n}:8790", "pod": f"gateway-{n}"} for n in (1, 2))
 
 
-def series(name: str, value: str, **labels: str) -> dict[str, str]:
+def series(name: str, value: str, /, **labels: str) -> dict[str, str]:
     inner = ",".join(f"{key}={json.dumps(each)}" for key, each in labels.items())
     return {"series": f"{name}{{{inner}}}", "values": value}
 

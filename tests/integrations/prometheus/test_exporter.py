@@ -161,6 +161,38 @@ def test_alerts_are_counted_by_stage_with_zeros_in_advance_and_their_limits():
     assert ("sidejudge_alert_limit", "pass_rate_change") not in seen
 
 
+def on_service(
+    id_: str, stage: Stage = Stage.FIRING, *, unsent: bool = False, rubric: str | None = "qa", **more: str
+) -> Posted:
+    stated = {"service": "shop", "environment": "prod", **({"rubric": rubric} if rubric else {}), **more}
+    labels = tuple(stated.items())
+    alert = Alert(
+        condition=id_, labels=labels, stage=stage, since_ns=1, breached_ns=1,
+        finding=AlertFinding(labels=labels, breached=True, stated=""),
+    )  # fmt: skip
+    condition = next(each for each in conditions(Declaration()) if each.id == id_)
+    return Posted(condition=condition, alert=alert, muted=unsent, unsent=unsent)
+
+
+def test_whether_an_alert_was_sent_is_exported_with_the_labels_of_its_window():
+    exporter = new()
+    posted = [
+        on_service("pass_rate_critical", Stage.UNKNOWN), on_service("pass_rate_warning", unsent=True),
+        on_service("pass_rate_change", Stage.PENDING), on_service("pass_rate_change", service="unseen"),
+        on_service("metric_warning", rubric=None, metric="latency_p95"),
+        on_service("version_worse", slice="version", value="2.3"),
+    ]  # fmt: skip
+    exporter.watch(lambda: Snapshot(services=[standing()], alerts=posted))
+    seen = samples(exporter)
+    found = {key[1:]: value for key, value in seen.items() if key[0] == "sidejudge_alert_reported"}
+    assert found == {
+        ("", "", "", "pass_rate_critical", "prod", "qa", "shop"): 1,
+        ("", "", "", "pass_rate_warning", "prod", "qa", "shop"): 0,
+        ("", "", "", "latency_p95", "metric_warning", "prod", "shop"): 1,
+        ("", "2.3", "prod", "qa", "shop", "version", "version_worse"): 1,
+    }
+
+
 def test_a_rubric_may_have_thresholds_of_its_own():
     own = {"qa": Thresholds(warning=0.9, critical=0.8)}
     seen = samples(Exporter(CollectorRegistry(), replace(KNOWN, own_thresholds=own)))
@@ -532,6 +564,7 @@ def populated() -> Exporter:
                     appraisal=Appraisal(Status.WARNING, "too slow"),
                 )
             ],
+            alerts=[on_service("pass_rate_warning")],
         )
     )  # fmt: skip
     return exporter

@@ -366,10 +366,21 @@ def test_what_only_evidence_from_before_a_recovery_holds_up_is_not_sent_after_it
     assert [each for each in played.reported if each[0] == covered] == [(covered, "firing", True)]
     for _ in range(240):
         played.minutes(1, ratio=good, per_minute=per_minute)
-        held = {each.alert.condition: each.muted for each in played.watch.posted()}
+        posted = list(played.watch.posted())
+        assert all(each.muted for each in posted if each.unsent)
+        held = {each.alert.condition: each.unsent for each in posted}
         lasted += held.get(covered) is True and not held.keys() & ABOVE[covered]
     assert lasted > 30, "it goes on for long after what covered it"
     assert [each for each in played.reported[fell:] if each[1] == "firing"] == []
+
+
+def test_a_warning_that_was_sent_before_a_critical_alert_covers_it_is_muted_and_not_unsent():
+    played = Played(QUICK)
+    played.minutes(90)
+    played.minutes(120, ratio=0.4)
+    assert ("pass_rate_warning", "firing", False) in played.reported
+    (warning,) = [each for each in played.watch.posted() if each.alert.condition == "pass_rate_warning"]
+    assert (warning.muted, warning.unsent) == (True, False)
 
 
 def test_a_blocker_that_hits_many_is_told_once_it_lasted_and_named():
