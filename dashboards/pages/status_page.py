@@ -45,6 +45,7 @@ _BY_REASON = {
     "shed": "They were given up for lack of room: lower sampling.rate, or raise the limits of assembly.",
     "late": "Their spans came after they had ended: raise assembly.late.",
     "undecodable": "Their bytes could not be read: see what sends to this address.",
+    "deleted": "They were deleted in Langfuse before they were read.",
     "handed_over": "This process ended, and the monitor that drain.to names judges them.",
     "crashed": "The process ended while it judged them: see its log and its memory limit.",
     "error": "Judging them failed: see the log.",

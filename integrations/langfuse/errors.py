@@ -72,6 +72,11 @@ _PERHAPS_ITS: Final = frozenset(
         LangfuseErrorKind.TIMEOUT,
         LangfuseErrorKind.TOO_EXPENSIVE,
         LangfuseErrorKind.REFUSED,
+        # Something in between may refuse the contents of one thing, while it lets others by.
+        LangfuseErrorKind.FORBIDDEN,
+        LangfuseErrorKind.NOT_FOUND,
+        LangfuseErrorKind.TOO_LARGE,
+        LangfuseErrorKind.NOT_LANGFUSE,
     }
 )
 _BY_STATUS: Final = {

@@ -36,6 +36,8 @@ MOST_IN_TRACE: Final = 10_000
 """Rows of a trace that are read."""
 MOST_CHARACTERS: Final = 32 * 2**20
 """Characters of the inputs and outputs of a trace."""
+SHOWN_NS: Final = 29 * 86_400 * 10**9
+"""What began within this time is shown, whatever the plan: those of Langfuse's cloud show 30 days or more."""
 SMALLEST_NS: Final = 10**9
 """A window that is not halved any more."""
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from sidejudge.monitor.offline.backfill.run import Progress
     from sidejudge.scoring.status.snapshots import ExportSnapshot
 
+_NAMED = 10
+"""Traces of those that could not be read whose ids are shown."""
+
 
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
@@ -221,9 +224,12 @@ def _outcome(at: Progress, exports: ExportSnapshot, path: Path) -> int:
         click.echo(f"judged by an earlier call: {at.before:,}")
     for why, count in sorted(at.unjudged.items()):
         click.echo(f"not judged, {why.replace('_', ' ')}: {count:,}")
+    if at.unread:
+        more = f" and {len(at.unread) - _NAMED:,} more" if len(at.unread) > _NAMED else ""
+        click.echo(f"  not read are {', '.join(at.unread[:_NAMED])}{more}; the same call again tries them")
     if exports.dead:
         click.echo(f"scores given up: {exports.dead:,}; 'sidejudge export dead --store {path}' lists them")
     unseen = exports.waiting + exports.unseen
     if unseen:
         click.echo(f"scores that Langfuse does not show yet: {unseen:,}; the same call again goes on with them")
-    return DATA if exports.dead or unseen or any(why.startswith("not read") for why in at.unjudged) else 0
+    return DATA if exports.dead or unseen or at.unread else 0

@@ -48,6 +48,8 @@ class EndReason(StrEnum):
     """Spans of a trace that had ended so long ago that its others are gone: its verdict stands."""
     UNDECODABLE = "undecodable"
     """Its bytes could not be read. A request that cannot be read at all counts as one trace."""
+    DELETED = "deleted"
+    """It was listed in Langfuse, and nothing of it was there any more when it was to be read."""
     CRASHED = "crashed"
     """The process ended again and again while it was being judged; it is not tried any more."""
     ERROR = "error"

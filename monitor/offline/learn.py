@@ -289,7 +289,7 @@ async def langfuse_cases(
         window: First and last start time.
         wanted: A condition; what the listing can decide of it is applied, the rest is left to the caller.
         most: Traces that are read, each with a request or more.
-        complain: Gets one line for each trace that cannot be read.
+        complain: Gets one line for each trace that is left out, and then one with their number.
     """
     sampling = config.sampling.model_copy(update={"rate": 1.0, "rules": ()})
     config = config.model_copy(update={"sampling": sampling, "sessions": None})
@@ -302,7 +302,13 @@ async def langfuse_cases(
         found = await reader.patiently(
             lambda: list_traces(langfuse, server, window, sampler, wanted), most=MOST_ATTEMPTS
         )
-        read = reader.readable(evenly(found.drawn, most), lambda error: complain(f"a trace cannot be read: {error}"))
-        return [case_of(config, spans) async for spans in read]
+        wanted_traces = evenly(found.drawn, most)
+        read = reader.readable(
+            wanted_traces, lambda trace_id, error: complain(f"trace {trace_id} is left out: {error}")
+        )
+        cases = [case_of(config, spans) async for spans in read]
+        if len(cases) < len(wanted_traces):
+            complain(f"{len(wanted_traces) - len(cases):,} of {len(wanted_traces):,} traces are left out")
+        return cases
     finally:
         await connections.close()

@@ -96,7 +96,7 @@ class RevisionSchedule:
             async with self._one:
                 await self._round()
         except LangfuseError as error:
-            self._failed(error)
+            self._failed(error, needs_somebody=not error.kind.transient)
         except StoreError as error:
             self._report("retrying", str(error))
         except Exception:
@@ -148,21 +148,31 @@ class RevisionSchedule:
             answers = await asyncio.gather(
                 *(self._read(langfuse, server, each) for each in wanted), return_exceptions=True
             )
-            await self._blame(wanted, answers)
+            alone = await self._blame(wanted, answers)
+            if alone is not None:
+                self._failed(alone, needs_somebody=False)
+                return
             self._backoff.succeeded()
         self._report("ok", "")
 
-    async def _blame(self, wanted: Sequence[DueRevision], answers: Sequence[BaseException | None]) -> None:
-        """Failures that may be a trace's own count against it. The first other one is raised, or if all failed."""
+    async def _blame(
+        self, wanted: Sequence[DueRevision], answers: Sequence[BaseException | None]
+    ) -> LangfuseError | None:
+        """Failures that may be a trace's own count against it; the first of them is returned if all failed so.
+
+        The first other one is raised.
+        """
         for each, error in zip(wanted, answers, strict=True):
             if isinstance(error, LangfuseError) and error.perhaps_its and self._server is not None:
                 await self._came_to_nothing(each, RevisionFailure.UNREADABLE)
         if any(isinstance(error, LangfuseError) for error in answers):
             self._server = None  # it is identified again before a trace is blamed once more
-        for error in answers:
-            its = isinstance(error, LangfuseError) and error.perhaps_its
-            if error is not None and (not its or None not in answers):
+        found = [error for error in answers if error is not None]
+        own = [error for error in found if isinstance(error, LangfuseError) and error.perhaps_its]
+        for error in found:
+            if error not in own:
                 raise error
+        return own[0] if len(own) == len(answers) else None
 
     async def _read(self, langfuse: Langfuse, server: LangfuseServer, due: DueRevision) -> None:
         """Read one trace and have it judged, if it is as whole as it was."""
@@ -199,8 +209,7 @@ class RevisionSchedule:
                 extra={"trace_id": due.trace_id.hex(), "cause": why.value},
             )
 
-    def _failed(self, error: LangfuseError) -> None:
-        needs_somebody = not error.kind.transient
+    def _failed(self, error: LangfuseError, *, needs_somebody: bool) -> None:
         rests_s = self._backoff.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
         self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
         self._server = None

@@ -7,6 +7,7 @@ remedy:
 - the keys, the address, the rights: report it, and try again every few minutes;
 - one score (refused, too large): give it up with the reason, for a person to look at and replay;
 - one score that fails again and again while others are taken: the same, after some attempts;
+- a score that is older than anything that Langfuse shows: give it up, for nobody can see whether it is stored;
 - a score that was taken and is not there: send it again without its config, then give it up;
 - another writing of it is shown: write it again, later than what is shown, and name it until it is there.
 
@@ -25,6 +26,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 from sidejudge.integrations.backoff import Backoff
@@ -32,7 +34,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, REVISION, ExistingScore, existing_scores
-from sidejudge.integrations.langfuse.observations import trace_exists
+from sidejudge.integrations.langfuse.observations import SHOWN_NS, anything_before, trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, ScoreOfLangfuse, timestamp, withdrawn
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
@@ -75,7 +77,8 @@ UNSTORED: Final = "not_stored"
 UNARRIVED: Final = "not_arrived"
 NO_TRACE: Final = "no_trace"
 OVERTAKEN: Final = "overtaken"
-REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIVED, NO_TRACE, OVERTAKEN)
+HIDDEN: Final = "hidden"
+REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIVED, NO_TRACE, OVERTAKEN, HIDDEN)
 """Why an export may fail, as metrics name it."""
 
 
@@ -350,7 +353,14 @@ class ScoreDelivery(DeliveryTask):
             doubted = [row for row in seen if not row.first and self._shows_the_last]
             await self._outbox.seen(doubted, now_ns, twice=True)
             await self._outbox.seen([row for row in seen if row not in doubted], now_ns)
-        self._name([row for row in missed if row.missed + 1 == NAMED])
+        hidden = await self._hidden(server, [row for row in missed if row.id not in there])
+        self._name([row for row in missed if row.missed + 1 == NAMED and row not in hidden])
+        over = [row for row in hidden if row.missed + 1 >= RESEND_AFTER]
+        if over:
+            await self._outbox.missed(over, 0, _HIDDEN, then="dead")
+            self._counters.export_failed(LANGFUSE, HIDDEN, len(over))
+            log.warning("scores are given up: %s", _HIDDEN, extra=_named(over))
+        missed = [row for row in missed if row not in over]
         for row in missed:
             shown = there.get(row.id)
             if shown is None:
@@ -369,6 +379,16 @@ class ScoreDelivery(DeliveryTask):
             log.warning(
                 "scores were taken by Langfuse and are not shown there; they are written again", extra=_named(rows)
             )
+
+    async def _hidden(self, server: LangfuseServer, absent: Sequence[PendingScore]) -> list[PendingScore]:
+        """Those of absent scores that are older than all that is shown, where they would be named or sent again."""
+        hidden = []
+        for row in absent:
+            asked = row.missed + 1 in (NAMED, RESEND_AFTER) and self._clock_ns() - row.at_ns >= SHOWN_NS
+            with suppress(LangfuseError):  # what cannot be known now is treated as any other
+                if asked and not await anything_before(self._langfuse, row.at_ns + 1, v2=server.observations_v2):
+                    hidden.append(row)
+        return hidden
 
     def _name_overtaken(self, rows: Sequence[PendingScore]) -> None:
         if not rows:
@@ -473,6 +493,10 @@ _TWO_MONITORS: Final = (
     "rubrics of its own"
 )
 _NOT_THERE: Final = "taken by Langfuse and not stored"
+_HIDDEN: Final = (
+    "taken by Langfuse, which shows nothing as old (a plan of its cloud hides what is older than 30 or 90 days), so it "
+    "is not known to be stored"
+)
 _OTHER: Final = "taken by Langfuse, which shows another writing of it"
 _PERHAPS_OURS: Final = (
     LangfuseErrorKind.SERVER_ERROR,

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeAlias
 
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window, anything_before
+from sidejudge.integrations.langfuse.observations import SHOWN_NS, TraceTooLarge, Window, anything_before
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer, project_of
 from sidejudge.integrations.store.erasure import erase
@@ -34,8 +34,6 @@ EVERY_NS: Final = 120 * 10**9
 """How often a slice is listed: a day's within five hours."""
 CONFIRM_NS: Final = 600 * 10**9
 """How long a trace must have been gone before it is erased."""
-SHOWN_NS: Final = 29 * 86_400 * 10**9
-"""What began within this time is shown, whatever the plan."""
 _MOST_LISTED: Final = 5_000
 """Traces that are looked for in one listing."""
 _MOST_READ: Final = 50

@@ -136,7 +136,7 @@ class TraceFetcher:
             errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             for error in errors:
                 # One that fails alone, or while others are read, waits by itself.
-                its = isinstance(error, LangfuseError) and _perhaps_its(error)
+                its = isinstance(error, LangfuseError) and error.perhaps_its
                 if not its or 1 < len(errors) == len(outcomes):
                     raise error
             found = [error for error in errors if isinstance(error, LangfuseError)]
@@ -192,7 +192,7 @@ class TraceFetcher:
 
     def _blamed(self, sighting: ListedTrace, error: LangfuseError) -> bool:
         """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
-        if not _perhaps_its(error):
+        if not error.perhaps_its:
             return False
         # While no other can be read either, it is no evidence about this one.
         sighting.failures += self._read > sighting.others_read
@@ -202,6 +202,8 @@ class TraceFetcher:
 
     async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
         """Give rows that were not taken before to the intake; why a trace is not taken, None when it is."""
+        if not rows:
+            return EndReason.DELETED
         try:
             read = await asyncio.to_thread(raw_spans, rows)  # whose step is whose shows in all of them
             spans = [span for span in read if bytes.fromhex(span.span_id) not in sighting.taken]
@@ -219,17 +221,6 @@ class TraceFetcher:
         except Undecodable:
             return EndReason.UNDECODABLE
         return None
-
-
-def _perhaps_its(error: LangfuseError) -> bool:
-    """Whether it may be one trace's fault: something in between may refuse its contents, while it lets others by."""
-    return error.perhaps_its or error.kind in _IN_BETWEEN
-
-
-_IN_BETWEEN: Final = (
-    LangfuseErrorKind.FORBIDDEN, LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.TOO_LARGE,
-    LangfuseErrorKind.NOT_LANGFUSE,
-)  # fmt: skip
 
 
 def _span(row: Row) -> bytes:

@@ -26,7 +26,7 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.evaluate.references.lookup import References
-from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
+from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, introduced, spans_of
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, may_match, once_settled
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
@@ -38,6 +38,8 @@ AROUND_NS: Final = 30 * 60 * 10**9
 """How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
 OTHER = "other than --filter"
 FOREIGN = "no W3C trace id"
+NOT_READ: Final = "not read"
+"""How the reason begins why Langfuse gives a trace in the listing, and not by its id."""
 
 
 def case_of_spans(spans: Sequence[RawSpan], reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
@@ -130,20 +132,13 @@ class Reader:
     async def spans(self, sighting: ListedTrace) -> list[RawSpan]:
         """The spans of a trace that begins in the window.
 
-        Raises ``UnreadError`` for this trace, ``LangfuseError`` for what only a person can mend.
+        Raises ``UnreadError`` for this trace, ``LangfuseError`` for what only a person can mend for all.
         """
         around = Window(
             from_ns=max(0, sighting.start_ns - self.around_ns),
             to_ns=max(sighting.end_ns, sighting.last_ns) + self.around_ns,
         )
-        try:
-            spans = await self.patiently(
-                lambda: spans_of(self.langfuse, self.server, sighting.trace_id, window=around), most=MOST_ATTEMPTS
-            )
-        except LangfuseError as error:
-            if error.perhaps_its:
-                raise UnreadError(f"not read: {error.kind.value}") from None
-            raise
+        spans = await self._of_one(lambda: spans_of(self.langfuse, self.server, sighting.trace_id, window=around))
         if not spans:
             raise UnreadError("without spans")
         if min(span.start_ns for span in spans) < self.window.from_ns:
@@ -151,24 +146,46 @@ class Reader:
         return spans
 
     async def readable(
-        self, sightings: Iterable[ListedTrace], unread: Callable[[UnreadError], None] = lambda _: None
+        self, sightings: Iterable[ListedTrace], unread: Callable[[str, UnreadError], None] = lambda *_: None
     ) -> AsyncIterator[list[RawSpan]]:
-        """The spans of those of these traces that can be read; ``unread`` gets why another cannot."""
+        """The spans of those of these traces that can be read; ``unread`` gets the id of another, and why it cannot."""
         for sighting in sightings:
             try:
                 spans = await self.spans(sighting)
             except UnreadError as error:
-                unread(error)
+                unread(sighting.trace_id, error)
             else:
                 yield spans
 
     async def traces_of(self, session_id: str, windows: Iterable[Window]) -> set[str]:
-        """Ids of traces that bear a session's id and have rows in these times. Raises ``LangfuseError``."""
+        """Ids of traces that bear a session's id and have rows in these times. Raises as ``spans``."""
         ask = observations.traces_of_session if self.server.observations_v2 else legacy.traces_of_session
         found: set[str] = set()
         for window in windows:
-            found |= await self.patiently(partial(ask, self.langfuse, session_id, window=window), most=MOST_ATTEMPTS)
+            found |= await self._of_one(partial(ask, self.langfuse, session_id, window=window))
         return found
+
+    async def _of_one(self, ask: Callable[[], Awaitable[_Read]]) -> _Read:
+        """An answer about one trace or session. Only while Langfuse answers others is it blamed for a failure."""
+        while True:
+            try:
+                return await self.patiently(ask, most=MOST_ATTEMPTS)
+            except LangfuseError as error:
+                if not error.perhaps_its:
+                    raise
+                if await self._answers_others():
+                    raise UnreadError(f"{NOT_READ}: {error.kind.value}") from None
+
+    async def _answers_others(self) -> bool:
+        """Whether Langfuse answers; if not, it is waited for. Raises ``LangfuseError`` where waiting cannot help."""
+        try:
+            await introduced(self.langfuse)
+        except LangfuseError as error:
+            if not error.kind.transient:
+                raise
+            await self.patiently(partial(introduced, self.langfuse))
+            return False
+        return True
 
     async def patiently(self, ask: Callable[[], Awaitable[_Read]], *, most: int | None = None) -> _Read:
         """Ask again for as long as waiting may help; at most so often where it may be the question's fault."""

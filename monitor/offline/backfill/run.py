@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.store.sqlite import FinishedTrace, StoredTurn
@@ -39,7 +40,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .job import IN_BATCH, READ_AHEAD, Begun
-from .listing import OTHER, UnreadError, case_of, sampler_of
+from .listing import NOT_READ, OTHER, UnreadError, case_of, sampler_of
 from .numbering import Numbering
 from .sessions import PastSession, bucket_of, past_sessions
 from .shards import Shards
@@ -61,6 +62,7 @@ class Progress:
     ``before`` of the ``done`` traces were judged by an earlier call, ``elsewhere`` are traces that other processes of
     the job judged. ``sessions_cut`` of the judged ``sessions`` are incomplete: turns lie outside the time range or
     could not be read. ``unchanged`` verdicts were in Langfuse already; ``revised`` ones replace a different verdict.
+    ``unread`` are the ids of traces that could not be read.
     """
 
     done: int = 0
@@ -74,6 +76,7 @@ class Progress:
     unchanged: int = 0
     revised: int = 0
     unjudged: Counter[str] = field(default_factory=Counter)
+    unread: list[str] = field(default_factory=list)
 
 
 class SilentScoreCounters:
@@ -195,6 +198,8 @@ class Backfill:
         except UnreadError as error:
             if sighting.session_id is not None:
                 self._torn.add(sighting.session_id)
+            if str(error).startswith(NOT_READ):
+                self.progress.unread.append(sighting.trace_id)
             self._skip(str(error))
             return
         if self._wanted != MatchSection() and not self._wanted.matches(
@@ -214,8 +219,15 @@ class Backfill:
             if self._turns.get(past.closing.trace_id) == past.traces:  # taken with an earlier shard
                 continue
             self._turns[past.closing.trace_id] = past.traces
-            more = await self._reader.traces_of(name, beyond)
-            await self._take_session(past.cut() if name in self._torn or not more <= past.traces else past)
+            whole = name not in self._torn and await self._is_whole(past, beyond)
+            await self._take_session(past if whole else past.cut())
+
+    async def _is_whole(self, past: PastSession, beyond: Iterable[Window]) -> bool:
+        """Whether a session has no turn that was not read; where that cannot be known, it is not."""
+        try:
+            return await self._reader.traces_of(past.identity.session_id, beyond) <= past.traces
+        except UnreadError:
+            return False
 
     async def _take_session(self, past: PastSession) -> None:
         key = past.closing.trace_id

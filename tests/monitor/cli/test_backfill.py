@@ -137,6 +137,26 @@ def test_a_langfuse_that_refuses_is_told_in_its_words_and_without_the_keys(call,
     assert SECRET_KEY not in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("command", ["backfill", "learn"])
+def test_traces_that_langfuse_does_not_give_are_named_and_counted_and_let_the_others_by(call, config, fake, command):
+    traces = sorted({row["traceId"] for row in observations_of(fake).rows()})
+    broken = {traces[0]: faults.error(403, "the contents are refused"), traces[1]: lambda _: faults.page(404)}
+    fake.standing_fault = lambda request: (
+        broken[request.params["traceId"]](request) if request.params.get("traceId") in broken else None
+    )
+    if command == "backfill":
+        done = call("backfill", config(routes=[{"rubrics": ["run_health"]}]), *TIMES, "--yes")
+        assert done.exit_code == 1
+        assert "not judged, not read: forbidden: 1\nnot judged, not read: not found: 1" in done.stdout
+        assert len({row["traceId"] for row in fake.scores.stored()}) == 28
+        assert all(trace_id in done.stdout for trace_id in broken)
+    else:
+        done = call("learn", "langfuse", "--config", config(), *TIMES)
+        assert f"trace {traces[0]} is left out: not read: forbidden" in done.stderr
+        assert f"trace {traces[1]} is left out: not read: not_found" in done.stderr
+        assert "2 of 30 traces are left out" in done.stderr
+
+
 def test_references_that_cannot_be_read_are_not_judged_without(call, config, tmp_path):
     missing = [{"file": str(tmp_path / "golden.jsonl"), "key": "trace_id"}]
     done = call("backfill", config(references=missing), *TIMES, "--dry-run")

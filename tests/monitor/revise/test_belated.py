@@ -178,9 +178,16 @@ async def test_a_trace_whose_contents_are_not_there_any_more_keeps_its_verdict(o
     assert (await scene.story())["belated"]["reason"] in (RevisionFailure.INCOMPLETE, RevisionFailure.OTHER_RUBRICS)
 
 
-async def test_a_trace_that_cannot_be_read_lets_the_others_by(opened):
+@pytest.mark.parametrize(
+    "broken",
+    [
+        faults.error(500, "Internal Server Error"), faults.error(403, "the contents are refused"),
+        faults.error(404, "Not found"), faults.error(413, "Request entity too large"), lambda _: faults.page(200),
+    ],
+    ids=["500", "403", "404", "413", "page"],
+)  # fmt: skip
+async def test_a_trace_that_cannot_be_read_lets_the_others_by(opened, broken):
     scene = await three_owed(opened)
-    broken = faults.error(500, "Internal Server Error")
     bad = scene.verdict(2)["trace_id"]
     scene.fake.standing_fault = lambda request: broken(request) if request.params.get("traceId") == bad else None
     await scene.look(rounds=10)
@@ -190,6 +197,9 @@ async def test_a_trace_that_cannot_be_read_lets_the_others_by(opened):
     for _ in AGAIN_AFTER_S:
         await scene.go_on(rounds=10)
         scene.now_ns += 8 * HOUR_S * 10**9
+        assert (await scene.get("/v1/status"))["belated"]["state"] in ("ok", "retrying"), (
+            "nobody is needed for the others"
+        )
     assert (await scene.story(2))["belated"]["given_up"], "nor is it tried for ever"
 
 

@@ -82,6 +82,41 @@ async def test_a_score_that_is_never_stored_though_others_are_is_given_up(bench)
     assert "not stored, though it was sent again" in dead.reason
 
 
+def shows_nothing(request):
+    """As a plan that hides what is old: scores and traces of that time are not shown."""
+    return faults.answer({"data": [], "meta": {"totalPages": 0}}) if request.method == "GET" else None
+
+
+@pytest.mark.parametrize(("days", "shown"), [(28, None), (30, "older"), (30, None)], ids=["young", "older", "hidden"])
+async def test_a_score_older_than_anything_that_is_shown_is_given_up_once_and_for_that_reason(
+    bench, caplog, days, shown
+):
+    def plan(request):
+        if request.path in ("/v3/scores", "/v2/scores") and request.params.get("limit") == "100":
+            return shows_nothing(request)
+        if request.path in ("/v2/observations", "/traces"):
+            seen = [{"id": "1", "traceId": trace(9)}] if shown else []
+            return faults.answer({"data": seen, "meta": {"totalPages": 1}})
+        return None
+
+    bench.fake.standing_fault = plan
+    bench.now_ns += days * 86_400 * SECOND_NS
+    await bench.end(1, score(1))
+    for seconds in (0, 20, 25, 300, 900):
+        bench.now_ns += seconds * SECOND_NS
+        await bench.delivery.step()
+    dead = read_dead(bench.store.path)
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    if days < 29 or shown:
+        assert not dead
+        assert bench.failed == {"not_arrived": 1, "not_stored": 1}
+    else:
+        assert ["hides what is older" in each.reason for each in dead] == [True]
+        assert bench.failed == {"hidden": 1}
+        assert ["shows nothing as old" in each for each in told] == [True]
+        assert len(bench.posts()) == 1
+
+
 async def test_while_nothing_at_all_is_stored_nothing_is_given_up(bench):
     bench.fake.standing_fault = only(*POST, faults.forgets(bench.fake))
     await bench.end(1, score(1))

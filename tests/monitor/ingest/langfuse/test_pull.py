@@ -394,6 +394,16 @@ async def test_a_trace_with_an_id_of_an_older_sdk_ends_as_undecodable_once(bench
     assert bench.outcomes.balance().seen == 1
 
 
+async def test_a_trace_that_is_deleted_between_listing_and_reading_ends_as_deleted_once(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, start_ns=bench.now_ns))
+    await bench.poll()
+    observations_of(fake).held.clear()
+    await bench.poll(30)
+    assert bench.ended() == {EndReason.DELETED: 1}
+    assert bench.outcomes.balance().seen == 1
+
+
 async def test_after_a_kill_reading_goes_on_where_it_was_and_takes_nothing_twice(benches, fake):
     bench = benches(fake)
     bench.put(*rows(1))

@@ -100,6 +100,11 @@ def reads(request, dice) -> bool:
         (faults.error(500, "Internal Server Error"), "server_error"),
         (faults.broken_json(), "not_langfuse"),
         (faults.resets(50), "unreachable"),
+        (faults.error(403, "the contents are refused"), "forbidden"),
+        (faults.error(404, "Not found"), "not_found"),
+        (faults.error(413, "Request entity too large"), "too_large"),
+        (lambda _: faults.page(200), "not_langfuse"),
+        (lambda _: faults.page(404), "not_found"),
     ],
 )
 async def test_a_trace_that_cannot_be_read_lets_the_others_by(scene, broken, why):
@@ -107,7 +112,39 @@ async def test_a_trace_that_cannot_be_read_lets_the_others_by(scene, broken, why
     scene.fake.standing_fault = lambda request: broken(request) if request.params.get("traceId") == bad else None
     at = await scene.run()
     assert at.unjudged == {f"not read: {why}": 1}
+    assert at.unread == [bad]
     assert {of for of, _ in scene.stored()} == set(others)
+
+
+async def test_a_page_in_place_of_everything_is_waited_for_and_is_no_traces_fault(scene):
+    traces = scene.put(5)
+    pages = iter(range(8))
+
+    def maintained(request):
+        reads = [r for r in scene.fake.requested("GET", "/v2/observations") if "traceId" in r.params]
+        asked = request.path in ("/v2/observations", "/health") and len(reads) > 2
+        return faults.page(200) if asked and next(pages, None) is not None else None
+
+    scene.fake.standing_fault = maintained
+    at = await scene.run()
+    assert next(pages, None) is None, "there was an outage"
+    assert not at.unjudged
+    assert {of for of, _ in scene.stored()} == set(traces)
+
+
+async def test_rights_to_read_that_are_taken_away_end_the_run_and_are_no_traces_fault(scene):
+    scene.put(5)
+    refused = faults.error(403, "these keys may read no traces")
+
+    def taken_away(request):
+        reads = [r for r in scene.fake.requested("GET", "/v2/observations") if "traceId" in r.params]
+        return refused(request) if request.path == "/v2/observations" and len(reads) > 2 else None
+
+    heard = []
+    scene.fake.standing_fault = taken_away
+    with pytest.raises(LangfuseError, match="may read no traces"):
+        await scene.run(heard=lambda at: heard.append(at.unjudged.total()))
+    assert not sum(heard)
 
 
 async def test_refused_keys_end_the_run_and_are_said(scene):

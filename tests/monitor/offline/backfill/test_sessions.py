@@ -160,6 +160,17 @@ async def test_a_session_of_which_a_turn_cannot_be_read_is_not_complete(scene, t
     assert {row["metadata"]["revision"] for row in rows.values()} == {2}
 
 
+async def test_a_session_whose_other_turns_cannot_be_listed_is_not_complete_and_lets_the_others_by(scene, talk):
+    talk(1, 60)
+    refused = faults.error(403, "the contents are refused")
+    scene.fake.standing_fault = lambda request: refused(request) if "sessionId" in request.params else None
+    at = await scene.run(minutes=62)
+    assert (at.sessions, at.sessions_cut) == (1, 1)
+    scene.fake.standing_fault = None
+    again = await scene.run(minutes=62)
+    assert (again.sessions, again.sessions_cut) == (1, 0)
+
+
 async def test_a_wider_range_takes_up_the_turns_that_an_earlier_call_has_read(scene, talk):
     talk(1, 125)
     talk(2, 110)
