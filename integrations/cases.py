@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 import orjson
 
@@ -229,7 +229,7 @@ def _boolean(value: Json, field: str) -> bool:
 
 
 def _number(value: Json, field: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+    if _is_number(value) and math.isfinite(value) and value >= 0:
         return value
     raise FieldError(
         field, f"is {_kind(value)}" if not _is_number(value) else "is negative", "write a number of at least 0"
@@ -243,7 +243,7 @@ def _whole(value: Json, field: str) -> int:
 
 
 def _probability(value: Json, field: str) -> float:
-    if _is_number(value) and isinstance(value, int | float) and 0 < value <= 1:
+    if _is_number(value) and 0 < value <= 1:
         return value
     raise FieldError(field, "is not a number above 0 and at most 1", "write the chance with which the case was drawn")
 
@@ -300,13 +300,12 @@ def _tool(value: Json, path: str) -> ToolCall:
         return ToolCall(name=_identifier(value, path))
     if not isinstance(value, dict):
         raise FieldError(path, f"is {_kind(value)}", "write the tool's name, or an object with it")
-    tool = value
-    _remarks(tool, _TOOL_FIELDS, f"{path}.")
-    error, call_id, handoff = tool.get("error"), tool.get("call_id"), tool.get("handoff")
+    _remarks(value, _TOOL_FIELDS, f"{path}.")
+    error, call_id, handoff = value.get("error"), value.get("call_id"), value.get("handoff")
     return ToolCall(
-        name=_identifier(tool.get("name"), f"{path}.name"),
-        arguments=tool.get("arguments"),
-        result=tool.get("result"),
+        name=_identifier(value.get("name"), f"{path}.name"),
+        arguments=value.get("arguments"),
+        result=value.get("result"),
         error=None if error is None else _text(error, f"{path}.error"),
         call_id=None if call_id is None else _text(call_id, f"{path}.call_id"),
         handoff=False if handoff is None else _boolean(handoff, f"{path}.handoff"),
@@ -369,7 +368,7 @@ def _completion(value: Json, field: str) -> str:
     raise FieldError(field, "is not a reason for closing a trace", f"write one of {', '.join(allowed)}")
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: Json) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

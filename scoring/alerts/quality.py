@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypedDict
 
 from sidejudge.scoring.lexical.shown_text import MAX_LABEL, label
 from sidejudge.scoring.statistics.estimate import Estimate
@@ -153,6 +153,20 @@ def share_found(labels: Labels, events: Estimate | None, limit: float, policy: P
     )  # fmt: skip
 
 
+class _Figures(TypedDict):
+    value: float | None
+    lower: float | None
+    upper: float | None
+    n: int
+
+
+def _figures(estimate: Estimate | None) -> _Figures:
+    """A finding's pass ratio with its bounds; without an estimate none of them, from 0 verdicts."""
+    if estimate is None:
+        return {"value": None, "lower": None, "upper": None, "n": 0}
+    return {"value": estimate.pass_ratio, "lower": estimate.lower, "upper": estimate.upper, "n": estimate.n}
+
+
 def _status(breaching: set[Status], declared: Declaration, level: str) -> Callable[[Observed], Iterator[AlertFinding]]:
     def find(facts: Observed) -> Iterator[AlertFinding]:
         for window in facts.windows:
@@ -167,9 +181,8 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
                 labels=place(status),
                 breached=state in breaching if known and not contested else None,
                 stated=status.appraisal.reason,
-                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
-                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=limit,
+                **_figures(estimate),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
                 measured_ns=_measured_ns(status, facts.now_ns),
                 undecided=contested or (not known and status.appraisal.undecided),
@@ -185,9 +198,7 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
         if change is not None:
             yield AlertFinding(
                 labels=place(window.status), breached=_alarmed(change, window.status),
-                stated=_moved(change, "pass"),
-                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
-                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
+                stated=_moved(change, "pass"), **_figures(estimate),
                 changed_ns=change.since_ns, measured_ns=_measured_ns(window.status, facts.now_ns),
                 shown=estimate is None or estimate.upper < change.good,
             )  # fmt: skip
@@ -228,12 +239,10 @@ def _sliced(facts: Observed, *, released: bool) -> Iterator[AlertFinding]:
         for each in window.status.slices:
             if (each.by in RELEASED) is not released:
                 continue
-            found = each.estimate
             yield AlertFinding(
                 labels=(*place(window.status), ("slice", each.by), ("value", _name(each.value))),
                 breached=each.worse if window.status.silence is None else None, stated=each.stated,
-                value=found.pass_ratio if found else None, lower=found.lower if found else None,
-                upper=found.upper if found else None, n=found.n if found else 0, changed_ns=each.since_ns,
+                changed_ns=each.since_ns, **_figures(each.estimate),
             )  # fmt: skip
 
 
@@ -243,9 +252,7 @@ def _drifting(facts: Observed) -> Iterator[AlertFinding]:
         if drift is not None:
             yield AlertFinding(
                 labels=place(window.status), breached=_alarmed(drift, window.status),
-                stated=_moved(drift, "keep to their scenario"),
-                value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,
-                upper=departing.upper if departing else None, n=departing.n if departing else 0,
+                stated=_moved(drift, "keep to their scenario"), **_figures(departing),
                 changed_ns=drift.since_ns, shown=departing is None or departing.upper < drift.good,
             )  # fmt: skip
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.facts import numbers
-from sidejudge.scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
+from sidejudge.scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE, word_list
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.lexical.text import is_unspaced, normalise, pieces, tokens
+from sidejudge.scoring.lexical.text import is_unspaced, pieces, tokens
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.jsontext import decoded
@@ -29,7 +30,7 @@ from .run_steps import CallStep, RunSteps, run_steps, signs
 _ENOUGH_PIECES = 3
 """Fewest pairs of characters to share in scripts without spaces, or all pairs of a shorter side."""
 _MAX_CHARACTERS = 200_000
-_PLAIN_LINES = (
+_PLAIN = word_list(
     "able accepted answer available complete completed count data date done error false find found id info information",
     "item items know list match matched matches name none null number ok okay page query result results return",
     "returned search searched sorry status string success text tool total true type",
@@ -38,7 +39,6 @@ _PLAIN_LINES = (
     "datos encontrado error información resultado resultados respuesta desconocido sí no ningún ninguna",
     "जानकारी परिणाम उत्तर त्रुटि हाँ नहीं",
 )
-_PLAIN = frozenset(normalise(word) for line in _PLAIN_LINES for word in line.split())
 """Words that results and answers share by chance."""
 _COMMON = STOPWORDS | VAGUE | RUBRIC_WORDS | _PLAIN
 
@@ -50,8 +50,8 @@ def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], li
     neither in the case's input nor in the call's own arguments. Short words and single digits count only for a result
     that has nothing longer. For a result that brings nothing new the use is unknown.
     """
-    stated = _read(decoded(case.model_output))
     requested = _read(case.input)
+    shown = _read(decoded(case.model_output)).without(requested)
     unused: list[str] = []
     unknown: list[str] = []
     for call in calls:
@@ -59,7 +59,7 @@ def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], li
         new = _read(decoded(call.result)).without(requested).without(own).distinctive()
         if not new:
             unknown.append(call.name)
-        elif not new.shows_in(stated.without(requested)):
+        elif not new.shows_in(shown.words, shown.pairs, shown.figures):
             unused.append(call.name)
     return list(dict.fromkeys(unused)), list(dict.fromkeys(unknown))
 
@@ -97,15 +97,9 @@ class LaterWords:
         if result:
             found = _read_quickly(decoded(call.result)).without(self._requested).without(arguments)
             new = found.distinctive()
-            shown = self._shows(new) if new else None
+            shown = new.shows_in(self._words, self._pairs, self._figures) if new else None
         self._add(arguments)
         return shown
-
-    def _shows(self, new: _Content) -> bool:
-        if not new.words.isdisjoint(self._words) or not new.figures.isdisjoint(self._figures):
-            return True
-        enough = min(_ENOUGH_PIECES, len(new.pairs), len(self._pairs))
-        return enough > 0 and len(new.pairs & self._pairs) >= enough
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -135,11 +129,12 @@ class _Content:
         )
         return long or self
 
-    def shows_in(self, stated: _Content) -> bool:
-        if not self.words.isdisjoint(stated.words) or not self.figures.isdisjoint(stated.figures):
+    def shows_in(self, words: AbstractSet[str], pairs: AbstractSet[str], figures: AbstractSet[str]) -> bool:
+        """Whether any of its words or figures, or enough of its pairs, are among these."""
+        if not self.words.isdisjoint(words) or not self.figures.isdisjoint(figures):
             return True
-        enough = min(_ENOUGH_PIECES, len(self.pairs), len(stated.pairs))
-        return enough > 0 and len(self.pairs & stated.pairs) >= enough
+        enough = min(_ENOUGH_PIECES, len(self.pairs), len(pairs))
+        return enough > 0 and len(self.pairs & pairs) >= enough
 
 
 def _read(value: Json) -> _Content:

@@ -44,6 +44,11 @@ PRIOR = 100.0
 _LEAST_VARIANCE = 1e-4
 
 
+def _below(failed: float, size: float, errors: float = 1.0) -> float:
+    """So many standard errors below the pass ratio, for a share of failures among ``size`` effective verdicts."""
+    return 1 - failed - errors * math.sqrt(max(failed * (1 - failed), _LEAST_VARIANCE) / size)
+
+
 class Baseline:
     """The usual pass ratio of one service under one rubric; ``expected`` is where it begins.
 
@@ -73,11 +78,9 @@ class Baseline:
         """Take in verdicts that came together in an unknown order."""
         if not group:
             return
-        weights = {each.weight for each in group}
-        shares = self._scale.shares(weights)
-        if shares is None:
+        shares, anew = self._scale.shares_or_anew({each.weight for each in group})
+        if anew:
             self._begin_anew()
-            shares = {weight: weight / max(weights) for weight in weights}
         counts = math.fsum(each.worth * shares[each.weight] for each in group)
         if counts <= 0:
             return
@@ -102,8 +105,7 @@ class Baseline:
     @property
     def lower(self) -> float:
         """One standard error below the mean, in (-1, 1)."""
-        failed, size = self._failed / self._weight, self._weight**2 / self._squared
-        return 1 - failed - math.sqrt(max(failed * (1 - failed), _LEAST_VARIANCE) / size)
+        return _below(self._failed / self._weight, self._weight**2 / self._squared)
 
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs."""
@@ -123,11 +125,9 @@ class Baseline:
 
 
 MEMORY_NS: Final = 7 * 24 * 3600 * 10**9
-ANCHOR_PRIOR: Final = 100.0
 _TAKEN_OFF: Final = 0.75
 _MOST_AHEAD: Final = 0.25
 """The largest correction: with little traffic the latest verdicts and those of the week are nearly the same."""
-_ANCHOR_VARIANCE: Final = 1e-4
 
 
 class Anchor:
@@ -148,11 +148,9 @@ class Anchor:
         """Take in verdicts of this time in an unknown order."""
         if not group:
             return
-        weights = {each.weight for each in group}
-        shares = self._scale.shares(weights)
-        if shares is None:
+        shares, anew = self._scale.shares_or_anew({each.weight for each in group})
+        if anew:
             self._weight = self._failed = self._squared = 0.0
-            shares = {weight: weight / max(weights) for weight in weights}
         passed_ns = 0 if self._last_ns is None else max(0, at_ns - self._last_ns)
         self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
         kept = math.exp(-passed_ns / MEMORY_NS)
@@ -165,10 +163,9 @@ class Anchor:
     @property
     def lower(self) -> float:
         """One standard error below the mean, in (-1, 1)."""
-        weight = self._weight + ANCHOR_PRIOR
-        failed = (self._failed + ANCHOR_PRIOR * (1 - self._expected)) / weight
-        size = weight**2 / (self._squared + ANCHOR_PRIOR)
-        return 1 - failed - math.sqrt(max(failed * (1 - failed), _ANCHOR_VARIANCE) / size)
+        weight = self._weight + PRIOR
+        failed = (self._failed + PRIOR * (1 - self._expected)) / weight
+        return _below(failed, weight**2 / (self._squared + PRIOR))
 
     def present(self, recent: Baseline) -> float:
         """The present pass ratio once a slide is proven, from the mean of the latest verdicts."""
@@ -244,7 +241,7 @@ class UsualByHour:
                 break  # of the hour itself nothing is known, or it has no part in what its neighbours show
             if evidence >= PROOF:
                 failed, n = median(day.failed / day.n for day in days), sum(day.n for day in days)
-                return 1 - failed - _OF_A_MEDIAN * math.sqrt(max(failed * (1 - failed), _LEAST_VARIANCE) / n)
+                return _below(failed, n, _OF_A_MEDIAN)
         return 1.0
 
     def _together(self, steps: range) -> list[_Stretch]:

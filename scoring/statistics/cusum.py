@@ -144,11 +144,9 @@ class Cusum:
         if not group:
             return 1.0
         self.n += sum(each.n for each in group)
-        weights = {each.weight for each in group}
-        shares = self._scale.shares(weights)
-        if shares is None:
+        shares, anew = self._scale.shares_or_anew({each.weight for each in group})
+        if anew:
             self._calm()
-            shares = {weight: weight / max(weights) for weight in weights}
         moves = [
             (each, each.worth * math.log1p(max(-0.99, chart.bet * shares[each.weight] * (chart.good - each.passed))))
             for each in group

@@ -101,6 +101,11 @@ class Scale:
         self.largest, self.even = max(self.largest, largest), False
         return found
 
+    def shares_or_anew(self, weights: Collection[float]) -> tuple[dict[float, float], bool]:
+        """As ``shares``; where the method begins anew (the second value), shares of the largest of these weights."""
+        found = self.shares(weights)
+        return ({weight: weight / max(weights) for weight in weights}, True) if found is None else (found, False)
+
 
 class Together(NamedTuple):
     """``n`` equal verdicts: outcome, weight and cluster (None: each is its own).

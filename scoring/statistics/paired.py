@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from math import comb
 
 _MOST_EXACT = 80
 """Differences above which the normal approximation of the ranks is used: the exact work grows with their cube."""
@@ -111,4 +110,4 @@ def sign_test(worse: int, better: int) -> float:
     0.03125
     """
     n = worse + better
-    return float(sum(comb(n, k) for k in range(worse, n + 1)) / 2**n)
+    return float(sum(math.comb(n, k) for k in range(worse, n + 1)) / 2**n)

@@ -1,8 +1,7 @@
 """Decode OTLP/JSON into raw spans and log records: ids in hex, integers as texts or numbers, unknown fields ignored.
 
-A parser in C keeps every other thread waiting until it ends: a million keys, for seconds on a busy machine. So a body
-of many values is cut where its spans (or log records) begin and end, each piece is parsed by itself, and put where it
-stood.
+A parser in C blocks every other thread until it ends: with a million keys, for seconds on a busy machine. So a body of
+many values is cut where its spans (or log records) begin and end; each piece is parsed by itself and put in its place.
 """
 
 from __future__ import annotations
@@ -62,7 +61,10 @@ def decode_json(payload: bytes) -> Decoded:
 
 def load_object(payload: bytes) -> dict[str, Json]:
     """Parse a JSON object, as leniently as ``load_value``."""
-    loaded = load_value(payload)
+    return _object(load_value(payload))
+
+
+def _object(loaded: Json) -> dict[str, Json]:
     if not isinstance(loaded, dict):
         raise UndecodableError(f"not an OTLP/JSON request: the top is a {type(loaded).__name__}, not an object")
     return loaded
@@ -153,9 +155,7 @@ def load_pieces(body: bytes) -> dict[str, Json]:
         at = end
     skeleton.append(body[at:])
     request = _loaded(b"".join(skeleton), MOST_AROUND + 2 * len(pieces), "the request, beside its spans and records,")
-    if not isinstance(request, dict):
-        raise UndecodableError(f"not an OTLP/JSON request: the top is a {type(request).__name__}, not an object")
-    return {key: _joined(value, mark, pieces) for key, value in request.items()}
+    return {key: _joined(value, mark, pieces) for key, value in _object(request).items()}
 
 
 def _cuts(body: bytes) -> Iterator[tuple[int, int]]:
