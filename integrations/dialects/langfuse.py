@@ -7,7 +7,7 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 from __future__ import annotations
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, Usage
+from sidejudge.scoring.trace.span import Message, Span, SpanKind
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
@@ -26,16 +26,15 @@ _KINDS = {
 }  # fmt: skip
 _IN, _OUT = "langfuse.observation.input", "langfuse.observation.output"
 _PATH, _NODE = "langfuse.observation.metadata.langgraph_checkpoint_ns", "langfuse.observation.metadata.langgraph_node"
-
-
 _OTHERS = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "openinference.span.kind")
-"""Attributes that say what a step is where Langfuse's do not."""
+"""Other clients' attributes that name the kind of a step."""
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether this is an observation: the SDK puts trace attributes and environments on other libraries' spans too.
+    """Whether the span is an observation of Langfuse.
 
-    Others put inputs and outputs in Langfuse's words beside their own, without a type: what they did stands in these.
+    Trace attributes and environments do not show it: the SDK puts them on other libraries' spans too. Nor do inputs and
+    outputs beside another client's own attributes (``_OTHERS``), which describe the step better.
     """
     if "langfuse.observation.type" in raw.attributes or raw.scope_name == "langfuse-sdk":
         return True
@@ -124,10 +123,6 @@ def _error(reading: SpanReading) -> str | None:
     return reading.text("error", "langfuse.observation.status_message") or "error"
 
 
-def _usage(details: AttributeValue) -> Usage | None:
-    return from_details(unwrap.decoded(details))
-
-
 def _cost(given: AttributeValue) -> float | None:
     details = unwrap.entries(given)
     if (total := real(details.get("total"))) is not None:
@@ -138,7 +133,7 @@ def _cost(given: AttributeValue) -> float | None:
 
 _FIELDS = Fields(
     model=text("langfuse.observation.model.name", "gen_ai.response.model"),
-    usage=value("langfuse.observation.usage_details", read=_usage),
+    usage=value("langfuse.observation.usage_details", read=lambda details: from_details(unwrap.decoded(details))),
     cost_usd=value("langfuse.observation.cost_details", read=_cost),
     response_id=text("gen_ai.response.id"),
     trace_input=value("langfuse.trace.input", read=unwrap.task),

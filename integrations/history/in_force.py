@@ -1,4 +1,4 @@
-"""In force: the valid rows of a history, newest day first: last revisions, without withdrawn verdicts."""
+"""The rows of a history that are in force, the newest day first: last revisions, without withdrawn verdicts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows_in_force(
 
     Args:
         place: Where the history is.
-        kind: Of verdicts and outcomes, which.
+        kind: ``verdicts`` or ``outcomes``.
         schema: The columns that are read; those of ``KEYS`` and the time must be among them.
         since_ns: In ns since the epoch, as ``until_ns``.
         until_ns: See above.
@@ -72,9 +72,7 @@ def part_of(place: Place, name: str, kind: Kind, schema: pa.Schema) -> pa.Table 
     """The columns of a file; None where it is no part of a history, or gone."""
     try:
         return place.columns(name, schema, KEYS[kind])
-    except FileNotFoundError:  # merged meanwhile; what replaces it was listed, or is read the next time
-        return None
-    except NotOursError:
+    except (FileNotFoundError, NotOursError):  # one that was merged meanwhile is replaced by a listed or a later one
         return None
 
 
@@ -88,7 +86,7 @@ def _days(place: Place, kind: Kind, first: str) -> dict[str, list[str]]:
 
 
 def _note(outcomes: pa.Table | None, withdrawn: dict[tuple[str, str], int]) -> None:
-    """Which rubrics a result has withdrawn from its trace, and when, in µs since the epoch."""
+    """Note the rubrics that results have withdrawn from their traces, and when, in µs since the epoch."""
     if outcomes is None:
         return
     some = outcomes.filter(pc.fill_null(pc.greater(pc.list_value_length(outcomes["withdrawn"]), 0), fill_value=False))

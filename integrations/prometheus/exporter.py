@@ -1,8 +1,8 @@
-"""Exporter: what happens in the monitor, as Prometheus metrics. One registry, injected; no global state.
+"""Exporter: the monitor's events and states as Prometheus metrics. The registry is injected; there is no global state.
 
-Counters move when something happens; gauges are read when a scrape comes. A counter born at 1 has not increased,
-for Prometheus: so every series that can be known in advance is exported as 0, and those of a service as
-soon as it is first seen.
+Counters change when an event happens; gauges are read at each scrape. For Prometheus a counter that first appears as 1
+has not increased. So every series that is known in advance is exported as 0, and those of a service when it is first
+seen.
 """
 
 from __future__ import annotations
@@ -107,25 +107,25 @@ class Exporter:
         self._reloaded = int(successful)
 
     def watch(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Where the gauges come from, called at every scrape."""
+        """Set the function that gives the gauges; it is called at every scrape."""
         self._watched = snapshot
 
     def exposition(self, accept: str = "", seen: Snapshot | None = None) -> Callable[[], tuple[bytes, str]]:
-        """What belongs to this moment is taken now; what is returned writes it out, in whatever thread.
+        """Take the gauges of this moment, and return the function that writes the exposition, in any thread.
 
-        ``accept`` is the header of who asks, ``seen`` the gauges where it has them already. Counters are read as they
-        are written out, and the client's locks guard them.
+        ``accept`` is the request's header; ``seen`` are the gauges, if the caller has them already. Counters are read
+        while they are written, under the client's locks.
         """
         return partial(expose, self._families.at_once(self._gather(seen)), accept)
 
     def metrics(self) -> Callable[[], Iterable[Metric]]:
-        """The families with the gauges of this moment, to be read in whatever thread."""
+        """The families with the gauges of this moment, to be read in any thread."""
         return self._families.at_once().collect
 
     def bounded(self, service: str | None, environment: str | None) -> tuple[str, str]:
-        """The label values of a service and an environment; its zeros appear when it is new."""
+        """The label values of a service and an environment; a new pair gets its zeros."""
         if service and environment and (service, environment) in self._pairs:
-            return service, environment  # what was made fit to be a label stays what it is
+            return service, environment  # a bounded label value stays as it is
         where = self._place(service, environment)
         if where not in self._pairs:
             self._pairs.add(where)
@@ -155,12 +155,12 @@ class Exporter:
             self._counted.gauge(f.EXPORT_LAST_SUCCESS, label).set(at_s)
 
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None:
-        """``count`` of what was handed over was not accepted, or not stored."""
+        """``count`` of the verdicts or scores that were handed over were not accepted, or not stored."""
         of, why = self._label("destination", destination), self._label("reason", reason)
         self._counter(f.EXPORTS_FAILED, of, why).inc(count)
 
     def alert_reported(self, alert: str, turn: str) -> None:
-        """An alert changed, and those who want to know were notified."""
+        """An alert changed, and its event was reported."""
         self._counter(f.ALERT_EVENTS, alert, turn).inc()
 
     def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None) -> None:
@@ -258,7 +258,7 @@ class Exporter:
     def _zeros_of_incomplete(self, service: str, rubric: str) -> None:
         if self._full:
             self._counter(f.VERDICTS_REVISED, service, rubric)
-        # In the standard detail what an alert on the judge goes by; of others the first ones of a service are not seen.
+        # The standard detail has the series that alerts on the judge need, and no zeros for others of a service.
         reasons = INCOMPLETE if self._full else ("error",) if self._asks(rubric) else ()
         self._counted.zeros((f.VERDICTS_INCOMPLETE, [service], [rubric], reasons))
 
@@ -268,7 +268,7 @@ class Exporter:
         return declared is None or any(_ASKED & {*each.metric.methods} for each in declared.criteria)
 
     def _rubrics_of(self, service: str) -> Mapping[str, Rubric]:
-        """Those that this service can have a verdict by. What no one knows by name may have any."""
+        """The rubrics that can judge this service; those behind ``__other__`` may be judged by any."""
         if self._named is None or service == OTHER:
             return self._rubrics
         named = self._named(service)
@@ -384,7 +384,7 @@ class Exporter:
 
 
 def _sources(seen: Snapshot) -> Iterator[Series]:
-    """Where traces are read, who else is in the fleet, and references that came late."""
+    """The gauges of reading traces, of the fleet, and of late references."""
     if (pull := seen.pull) is not None:
         yield from known((), (f.PULL_LAG, pull.lag_s), (f.PULL_LAST_SUCCESS, pull.read_s))
     if (fleet := seen.fleet) is not None:

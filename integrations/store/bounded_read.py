@@ -1,7 +1,6 @@
-"""Long reads of the store's verdicts, each by a connection and within a time of its own, so that nobody waits for it.
+"""Long reads of the store's verdicts. Each has its own connection and time limit, so that nothing else waits for it.
 
-Trends are what verdicts add up to, stretch of time by stretch; comparisons need each verdict with what it may be
-compared by.
+Trends add verdicts up by stretches of time; comparisons read each verdict with the properties that divide traffic.
 """
 
 from __future__ import annotations
@@ -33,11 +32,10 @@ def first_verdict(path: Path, *, service: str, environment: str, rubric: str, si
 
 
 def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int, rubric: str | None = None) -> list[Stretch]:
-    """The ``steps`` stretches before ``until_ns``, those without a verdict left out. Raises ``StoreError``.
+    """The ``steps`` stretches before ``until_ns``, without those that have no verdict. Raises ``StoreError``.
 
-    Of one rubric; None: of all.
-
-    Of more than ``MOST`` verdicts the oldest are left out, and with them the stretch that would be incomplete.
+    ``rubric`` None: of all rubrics. Beyond ``MOST`` verdicts the oldest are left out, and with them the stretch that
+    would be incomplete.
     """
     since_ns = until_ns - steps * step_ns
     wanted = {"since": since_ns, "until": until_ns, "step": step_ns, "most": MOST, "rubric": rubric}

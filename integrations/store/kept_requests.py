@@ -1,7 +1,7 @@
-"""Kept requests: what is to go upstream later, in a file of its own beside the store, in the order of arrival.
+"""Kept requests: requests that go upstream later, in a file of their own beside the store, in order of arrival.
 
-A request is committed before it is answered, so it outlives the process. The file is apart from the store: requests
-are kept where judging cannot start, and what fills the one does not fill the other.
+A request is committed before it is answered, so it outlives the process. The file is not the store's: requests are
+kept even where judging cannot start, and neither file takes the other's room.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CREATE INDEX IF NOT EXISTS requests_by_lane ON requests (lane, due_ns, seq);
 _PAGE: Final = 8192
 _SMALL: Final = _PAGE // 2
 _RESERVE: Final = 32 << 20
-"""Bytes of the disk that are left free: letting go of requests takes some, and the log may reach 16 MiB."""
+"""Bytes of the disk that stay free: deleting requests takes some, and the write-ahead log may reach 16 MiB."""
 _COUNT: Final = f"""SELECT count(*), total(CASE WHEN size <= {_SMALL} THEN size ELSE (size / {_PAGE} + 1) * {_PAGE} END)
 FROM (SELECT length(CAST(head AS BLOB)) + length(body) + 100 AS size FROM requests)"""  # noqa: S608  # our own numbers
 _OLDEST: Final = "SELECT kept_ns FROM requests ORDER BY seq LIMIT 1"
@@ -81,12 +81,12 @@ class KeptRequest:
 
 
 def beside(store: Path) -> Path:
-    """Where the requests are kept that belong to a monitor with this store."""
+    """The file of kept requests of a monitor with this store."""
     return store.with_name(f"{store.name}.forward")
 
 
 def kept_in(path: Path) -> tuple[int, int]:
-    """How many requests are kept in a file, and their bytes; for whoever only looks. Raises ``StoreError``."""
+    """The number of requests in a file, and their bytes, read without opening it for writing. Raises ``StoreError``."""
     if not path.exists():
         return 0, 0
     with reading(path) as connection:
@@ -98,10 +98,10 @@ def kept_in(path: Path) -> tuple[int, int]:
 
 
 class KeptRequests:
-    """The file. ``count`` and ``size`` (bytes) are what it holds, ``oldest_ns`` since when; None: nothing.
+    """The file: ``count`` requests of ``size`` bytes, the oldest kept at ``oldest_ns`` (None without any).
 
-    Methods that write return once committed. Raises ``StoreError`` where the file cannot be used; one that is damaged
-    is put aside, and what it held is lost.
+    A write returns once it is committed. Raises ``StoreError`` where the file cannot be used. A damaged file is put
+    aside, and its requests are lost.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -144,7 +144,7 @@ class KeptRequests:
             raise StoreUnavailable(f"{self.path}: the file was removed or replaced while it is in use; restart")
 
     async def put(self, request: KeptRequest, *, due_ns: int = 0) -> KeptRequest:
-        """Keep a request, not to be sent before ``due_ns`` by this process; as it is kept. Raises ``BufferFull``."""
+        """Keep a request, which this process sends at ``due_ns`` or later; return it as kept. Raises ``BufferFull``."""
         cost = request.cost
         if self.size + cost > self.max_bytes:
             raise BufferFull("forward.buffer is full")
@@ -166,7 +166,7 @@ class KeptRequests:
         return replace(request, seq=int(seq))
 
     async def done(self, request: KeptRequest) -> None:
-        """Let a request go: it was taken, or never will be."""
+        """Delete a request: upstream has accepted it, or never will."""
 
         def work(connection: sqlite3.Connection) -> int | None:
             connection.execute("DELETE FROM requests WHERE seq = ?", (request.seq,))
@@ -178,7 +178,7 @@ class KeptRequests:
             await self._writer.do(give_back)
 
     async def postpone(self, request: KeptRequest, due_ns: int, *, counts: bool) -> None:
-        """Others are sent before it until ``due_ns``; ``counts``: the attempt that failed was its own fault."""
+        """Send others before it until ``due_ns``; ``counts``: the failed attempt counts against the request."""
         changed = (due_ns, int(counts), request.seq)
         update = "UPDATE requests SET due_ns = ?, attempts = attempts + ? WHERE seq = ?"
         await self._writer.do(lambda connection: connection.execute(update, changed) and None)
@@ -198,7 +198,7 @@ class KeptRequests:
         )  # fmt: skip
 
     def due(self, lane: int) -> int | None:
-        """When the first of a lane may be sent, ns since the epoch; None where there is none."""
+        """When the first request of a lane may be sent, in ns since the epoch; None without any."""
         with self._looking() as connection:
             (due_ns,) = connection.execute("SELECT min(due_ns) FROM requests WHERE lane = ?", (lane,)).fetchone()
         return None if due_ns is None else int(due_ns)
@@ -217,7 +217,7 @@ class KeptRequests:
                 raise explain(error, self.path) from error
 
     def close(self) -> None:
-        """Commit what is queued, and let another process have the file; idempotent."""
+        """Commit queued writes and release the file to other processes; idempotent."""
         self._writer.close()
         with self._lock:
             self._reading.close()

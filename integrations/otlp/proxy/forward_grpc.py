@@ -1,4 +1,4 @@
-"""Forward requests that came over gRPC over HTTP: the same message to the same path, the response as gRPC's status.
+"""Forward gRPC requests over HTTP: the same message goes to the same path, and its response becomes gRPC's status.
 
 An export request is the same bytes in both, compressed or not; metadata become headers. Upstream need not support gRPC
 (Langfuse does not).
