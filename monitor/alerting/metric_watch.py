@@ -172,7 +172,7 @@ class MetricWatch:
         values = windows.of(self.limits[number])
         if followed is not None and values is not windows:
             values.design[key] = followed.design.value
-            values.usual[key] = followed.arrivals.usual(now_ns - values.window_ns, now_ns)
+            values.usual[key] = followed.arrivals.least(now_ns - values.window_ns, now_ns)
         return values.members(key, now_ns)
 
     def look(self, found: Estimates, now_ns: int) -> list[MetricStatus]:

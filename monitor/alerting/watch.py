@@ -371,7 +371,7 @@ class Watch:
         if tracked is None:
             return
         rule, window_ns = self.declared.rule, self.declared.window_ns
-        self._windows.usual[key] = tracked.arrivals.usual(now_ns - window_ns, now_ns)
+        self._windows.usual[key] = tracked.arrivals.least(now_ns - window_ns, now_ns)
         plain = self._of_the_moment(key, now_ns)
         raised = self._of_the_moment(key, now_ns, rule.recovery_margin) if rule.recovery_margin else plain
         better = raised.appraisal.status

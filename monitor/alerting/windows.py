@@ -187,8 +187,8 @@ class Windows:
 
     With ``longest_ns`` a window reaches further back than ``window_ns``, at most so far, until it holds ``enough``
     effective verdicts: an hour where there is traffic, a day where there is little. ``design`` holds design effects of
-    keys; a key that is not in it has none. ``usual`` holds the usual number of verdicts in ``window_ns`` at this hour:
-    where that is enough, fewer are a silence, which older verdicts must not hide.
+    keys; a key that is not in it has none. ``usual`` holds how many verdicts usually come in ``window_ns`` at this hour
+    at least: where that is enough, fewer are a silence, which older verdicts must not hide.
 
     ``now_ns`` must not run backwards between calls: what has left a window does not return. Beyond ``max_verdicts``
     (about 1 kB each) the fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key

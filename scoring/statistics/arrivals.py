@@ -12,6 +12,7 @@ silence as long as more than ``PLAUSIBLE`` usual bursts has a chance of about e^
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Final
 
@@ -19,6 +20,8 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 HOUR_NS: Final = 3_600 * 10**9
 PLAUSIBLE: Final = 12.0
+_DEVIATIONS: Final = 3.0
+"""Standard deviations below the usual number that are plausible; n verdicts in bursts of b have the variance n·b."""
 _WEEK: Final = 168
 _WEEKS: Final = 4.0
 """Weeks after which a week counts for 1/e."""
@@ -76,6 +79,11 @@ class Arrivals:
             found += self._of_hour(at_ns // HOUR_NS) * (end_ns - at_ns) / HOUR_NS
             at_ns = end_ns
         return min(found, self._pace() * (until_ns - since_ns))
+
+    def least(self, since_ns: int, until_ns: int) -> float:
+        """The least number of verdicts that is plausible between two times: fewer come once in a thousand times."""
+        usual = self.usual(since_ns, until_ns)
+        return max(0.0, usual - _DEVIATIONS * math.sqrt(usual * self._bursts))
 
     def is_silent(self, now_ns: int, least_ns: int) -> bool:
         """Whether the silence since the last verdict is implausibly long; never before ``least_ns``."""

@@ -374,6 +374,18 @@ def test_what_only_evidence_from_before_a_recovery_holds_up_is_not_sent_after_it
     assert [each for each in played.reported[fell:] if each[1] == "firing"] == []
 
 
+def test_an_hour_with_fewer_verdicts_than_usual_by_chance_is_no_silence():
+    declared = Declaration()
+    played = Played(declared)
+    played.windows = windows_of(declared)
+    played.watch = Watch(declared, played.windows)
+    found: Counter[Status] = Counter()
+    for minute in range(36 * 60):
+        (status,) = played.minutes(1, per_minute=int(played.chance.random() < 35 / 60))
+        found[status] += minute > 6 * 60
+    assert set(+found) == {Status.HEALTHY}, "35 an hour are often fewer than the 30 that are needed"
+
+
 def test_a_warning_that_was_sent_before_a_critical_alert_covers_it_is_muted_and_not_unsent():
     played = Played(QUICK)
     played.minutes(90)

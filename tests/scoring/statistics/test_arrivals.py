@@ -261,3 +261,17 @@ def test_a_restart_goes_on():
     del before["size"], before["numbers"]
     again.restore(before)  # as a version wrote it that counted no verdicts of a moment
     assert again.to_json() == before | {"size": 1.0, "numbers": [1] * 20}
+
+
+@pytest.mark.parametrize(("rate", "size"), [(10, 1), (40, 1), (300, 1), (40, 5), (300, 30)])
+def test_fewer_than_the_least_come_hardly_ever_and_the_least_is_nearly_the_usual_where_many_come(rate, size):
+    found = fed(lambda _: rate, 4 * WEEK_H, size=size)
+    end_h = 4 * WEEK_H
+    least = found.least((end_h - 1) * HOUR_NS, end_h * HOUR_NS)
+    chance = np.random.default_rng(1)
+    come = size * chance.poisson(rate / size, 100_000)
+    assert np.mean(come < least) < 0.01
+    assert least <= usual(found, end_h - 1, end_h)
+    if (rate, size) == (300, 1):
+        assert least > 200
+    assert Arrivals().least(0, HOUR_NS) == 0
