@@ -21,7 +21,7 @@ from . import messages, unwrap
 from .fields import Fields, real, text, tokens
 from .reading import Dialect, OwnMetadata, SpanReading, failure
 from .shapes import kinds
-from .span_fields import CONTENTS, SpanFields
+from .span_fields import SpanFields
 
 NAME = "genai"
 SWITCH = (
@@ -129,10 +129,10 @@ def normalise(
 
 
 def _is_silent(fields: SpanFields) -> bool:
-    for field in CONTENTS:  # noqa: SIM110 - a generator would cost more than the search
-        if fields.get(field) not in (None, ()):
-            return False
-    return True
+    if fields.get("input") is not None or fields.get("output") is not None:
+        return False
+    given = (*fields.get("input_messages", ()), *fields.get("output_messages", ()))
+    return not given or all(message.withheld for message in given)
 
 
 def _kind(reading: SpanReading, operation: str | None) -> SpanKind:

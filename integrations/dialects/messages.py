@@ -43,6 +43,10 @@ _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "server_too
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
 """Compared, not looked up, because the value may be anything, even a list."""
 
+_HELD = frozenset({"text", "content", "response", "result", "output", _ANSWER_PARTS[-1], *_ANSWERS, *_ARGUMENTS})
+_OF_CONTENTS = frozenset({"text", *_ANSWER_PARTS, *_CALL_PARTS})
+"""Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
+
 MAX_DEPTH = 6
 
 
@@ -245,7 +249,7 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
             return
     if text or made or not answers:
         if _MORE.isdisjoint(item):
-            found.append(Message(role=role, text=text, tool_calls=made))
+            found.append(Message(role=role, text=text, tool_calls=made, withheld=_withheld(content)))
         else:
             found.append(Message(
                 role=role, text=text, tool_calls=made, tool_call_id=_answered(item),
@@ -253,6 +257,17 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
                 error=item.get("status") == "error",
             ))  # fmt: skip
     found += answers
+
+
+def _withheld(content: Json) -> bool:
+    """Whether there are parts that hold something, and of each of them only its type was sent."""
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return any(map(_is_empty, parts)) and all(_HELD.isdisjoint(part) for part in parts)
+
+
+def _is_empty(part: dict[str, Json]) -> bool:
+    """Whether a part lacks what its type holds."""
+    return part.get("type") in _OF_CONTENTS and _HELD.isdisjoint(part)
 
 
 def _answered(item: dict[str, Json]) -> str | None:
@@ -330,6 +345,7 @@ def _answer(part: dict[str, Json]) -> Message | None:
         or unwrap.as_text(origin.get("id")),
         name=_first(part, "name", "toolName") or unwrap.as_text(origin.get("tool_name")),
         error=part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
+        withheld=_is_empty(part),
     )
 
 

@@ -19,7 +19,7 @@ from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
 from .unwrap import as_text
 
-_ALL = "pydantic_ai.all_messages"
+_ALL, _BEGIN = "pydantic_ai.all_messages", "pydantic_ai.new_message_index"
 _REQUEST, _RESULT = "model_request_parameters", "final_result"
 _CALL_EVENTS, _RUN_EVENTS = "events", "all_messages_events"
 
@@ -38,8 +38,11 @@ def _pydantic_ai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Sp
     if not fields["input_messages"] and not fields["output_messages"]:
         contents = genai.read_events(reading, *_events(reading))
         requested, answered = contents.requested, contents.answered
-        if kind is SpanKind.AGENT and (found := messages.read(unwrap.decoded(reading.value("input", _ALL)))):
-            requested, answered = _run(found)
+        if kind is SpanKind.AGENT and isinstance(stated := unwrap.decoded(reading.value("input", _ALL)), list):
+            begin = reading.attributes.get(_BEGIN)
+            begin = begin if isinstance(begin, int) else 0
+            requested, answered = _run(messages.read(stated[begin:]))
+            requested = (*messages.read(stated[:begin]), *requested)
         instructions = fields["system_prompt"]
         fields |= messages.asked(requested) | messages.answered(answered)
         fields["system_prompt"] = instructions or fields["system_prompt"]
@@ -81,9 +84,13 @@ def _events(reading: SpanReading) -> tuple[tuple[RawEvent, ...], str]:
     return genai.events_in(reading.attributes.get(key)), f"{key}:"
 
 
+def _says(message: Message) -> bool:
+    return bool(message.text) or message.withheld
+
+
 def _run(found: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """The messages up to the user's last one, and those after it."""
-    last = max((i for i, message in enumerate(found) if message.role == "user" and message.text), default=-1)
+    last = max((i for i, message in enumerate(found) if message.role == "user" and _says(message)), default=-1)
     return found[: last + 1], found[last + 1 :]
 
 

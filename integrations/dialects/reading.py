@@ -18,6 +18,8 @@ from .unwrap import Content, ToolResult
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_ERROR = 2000
+_CONSUMER: Final = 5
+"""OTLP's kind of a span that takes a message up."""
 _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "0"})
 """Values of ``error.type`` that clients write where nothing failed."""
 _CONTROL_FLOW = re.compile(
@@ -203,6 +205,7 @@ class SpanReading:
             trace_state=raw.trace_state,
             observation_id=observation_id if isinstance(observation_id, str) else None,
             dropped_attributes=raw.dropped_attributes,
+            from_queue=raw.kind == _CONSUMER,
             provenance=self.provenance,
             **fields,
         )

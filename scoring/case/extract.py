@@ -221,7 +221,9 @@ def shows(value: Json, levels: int = 60) -> bool:
 
 
 def _has_content(span: Span) -> bool:
-    return bool(span.input_messages or span.output_messages) or shows(span.input) or shows(span.output)
+    if shows(span.input) or shows(span.output):
+        return True
+    return not all(message.withheld for message in (*span.input_messages, *span.output_messages))
 
 
 def _metadata(sources: Sequence[Mapping[str, Json]]) -> dict[str, Json]:

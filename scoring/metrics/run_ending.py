@@ -169,7 +169,9 @@ def _not_recorded(case: Case) -> bool:
     Clients that record requests leave out answers all the same: of streams, or because they send them elsewhere.
     """
     last = last_model_call(case)
-    if last is not None and (last.error is not None or last.output is not None or last.output_messages):
+    if last is not None and (last.error is not None or last.output is not None):
+        return False
+    if last is not None and not all(message.withheld for message in last.output_messages):
         return False
     return case.trace is not None and all(span.error is None and span.output is None for span in _ends(case.trace))
 

@@ -55,7 +55,7 @@ class Message(Struct, frozen=True, kw_only=True):
     """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are those that the model requests.
 
     A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or the error message
-    when ``error`` is set.
+    when ``error`` is set. ``withheld``: only the kinds of its parts were sent, and the names of tools, no contents.
     """
 
     role: str
@@ -64,6 +64,7 @@ class Message(Struct, frozen=True, kw_only=True):
     tool_call_id: str | None = None
     name: str | None = None
     error: bool = False
+    withheld: bool = False
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -102,9 +103,10 @@ class Span(Struct, frozen=True, kw_only=True):
     contents where the span lacks an input or an output, and were not understood. ``reported`` are others' scores of it.
     ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
-    each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts attributes that the
-    SDK dropped. ``first_token_s`` is the time to the first token of a model's answer, in s. ``trace_input`` and
-    ``trace_output`` are the application's values for the whole trace, on whichever span. ``observation_id`` is the id
+    each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts attributes that
+    the SDK dropped. ``from_queue``: it took a message up, whose sender did not wait. ``first_token_s`` is the time
+    to the first token of a model's answer, in s. ``trace_input`` and ``trace_output`` are the application's values
+    for the whole trace, on whichever span. ``observation_id`` is the id
     by which Langfuse knows it, None where that is ``span_id``.
     """
 
@@ -132,6 +134,7 @@ class Span(Struct, frozen=True, kw_only=True):
     finish_reason: str | None = None
     tool_definitions: tuple[str, ...] = ()
     dropped_attributes: int = 0
+    from_queue: bool = False
     first_token_s: float | None = None
     usage: Usage | None = None
     cost_usd: float | None = None

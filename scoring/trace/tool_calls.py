@@ -22,6 +22,7 @@ from .trace import Trace, clock_corrections
 from .trace_index import TraceIndex
 
 _NOT_WORDS = re.compile(r"[\W_]+")
+_STEPS: Final = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
 _MOST_LEFT: Final = 100
 """Most spans, and most calls, that are compared argument by argument."""
 
@@ -194,7 +195,7 @@ def _with_steps(trace: Trace, spans: Sequence[Span], requested: Sequence[Request
         return spans
     shown = {span.tool.name for span in spans if span.tool}
     asked = Counter(ask.call.name for ask in requested if ask.call.name not in shown)
-    plain = [span for span in trace.spans if span.kind is SpanKind.OTHER and span.name in asked]
+    plain = [span for span in trace.spans if span.kind in _STEPS and span.name in asked]
     there = Counter(span.name for span in plain)
     own = [
         replace(span, tool=ToolCall(name=span.name, error=span.error))

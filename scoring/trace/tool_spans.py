@@ -149,7 +149,8 @@ class ToolAnswers:
         self._by_name: dict[str | None, tuple[list[Message], int]] = {}
         for span in trace.spans:
             named: dict[str | None, list[Message]] = {}
-            for message in [each for each in (*span.input_messages, *span.output_messages) if each.role == "tool"]:
+            shown = [each for each in (*span.input_messages, *span.output_messages) if not each.withheld]
+            for message in [each for each in shown if each.role == "tool"]:
                 if message.tool_call_id is not None:
                     self._by_id.setdefault(message.tool_call_id, message)
                 else:

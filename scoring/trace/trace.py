@@ -196,7 +196,7 @@ def clock_corrections(trace: Trace) -> Mapping[str, int]:
 
     What puts a span on the root's clock, in ns, by its id; spans that need nothing have no entry. A step of another
     service begins no earlier than the step above it, and where it took no longer than that one, which waited for it, it
-    ends no later. What is below it in that service has the same clock.
+    ends no later; nobody waits for what takes up a message. What is below it in that service has the same clock.
     """
     found: dict[str, int] = {}
     if len({span.service for span in trace.spans}) < 2:
@@ -208,7 +208,7 @@ def clock_corrections(trace: Trace) -> Mapping[str, int]:
         moved = found.get(above.span_id, 0)
         if span.service != above.service:
             late = max(0, above.start_ns + moved - span.start_ns)
-            waited = span.end_ns - span.start_ns <= above.end_ns - above.start_ns
+            waited = not span.from_queue and span.end_ns - span.start_ns <= above.end_ns - above.start_ns
             early = min(0, above.end_ns + moved - span.end_ns) if waited else 0
             moved = late or early
         if moved:

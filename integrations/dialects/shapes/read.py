@@ -431,7 +431,7 @@ def _without_provider(named: tuple[str, str] | None) -> tuple[str, str] | None:
 
 
 def _stated(found: Sequence[Message]) -> bool:
-    return any(message.text or message.tool_calls for message in found)
+    return any(message.text or message.tool_calls or message.withheld for message in found)
 
 
 def _lacks(value: Json, found: Sequence[Message]) -> bool:

@@ -27,6 +27,7 @@ _CERTAIN_KINDS: Final = frozenset(
 )
 _TYPE: Final = ("span", "type")
 _NEMO: Final = (("nat", "span", "kind"), "FUNCTION")
+_PROMPTFLOW: Final = (("span", "type"), "Function")
 _OF_STEPS: Final = frozenset({("step", "kind"), ("step", "type"), ("node", "kind"), ("node", "type")})
 _CHECKING: Final = frozenset({SpanKind.EVALUATOR, SpanKind.GUARDRAIL})
 """Kinds of steps that need no contents of their own: what they look at stands below them."""
@@ -75,7 +76,7 @@ def _stated_kind(there: SpanContents) -> tuple[SpanKind, str] | None:
     stated = [
         (kind, source.name, _is_certain(kind, words(source.name)[-2:]) or _states_tool(there, kind, source))
         for source in there.of("kind")
-        if source.attribute and "tool" not in words(source.name)[:-1] and (kind := _of_word(source)) is not None
+        if source.attribute and "tool" not in words(source.name)[:-1] and (kind := _of_word(there, source)) is not None
     ]
     stated.sort(key=lambda each: (each[0] is SpanKind.CHAIN, not each[2]))
     other = _is_something_else(there)
@@ -85,10 +86,14 @@ def _stated_kind(there: SpanContents) -> tuple[SpanKind, str] | None:
     return None
 
 
-def _of_word(source: NamedValue) -> SpanKind | None:
-    """The kind that an attribute's value names; beside tools, NeMo's functions are any of the program's."""
+def _of_word(there: SpanContents, source: NamedValue) -> SpanKind | None:
+    """The kind that an attribute's value names; beside tools, functions of NeMo and promptflow are the program's."""
     kind = kinds.stated(source.value)
-    return SpanKind.CHAIN if kind is SpanKind.TOOL and (words(source.name), source.value) == _NEMO else kind
+    if kind is not SpanKind.TOOL:
+        return kind
+    said = words(source.name), source.value
+    of_program = said == _NEMO or (said == _PROMPTFLOW and there.raw.attributes.get("framework") == "promptflow")
+    return SpanKind.CHAIN if of_program else kind
 
 
 def _is_something_else(there: SpanContents) -> bool:

@@ -11,6 +11,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.trace import Trace
@@ -133,6 +134,49 @@ def test_pydantic_ai_before_format_2_counts_and_names_everything_once() -> None:
     assert (call.name, call.arguments, call.result, call.call_id) == ("look_up", {"n": 1}, "here", "c")
     assert (case.input_tokens, case.output_tokens, case.cost_usd) == (5, 2, 0.5)
     assert normalised[1].provenance["output"] == "events: gen_ai.choice"
+
+
+def _part(kind: str, **named: str) -> dict[str, str]:
+    return {"type": kind, **named}
+
+
+def _withheld_run(history: int = 0) -> Trace:
+    """A run of Pydantic AI with ``include_content=False``: two turns, of which ``history`` messages are of before."""
+    text, call = _part("text"), _part("tool_call", id="c1", name="track")
+    turns: list[dict[str, Any]] = [
+        {"role": "user", "parts": [text, {"type": "uri", "modality": "image"}]},
+        {"role": "assistant", "parts": [text, call]},
+        {"role": "user", "parts": [_part("tool_call_response", id="c1", name="track")]},
+        {"role": "assistant", "parts": [text]},
+    ]
+    both = json.dumps([*turns, turns[0], turns[3]] if history else turns)
+    ran: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+    ran |= {"pydantic_ai.all_messages": both} | ({"pydantic_ai.new_message_index": history} if history else {})
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.response.model": "m", "gen_ai.usage.output_tokens": 5}
+    asks = chat | {"gen_ai.input.messages": json.dumps(turns[:1]), "gen_ai.output.messages": json.dumps(turns[1:2])}
+    ends = chat | {"gen_ai.input.messages": json.dumps(turns[:3]), "gen_ai.output.messages": json.dumps(turns[3:])}
+    used = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "track", "gen_ai.tool.call.id": "c1"}
+    spans = [_raw("invoke_agent desk", "pydantic-ai", attributes=ran)]
+    if not history:
+        spans.append(_raw("chat m", "pydantic-ai", number=2, parent=1, attributes=asks))
+        spans.append(_raw("execute_tool track", "pydantic-ai", number=3, parent=1, attributes=used))
+    spans.append(_raw("chat m", "pydantic-ai", number=4, parent=1, attributes=ends))
+    return Trace.of("1" * 32, [normalise(each) for each in spans], "batch")
+
+
+def test_parts_of_which_the_types_alone_were_sent_are_contents_that_were_not_captured() -> None:
+    case = extract(_withheld_run())
+    assert (case.content_captured, case.model_output) == (False, None)
+    assert case.capture_switch == "InstrumentationSettings(include_content=True)"
+    assert case.tools_used == (ToolCall(name="track", call_id="c1"),), "neither arguments nor an empty result"
+    verdict = score(case, RUBRICS["run_health"], created_at="")
+    assert verdict.passed, "what the run answered was not sent, so nobody can say that it did not answer"
+    answered = next(each.result for each in verdict.scores if each.metric == "answered")
+    assert isinstance(answered, Unavailable)
+
+
+def test_calls_of_an_earlier_turn_are_not_made_again_where_contents_are_withheld() -> None:
+    assert extract(_withheld_run(history=4)).tools_used == ()
 
 
 def test_logfire_s_openai_agents_are_told_by_their_templates() -> None:

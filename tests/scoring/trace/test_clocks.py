@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.trace.span import SpanKind, ToolCall
@@ -50,6 +51,16 @@ def test_a_step_that_took_longer_than_the_one_above_was_not_waited_for_and_may_c
         _at("publish", "root", 10, 11, tool=True),
     )
     assert clock_corrections(queued) == {}
+    assert [call.name for call in extract(queued).tools_used or ()] == ["publish", "work"]
+
+
+def test_what_takes_up_a_message_was_not_waited_for_however_short_it_is() -> None:
+    queued = trace(
+        span("root", None, SpanKind.AGENT, agent="boss", service="a", start_ns=0, end_ns=100 * S),
+        _at("enqueue", "root", 1, 9),
+        replace(_at("work", "enqueue", 50, 51, service="b", tool=True), from_queue=True),
+        _at("publish", "root", 10, 11, tool=True),
+    )
     assert [call.name for call in extract(queued).tools_used or ()] == ["publish", "work"]
 
 

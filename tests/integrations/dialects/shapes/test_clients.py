@@ -6,12 +6,13 @@ import json
 from typing import TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is A-1?"}]
@@ -343,6 +344,23 @@ def test_a_function_of_nemo_is_a_step_of_the_program_and_its_tool_is_a_tool() ->
     given: Attributes = {"input.value": GIVEN, "output.value": SHIPPED}
     assert not _case("react_agent", {**given, "nat.span.kind": "FUNCTION"}).tools_used
     assert _case("lookup", {**given, "nat.span.kind": "TOOL"}).tools_used
+
+
+def test_a_function_of_promptflow_is_a_step_of_the_program_and_its_tool_is_a_tool() -> None:
+    given: Attributes = {"framework": "promptflow", "span_type": "Function", "inputs": GIVEN, "output": '"Oslo"'}
+    assert not _case("lookup", given).tools_used
+    assert _case("lookup", {**given, "span_type": "Tool"}).tools_used
+    assert _case("lookup", {**given, "framework": "acme"}).tools_used
+
+
+def test_a_step_of_the_program_that_a_model_asked_for_is_a_call_of_a_tool() -> None:
+    asked = Message(role="assistant", tool_calls=(ToolCall(name="lookup", arguments={"id": "A-1"}, call_id="c1"),))
+    given: Attributes = {"framework": "promptflow", "span_type": "Function", "inputs": GIVEN, "output": '"Oslo"'}
+    step = replace(_span("lookup", given), start_ns=5, end_ns=6, span_id="3" * 16, parent_id="2" * 16)
+    model = replace(_span("chat", {}), kind=SpanKind.LLM, output_messages=(asked,))
+    case = extract(Trace.of("1" * 32, [model, step], "batch"))
+    assert [(call.name, call.arguments) for call in case.tools_used or ()] == [("lookup", {"id": "A-1"})]
+    assert case.tool_span_ids == ("3" * 16,)
 
 
 def test_a_span_with_the_associations_of_openllmetry_alone_is_not_its_own() -> None:
