@@ -28,8 +28,8 @@ Cluster: TypeAlias = Literal["session", "user", "none"]
 Within: TypeAlias = Literal["name", "none"]
 """The stratum within which verdicts are compared: the trace's name (a route, a kind of request)."""
 BY: tuple[By, ...] = get_args(By)
-_LEAST_IN_STRATUM = 20
-"""Verdicts that a stratum needs on each side; smaller ones are one stratum together."""
+_OFTEN = 20
+"""Verdicts on one side from which on a name is a stratum of its own; rarer names are one stratum together."""
 MOST = 200
 """Most comparisons at a time; with more of them each bound is wider."""
 _KEPT_S: Final = 600.0
@@ -81,7 +81,7 @@ def difference_of(
 ) -> Difference | Unavailable:  # fmt: skip
     """The difference of a value between verdicts, each marked as before or after; those without the value are left out.
 
-    A cluster counts as one draw, and strata are compared separately where both sides have enough of them.
+    A cluster counts as one draw, and only equal strata are compared.
     """
     known = [(verdict, side, held) for verdict, side in used if (held := value(verdict)) is not None]
     strata, seen = _strata([(verdict.name, side) for verdict, side, _ in known], query), Counter[str]()
@@ -161,11 +161,8 @@ def _cluster(verdict: ComparedVerdict, query: ComparisonQuery, seen: Counter[str
 def _strata(used: Sequence[tuple[str | None, bool]], query: ComparisonQuery) -> Mapping[str | None, str]:
     """The stratum of each name."""
     counted = Counter(used)
-    enough = {
-        name for name, _ in counted
-        if query.within == "name" and min(counted[name, True], counted[name, False]) >= _LEAST_IN_STRATUM
-    }  # fmt: skip
-    return {name: name or "" if name in enough else "" for name, _ in counted}
+    often = {name for (name, _), n in counted.items() if query.within == "name" and n >= _OFTEN}
+    return {name: repr(name) if name in often else "" for name, _ in counted}
 
 
 class ComparedVerdicts(NamedTuple):

@@ -58,9 +58,9 @@ def test_what_belongs_together_counts_as_one(cluster, clusters):
     assert one.found.before.clusters == clusters
 
 
-def test_names_that_are_rare_on_a_side_are_one_stratum_together():
+def test_names_that_are_rare_on_both_sides_are_one_stratum_together():
     rows = [
-        *verdicts(100, name="often"), *verdicts(30, name="rare"), *verdicts(15, name="new"),
+        *verdicts(100, name="often"), *verdicts(15, name="rare"), *verdicts(15, name="new"),
         *verdicts(100, begin=1_000, name="often"), *verdicts(9, begin=1_000, name="rare"),
     ]  # fmt: skip
     (alike,) = compare(rows, ComparisonQuery(split_ns=1_000))
@@ -69,6 +69,27 @@ def test_names_that_are_rare_on_a_side_are_one_stratum_together():
     assert isinstance(plain.found, Difference)
     assert (alike.found.strata, plain.found.strata) == (2, 1)
     assert alike.found.compared == 1.0
+
+
+@pytest.mark.parametrize(
+    ("others", "strata", "compared"),
+    [
+        ([("gone", 300, 0, 0), ("new", 0, 300, 5)], 1, 0.5),
+        ([("gone", 300, 15, 0), ("new", 15, 300, 5)], 3, 1.0),
+        ([(None, 300, 300, 0), *((f"chat {i}", 0, 1, 10) for i in range(300))], 2, 0.83),
+    ],
+    ids=["one goes and one comes", "one becomes rare and one frequent", "all of one kind have names of their own"],
+)
+def test_a_frequent_name_is_compared_with_itself_alone(others, strata, compared):
+    rows = [*verdicts(300, name="often"), *verdicts(300, begin=1_000, name="often")]
+    for name, before, after, fails in others:
+        rows += [
+            *verdicts(before, name=name, fails=fails), *verdicts(after, begin=1_000, name=name, fails=fails),
+        ]  # fmt: skip
+    (one,) = compare(rows, ComparisonQuery(split_ns=1_000))
+    assert isinstance(one.found, Difference)
+    assert (one.found.strata, round(one.found.compared, 2)) == (strata, compared)
+    assert abs(one.found.difference) < 0.05
 
 
 def test_a_metric_is_compared_where_it_has_a_value_also_of_verdicts_that_did_not_pass_or_fail():
