@@ -12,8 +12,8 @@ from sidejudge.monitor.alerting.observation import First, Key, Observation, Slic
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 
-from .slices import KeySlice, bounded, bounded_slices, encoded, end_ns, first_of, key_slice, slice_of
-from .windows import values_body
+from .slices import KeySlice, bounded, bounded_slices, decoded, encoded, end_ns, first_of, key_slice, slice_of
+from .windows import divided, values_body
 
 MOST: Final = 60
 """Slices that are published at once; the rest in the next round."""
@@ -34,7 +34,9 @@ class SlicePublisher:
         self._kinds, self._limits = [windows] if figures is None else [windows, figures], limits
         self._windows, self._watched, self._version = windows, watched, rubric_version
         self._changed: set[int] = set()
-        self._published: set[int] = set()
+        self._under_way: set[int] = set()
+        self._former: dict[int, bytes] = {}
+        self._published: dict[int, float] = {}
         self._firsts: dict[int, dict[Key, Counter[First]]] = {}
         self._sliced: dict[int, dict[Key, Counter[SliceFirst]]] = {}
         self._next = 0
@@ -55,14 +57,35 @@ class SlicePublisher:
             sliced = self._sliced.setdefault(number, {}).setdefault(key, Counter())
             sliced.update(SliceFirst(by, value, first.passed, first.weight) for by, value in seen.slices.items())
 
-    def known(self, numbers: Sequence[int]) -> None:
-        """These were published by an earlier run of this monitor; their firsts were counted then."""
-        self._changed -= set(numbers)
-        self._published |= set(numbers)
-        self._next = max(self._next, *(number + 1 for number in numbers), 0)
+    async def known(self, bodies: Mapping[int, bytes], now_ns: int) -> None:
+        """These were published by an earlier run of this monitor; their firsts were counted then.
+
+        Those that differ from what is known now are published again: that run ended before it had published all.
+        """
+        self._next = max(self._next, *(number + 1 for number in bodies), 0)
+        self._published |= dict.fromkeys(bodies, 0.0)
+        whole_since_ns = now_ns - min(windows.reach_ns for windows in self._kinds)
+        wanted = {number for number in bodies if number in self._changed and end_ns(number - 1) >= whole_since_ns}
+        found = await asyncio.to_thread(lambda: {number: self._firsts_of(bodies[number]) for number in wanted})
+        for number, firsts in found.items():
+            if firsts is not None:
+                self._firsts[number], self._sliced[number] = firsts
+                self._former[number] = bodies[number]
+        self._changed -= bodies.keys() - self._former.keys()
+
+    def _firsts_of(self, body: bytes) -> tuple[dict[Key, Counter[First]], dict[Key, Counter[SliceFirst]]] | None:
+        """The firsts of a body; None for one that cannot be read, or of other versions of rubrics than in force."""
+        try:
+            parts = list(decoded(divided(body)[0]))
+        except ValueError:
+            return None
+        if any(version != self._version(key.rubric) for key, version, _ in parts):
+            return None
+        return {key: part.firsts for key, _, part in parts}, {key: part.sliced for key, _, part in parts}
 
     async def due(self, now_ns: int) -> dict[int, bytes]:
         """The slices to publish, the oldest first; call ``published`` once that is committed."""
+        self._changed |= self._under_way  # of a round that was cut off
         numbers = sorted(number for number in self._changed if end_ns(number) < now_ns)[:MOST]
         wanted, members = set(numbers), dict[int, dict[Key, list[WindowContents]]]()
         if not wanted:
@@ -76,21 +99,25 @@ class SlicePublisher:
                 whole_since_ns = max(whole_since_ns, windows.whole_since(key))
         # What is no longer whole here stays as it was published.
         numbers = [number for number in numbers if end_ns(number - 1) >= whole_since_ns or number >= self._next]
-        self._changed -= wanted - {*numbers}
+        self._changed -= wanted  # what comes from here on is published in the next round
+        self._under_way = {*numbers}
         parts = {number: members.get(number, {}) for number in numbers}
         self._next = max(self._next, *(number + 1 for number in numbers), 0)
-        return await asyncio.to_thread(lambda: {number: self._body(number, of) for number, of in parts.items()})
+        made = await asyncio.to_thread(lambda: {number: self._body(number, of) for number, of in parts.items()})
+        return {number: body for number, body in made.items() if body != self._former.pop(number, None)}
 
-    def published(self, numbers: Sequence[int], held: Sequence[int], now_ns: int, reach_ns: int) -> None:
+    def published(self, numbers: Sequence[int], held: Mapping[int, float], now_ns: int, reach_ns: int) -> None:
         """Note that these are committed; drop the firsts that no window reaches any more.
 
-        ``held`` are this monitor's slices in the database. Missing ones are published again: the database was set up
-        anew, or restored from a backup.
+        ``held`` are this monitor's slices in the database, and when each was written. Missing ones, and those that were
+        written before they were last seen there, are published again: the database was set up anew, or restored from a
+        backup.
         """
-        self._changed -= set(numbers)
-        within = {each for each in self._published | set(numbers) if end_ns(each) > now_ns - reach_ns}
-        self._published = within & set(held)
-        self._changed |= within - self._published
+        self._under_way.clear()
+        known = {**self._published, **dict.fromkeys(numbers, 0.0)}
+        within = {number: at for number, at in known.items() if end_ns(number) > now_ns - reach_ns}
+        self._published = {number: held[number] for number, at in within.items() if held.get(number, -1.0) >= at}
+        self._changed |= within.keys() - self._published.keys()
         for number in [number for number in self._firsts if end_ns(number) <= now_ns - reach_ns]:
             del self._firsts[number]
             self._sliced.pop(number, None)

@@ -51,7 +51,8 @@ ALONE_AFTER_S: Final = 600.0
 STALE_NS: Final = 5 * 60 * 10**9
 """An older document is no present status: no monitor leads."""
 _STATE: Final = "alerts/state"
-_OWN: Final = "SELECT name FROM windows WHERE monitor = %s"
+_OWN: Final = "SELECT name, body FROM windows WHERE monitor = %s"
+_HELD: Final = "SELECT name, extract(epoch FROM written_at)::float8 FROM windows WHERE monitor = %s"
 _OVERLAP_S: Final = 60.0
 """How far each reading overlaps the last, so that a transaction that took this long is not missed."""
 _GRACE_NS: Final = 30 * 10**9
@@ -86,9 +87,13 @@ class FleetTables:
         """Slices of all monitors that were written within so many seconds."""
         return await shared.windows(self._transaction, younger_s=younger_s)
 
-    async def held(self) -> Sequence[str]:
-        """The names of the slices of this monitor that there are."""
-        return [name for (name,) in await self._transaction.rows(_OWN, (self._monitor,))]
+    async def own(self) -> Mapping[str, bytes]:
+        """The slices of this monitor."""
+        return {name: bytes(body) for name, body in await self._transaction.rows(_OWN, (self._monitor,))}
+
+    async def held(self) -> Mapping[str, float]:
+        """When each slice of this monitor was written, s since the epoch by the database's clock."""
+        return dict(await self._transaction.rows(_HELD, (self._monitor,)))
 
     async def save(self, states: Mapping[str, bytes]) -> None:
         """Write states under the lease. Raises ``LeaseLost`` where another monitor holds it."""
@@ -180,17 +185,17 @@ class FleetStatus:
         self._leading = None  # whatever fails below, the next round begins with what is saved
         if not self._is_known:
             async with transaction() as tables:
-                held = await tables.held()
+                own = {_number(name): body for name, body in (await tables.own()).items()}
             latest = slice_of(now_ns) + _MOST_AHEAD
-            self._publisher.known([number for number in map(_number, held) if 0 <= number <= latest])
+            await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
             self._is_known = True
         slices = await self._publisher.due(now_ns)
         async with transaction() as tables:
             if slices:
                 await tables.publish({str(number): body for number, body in slices.items()})
-            held = await tables.held()
+            held = {_number(name): at_s for name, at_s in (await tables.held()).items()}
             loaded = {} if leading else await tables.load([DOCUMENT])
-        self._publisher.published(list(slices), list(map(_number, held)), now_ns, self._declared.reach_ns)
+        self._publisher.published(list(slices), held, now_ns, self._declared.reach_ns)
         if leading:
             await self._lead(transaction, leader, now_ns)
         elif (body := loaded.get(DOCUMENT)) is not None:

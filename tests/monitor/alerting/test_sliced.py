@@ -238,7 +238,9 @@ def test_a_fleet_knows_of_slices_what_one_monitor_with_all_the_traffic_would():
             for of, body in asyncio.run(publisher.due(end_ns(number) + 1)).items():
                 for firsts in leading.put(f"m{name}", of, body).values():
                     found.update(firsts)
-                publisher.published([of], range(begin, number + 1), end_ns(number), DECLARED.longest_ns)
+                publisher.published(
+                    [of], dict.fromkeys(range(begin, number + 1), 0.0), end_ns(number), DECLARED.longest_ns
+                )
         verdicts = {first: n for first, n in found.items() if isinstance(first, First)}
         leader.learn_together(KEY, verdicts, number * SLICE_NS, end_ns(number))
         leader.learn_slices(KEY, {first: n for first, n in found.items() if isinstance(first, SliceFirst)})

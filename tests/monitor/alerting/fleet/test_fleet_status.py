@@ -17,7 +17,7 @@ from sidejudge.integrations.postgres.shared import WindowRow
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
-from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
+from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded, slice_of
 from sidejudge.monitor.alerting.fleet.status import FleetStatus
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows, values_of
 from sidejudge.monitor.alerting.observation import Key, Observation
@@ -38,6 +38,7 @@ class Tables:
 
     def __init__(self):
         self.rows, self.states, self.reads = {}, {}, 0
+        self.written, self.clock_s = {}, 0.0
         self.fail = False
 
     def of(self, monitor):
@@ -54,13 +55,18 @@ class _Transaction:
 
     async def publish(self, slices):
         self.tables.rows |= {(self.monitor, name): body for name, body in slices.items()}
+        self.tables.clock_s += 1
+        self.tables.written |= {(self.monitor, name): self.tables.clock_s for name in slices}
 
     async def published(self, younger_s):
         self.tables.reads += 1
         return [WindowRow(*place, body, 0.0) for place, body in self.tables.rows.items()]
 
+    async def own(self):
+        return {name: body for (monitor, name), body in self.tables.rows.items() if monitor == self.monitor}
+
     async def held(self):
-        return [name for monitor, name in self.tables.rows if monitor == self.monitor]
+        return {name: self.tables.written.get((self.monitor, name), 0.0) for name in await self.own()}
 
     async def save(self, states):
         if self.tables.fail:
@@ -285,18 +291,96 @@ def test_a_revision_and_a_withdrawal_reach_the_windows_of_the_fleet():
     assert (found.n, found.failures) == (39, 3)
 
 
+def restored(held, number, **changed):
+    metrics = dict(zip(held.metrics, held.values, strict=True))
+    return replace(Observation(identity=str(number), at_ns=held.at_ns, passed=held.passed, metrics=metrics), **changed)
+
+
 def test_a_monitor_that_starts_again_publishes_nothing_twice():
     fleet = Simulated(1)
     fleet.run(5, failing=0.1)
     (former,) = fleet.members
     again = Member("m0", fleet)
     for number, held in enumerate(former.windows.members(KEY, fleet.now_ns)):
-        again.take(Observation(identity=str(number), at_ns=held.at_ns, passed=held.passed))
-    before = dict(fleet.tables.rows)
+        again.take(restored(held, number))
+    before, written = dict(fleet.tables.rows), dict(fleet.tables.written)
     fleet.members, fleet.leader = [again], again
     fleet.run(1, failing=0.1)
+    assert {place: fleet.tables.written[place] for place in before} == written
     assert {place: fleet.tables.rows[place] for place in before} == before
     assert len(fleet.tables.rows) == len(before) + 1
+
+
+@pytest.mark.parametrize("revises", [False, True], ids=["came late", "revised"])
+def test_what_a_monitor_had_judged_and_not_published_when_it_was_killed_is_published_by_its_next_run(revises):
+    fleet = Simulated(2)
+    fleet.run(5, failing=0)
+    former, other = fleet.members
+    held = former.windows.members(KEY, fleet.now_ns)
+    again = Member(former.name, fleet)
+    for number, seen in enumerate(held):
+        again.take(restored(seen, number, **({"passed": False, "revision": 2} if revises and number < 3 else {})))
+    if not revises:
+        again.take(Observation(identity="late", at_ns=held[0].at_ns, passed=False))
+    before = dict(fleet.tables.rows)
+    fleet.members, fleet.leader = [again, other], other
+    fleet.run(2, failing=0, per_minute=0)
+    found = fleet.leader.status.document.services[0].estimate
+    assert (found.n, found.failures) == ((60, 3) if revises else (61, 1))
+    changed = [place for place, body in before.items() if fleet.tables.rows[place] != body]
+    assert {int(name) for _, name in changed} == {slice_of(seen.at_ns) for seen in held[: 3 if revises else 1]}
+    for place in changed:
+        was, now = ([part.firsts for _, _, part in decoded(body[place])] for body in (before, fleet.tables.rows))
+        assert now == was, "they were followed already"
+
+
+def test_a_run_with_another_version_of_a_rubric_leaves_what_was_published():
+    fleet = Simulated(1)
+    fleet.run(3, failing=0.1)
+    before = dict(fleet.tables.rows)
+    again = Member("m0", fleet)
+    again.publisher._version = lambda _: "2"
+    again.take(Observation(identity="new", at_ns=fleet.now_ns - SLICE_NS - 2 * 10**9, passed=True))
+    fleet.members, fleet.leader = [again], again
+    fleet.run(2, failing=0)
+    assert {place: fleet.tables.rows[place] for place in before} == before
+
+
+def test_what_comes_while_its_slice_is_being_published_is_published_in_the_next_round():
+    fleet = Simulated(1)
+    (member,) = fleet.members
+    begin_ns = fleet.now_ns
+    fleet.run(1, failing=0)
+    member.take(Observation(identity="first", at_ns=begin_ns + 1, passed=False))
+
+    async def go():
+        due, published = member.publisher.due, member.publisher.published
+        cut_off = await due(fleet.now_ns)
+        assert await due(fleet.now_ns) == cut_off, "nothing of it was written"
+        member.take(Observation(identity="meanwhile", at_ns=begin_ns + 2, passed=False))
+        published([*cut_off], dict.fromkeys(cut_off, 9.0), fleet.now_ns, DAY_NS)
+        anew = await due(fleet.now_ns)
+        assert anew.keys() == cut_off.keys()
+        assert anew != cut_off
+        published([*anew], dict.fromkeys(anew, 10.0), fleet.now_ns, DAY_NS)
+        assert await due(fleet.now_ns) == {}
+
+    asyncio.run(go())
+
+
+def test_a_slice_of_an_older_backup_is_written_again():
+    fleet = Simulated(1)
+    begin_ns = fleet.now_ns
+    fleet.run(3, failing=0)
+    tables = fleet.tables
+    backup = dict(tables.rows), dict(tables.written)
+    fleet.members[0].take(Observation(identity="late", at_ns=begin_ns + 1, passed=False))
+    fleet.run(2, failing=0, per_minute=0)
+    after = dict(tables.rows)
+    assert after != backup[0]
+    tables.rows, tables.written = backup
+    fleet.run(2, failing=0, per_minute=0)
+    assert {place: tables.rows.get(place) for place in after} == after
 
 
 @pytest.mark.parametrize("lost_minutes", [7, 40])
