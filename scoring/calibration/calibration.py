@@ -143,22 +143,24 @@ class Calibration:
         if given.verdict is not None and isinstance(given.verdict, str) != categorical:
             raise LabelLineError("verdict: is not of the kind of its label")
         of_subject = self._labels.setdefault((given.subject, given.rubric), {})
-        self.replaced += (given.metric, given.by) in of_subject
-        self.labels += (given.metric, given.by) not in of_subject
-        of_subject[given.metric, given.by] = given
+        again = of_subject.pop((given.metric, given.by), None) is not None
+        self.replaced += again
+        self.labels += not again
+        of_subject[given.metric, given.by] = given  # at the end: the last of several people's counts for their verdict
 
     def add(self, line: VerdictLine, /) -> None:
         """Take a verdict: count it, and compare it with the labels of its trace and of its case."""
         self._sums.add(line, self._labels)
 
     def add_stated(self) -> None:
-        """Compare every label with the verdict that its own line states."""
+        """Compare every label with the verdict that its own line states; several on one case state the same one."""
         for of_subject in self._labels.values():
             for given in of_subject.values():
-                if given.metric == PASS and given.verdict is not None:
-                    self._sums.count_pass(given.rubric, passed=given.verdict == 1, weight=1.0)
-                    self._sums.count_label(given, passed=given.verdict == 1, weight=1.0)
                 self._sums.compare(given, given.verdict)
+            of_pass = [each for each in of_subject.values() if each.metric == PASS and each.verdict is not None]
+            for given in of_pass[-1:]:
+                self._sums.count_pass(given.rubric, passed=given.verdict == 1, weight=1.0)
+                self._sums.count_label(given, passed=given.verdict == 1, weight=1.0)
 
     def report(self) -> list[Calibrated]:
         """The calibrated figures by rubric and metric, in the order of their first labels."""

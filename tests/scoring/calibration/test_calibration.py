@@ -102,6 +102,23 @@ def test_the_last_label_of_one_person_counts_and_those_of_two_count_both():
     assert found.report()[0].confusion.counts == ((0, 1), (0, 1))
 
 
+def test_of_several_labels_on_one_verdict_the_last_that_was_given_measures_its_errors():
+    found = calibrated([label(), label(stated=False, by="bob"), label(stated=True)], [verdict_line("c1")])
+    (qa,) = found.report()
+    assert (qa.n, qa.labels.n, qa.labels.both, qa.labels.judge_only) == (2, 1, 1.0, 0.0)
+
+
+def test_a_stated_verdict_is_one_however_many_people_labelled_it():
+    found = Calibration()
+    for case_id, by, stated in (("a", "ann", False), ("b", "ann", True), ("a", "bob", True), ("a", "eve", True)):
+        found.take(label(case_id, stated, by=by, verdict=case_id == "a"))
+    found.add_stated()
+    (qa,) = found.report()
+    assert qa.confusion.counts == ((0, 1), (1, 2))
+    assert (qa.figures["pass_rate"].value, qa.figures["pass_rate"].n) == (0.5, 2)
+    assert (qa.labels.n, qa.labels.both, qa.labels.people_only, qa.labels.judge_only) == (2, 1.0, 1.0, 0.0)
+
+
 def test_verdicts_of_other_rubrics_meet_no_label():
     found = calibrated([label()], [verdict_line("c1", rubric="entity")])
     assert (found.unmet, found.report()[0].n) == (1, 0)
