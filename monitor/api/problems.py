@@ -51,7 +51,8 @@ def explain_errors(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.NOT_FOUND:
             cause, remedy = "there is nothing at this path", "/docs lists every path"
             return _page_or_json(request, HTTPStatus.NOT_FOUND, cause, remedy)
-        remedy = "every path here answers GET and HEAD and nothing else" if error.status_code == 405 else "see /docs"
+        allowed = (error.headers or {}).get("Allow", "").replace("GET", "GET, HEAD")
+        remedy = f"this path answers {allowed} and nothing else" if allowed else "see /docs"
         response = _problem(HTTPStatus(error.status_code), str(error.detail), remedy)
         response.headers.update(error.headers or {})
         return response
