@@ -98,7 +98,9 @@ class ForwardSection(Section):
     timeout: PositiveDuration = parse_duration("30s")
     """wait for the first byte of an answer, and between two parts of it"""
     ca: FilePath | None = None
-    """certificate authorities for the certificate of `url`, PEM; without it: those of the system"""
+    """certificate authorities for the certificate of `url`, PEM, read again when the file changes; without it: those of
+    the system
+    """
 
 
 AttributeName: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]

@@ -7,11 +7,13 @@ configuration replaces. Bodies are neither decompressed nor joined.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -100,9 +102,9 @@ class Upstream:
         self._authority = parts.netloc.encode()
         self._replaced = [(name.lower().encode(), value.encode()) for name, value in (replaced or {}).items()]
         self._timeout_s = timeout_s
-        self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
-        if self._tls is not None:
-            self._tls.set_alpn_protocols(["http/1.1"])
+        self._authority_file = ca
+        self._seen_ns = _changed_ns(ca)
+        self._tls = _context(ca) if parts.scheme == "https" else None
         self._idle: deque[UpstreamConnection] = deque()
         self._closed = False
         self._room = asyncio.Semaphore(_CONNECTIONS)
@@ -178,7 +180,16 @@ class Upstream:
             self._room.release()
             raise
 
+    def _renew(self) -> None:
+        """Read the authority's file again where it has changed; one that cannot be used leaves the old in force."""
+        changed_ns = _changed_ns(self._authority_file)
+        if self._tls is not None and changed_ns not in (None, self._seen_ns):
+            self._seen_ns = changed_ns
+            with contextlib.suppress(OSError):
+                self._tls = _context(self._authority_file)
+
     async def _connect(self) -> UpstreamConnection:
+        self._renew()
         try:
             async with asyncio.timeout(min(_CONNECT_S, self._timeout_s)):
                 _, exchange = await asyncio.get_running_loop().create_connection(
@@ -232,6 +243,19 @@ class Upstream:
     def _hang_up(self) -> None:
         while self._idle:
             self._idle.pop().abort()
+
+
+def _context(ca: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _changed_ns(file: str | None) -> int | None:
+    """When a file was changed; None where there is none, or it is just being replaced."""
+    with contextlib.suppress(OSError):
+        return Path(file).stat().st_mtime_ns if file is not None else None
+    return None
 
 
 def passed(headers: Sequence[Header], status: int) -> list[Header]:

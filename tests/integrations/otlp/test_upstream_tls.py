@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import socket
 import ssl
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -140,6 +142,33 @@ def test_who_cannot_is_told_nothing(run, made, name, ca, cause):
             with pytest.raises(UpstreamError, match=cause) as reported:
                 await requested(server.url, ca=made.ca if ca else None)
             assert (reported.value.status, reported.value.reason, server.requests) == (502, "connect", 0)
+
+    run(story())
+
+
+def test_an_authority_that_is_renewed_is_believed_without_a_restart(run, made, tmp_path):
+    ca = tmp_path / "ca.pem"
+    other = tmp_path / "other"
+    other.mkdir()
+    before, after = Path(make(other).ca).read_bytes(), Path(made.ca).read_bytes()
+
+    def renewed(content: bytes, second: int) -> None:
+        ca.write_bytes(content)
+        os.utime(ca, ns=(second * 10**9, second * 10**9))
+
+    async def story():
+        renewed(before, 1)
+        async with serving(made, "server") as server:
+            client = Upstream(server.url, timeout_s=5, ca=str(ca))
+            with pytest.raises(UpstreamError, match="certificate verify failed"):
+                await get(client)
+            renewed(after, 2)
+            assert await get(client) == 200
+            client._hang_up()
+            renewed(b"half", 3)
+            assert await get(client) == 200, "the one before stays in force"
+            client.close()
+            await asyncio.sleep(0)
 
     run(story())
 
