@@ -84,8 +84,10 @@ _OF_DROP = 0.08
 """The chance that a noticed drop is wrongly called critical; by drop, not by month."""
 _LEAST_AN_HOUR = 8.0
 """The least number of verdicts an hour that is assumed, because a new service is not yet known to be quiet."""
-_BEST_GOOD = 0.999
-"""The best pass ratio that is expected of a service: at 1 a single failure would prove a change."""
+_BEST_GOOD, _LEAST_GOOD = 0.999, 0.01
+"""The best and the least pass ratio that is expected of a service: at 1 a single failure would prove a change, and
+from 0 none can fall.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,8 +214,7 @@ class Declaration:
         as 1 lies above it. For a 95th percentile: 3.3 % of values beyond the limit from 7.5 %.
         """
         good = min(threshold + (1 - threshold) / 3, _BEST_GOOD)
-        bad = max(threshold - (1 - threshold) / 2, threshold / 2)
-        bad = min(bad, good - (1 - good) / 2)
+        bad = _apart(good, max(threshold - (1 - threshold) / 2, threshold / 2))
         if self.policy.mode == "adaptive":
             return design(good, bad, self._run_length(values_per_window, series, _OF_METRIC_CHANGE))
         return self._design(good, bad, values_per_window)
@@ -224,16 +225,17 @@ class Declaration:
         good = self.change.good if self.change.good is not None else bounds.warning + (1 - bounds.warning) / 3
         good = min(good, _BEST_GOOD)
         bad = self.change.bad if self.change.bad is not None else (bounds.warning + bounds.critical) / 2
-        return good, max(min(bad, good - (1 - good) / 2), good / 100)
+        return good, _apart(good, bad)
 
     def usual(self, rubric: str, baseline: float) -> float:
         """The pass ratio that a service's change detector takes for good, given its usual ratio (``Baseline``).
 
         At least the warning threshold, at most a third of the way from *good* to 1: where a service falls from higher
-        and stays healthy, its new ratio is soon the usual one. In steps of 0.01, so that few charts are designed.
+        and stays healthy, its new ratio is soon the usual one. In steps of 0.01, so that few charts are designed; above
+        0, whatever the threshold is.
         """
         good, _ = self.good_and_bad(rubric)
-        least = min(good, self.policy_of(rubric).thresholds.warning)
+        least = max(_LEAST_GOOD, min(good, self.policy_of(rubric).thresholds.warning))
         return max(least, math.floor(100 * min(baseline, good + (1 - good) / 3) + 1e-9) / 100)
 
     def chart(self, rubric: str, verdicts_per_window: float, series: int = 1, baseline: float | None = None) -> Chart:
@@ -247,7 +249,7 @@ class Declaration:
         if self.policy.mode == "adaptive":
             if baseline is not None:
                 good = self.usual(rubric, baseline)
-                bad = min(bad, good - (1 - good) / 2)
+                bad = _apart(good, bad)
             return design(good, bad, self._run_length(verdicts_per_window, series, _OF_CHANGE))
         return self._design(good, bad, verdicts_per_window)
 
@@ -262,7 +264,7 @@ class Declaration:
             good, bad = self.change.drift_good, self.change.drift_bad
             if baseline is not None:
                 good = min(good, max(1 - self.limits.violation_ratio, math.floor(100 * baseline + 1e-9) / 100))
-                bad = max(min(bad, good - (1 - good) / 2), good / 100)
+                bad = _apart(good, bad)
             return design(good, bad, wanted)
         return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)
 
@@ -277,8 +279,8 @@ class Declaration:
         failures again.
         """
         good = self.usual(rubric, anchor)
-        bad = min(self.policy_of(rubric).thresholds.warning, good - (1 - good) / 2)
-        return design(good, max(bad, good / 100), self._run_length(verdicts_per_window, series, _OF_SLIDE))
+        bad = _apart(good, self.policy_of(rubric).thresholds.warning)
+        return design(good, bad, self._run_length(verdicts_per_window, series, _OF_SLIDE))
 
     def collapse_chart(self, rubric: str, verdicts_per_window: float, series: int = 1) -> Chart:
         """Mode ``adaptive``: the chart that suspects a collapse, also of a service without a usual ratio yet.
@@ -289,7 +291,7 @@ class Declaration:
         bounds = self.policy_of(rubric).thresholds
         good = min(max(bounds.warning, 0.02), _BEST_GOOD)
         bad = bounds.critical - (bounds.warning - bounds.critical) / 2
-        bad = max(min(bad, good - (1 - good) / 2), good / 100)
+        bad = _apart(good, bad)
         return design(good, bad, self._run_length(verdicts_per_window, series, _SUSPICIONS))
 
     def new_drop_level(self, rubric: str) -> DropLevel:
@@ -300,7 +302,7 @@ class Declaration:
     def slice_chart(self, rubric: str, verdicts_per_window: float, series: int, usual: float) -> Chart:
         """The chart of a slice against the threshold, given the number of slices; designed as ``chart`` is."""
         good = self.usual(rubric, usual)
-        bad = min(self.good_and_bad(rubric)[1], good - (1 - good) / 2)
+        bad = _apart(good, self.good_and_bad(rubric)[1])
         wanted = self._month(verdicts_per_window) * max(1, series) / self.slice_false_alarms
         return design(good, bad, float(2 ** max(5, math.ceil(math.log2(wanted) - 1e-9))))
 
@@ -317,3 +319,8 @@ class Declaration:
         """The number of verdicts per false alarm that this part of the budget allows one of the series."""
         wanted = max(32.0, self._month(verdicts_per_window) * max(1, series) / (self.false_alarms * part))
         return float(2 ** (math.ceil(4 * math.log2(wanted) - 1e-9) / 4))
+
+
+def _apart(good: float, bad: float) -> float:
+    """The bad ratio of a chart: with half as many failures again as *good* at least, and above 0."""
+    return max(min(bad, good - (1 - good) / 2), good / 100)
