@@ -1,10 +1,10 @@
 """Contract: lines that good runs keep to. A line may fail a run if good runs that did not choose it confirm it.
 
-The good runs of a group are divided into two parts. The first part proposes lines, cross-validates them by fifths, and
-puts the remaining ones in an order. The second part judges: the longest beginning of that order decides for which it
-shows, with 95 %, that no more than the allowed share of good runs breaks any of its lines. Taking lines in a fixed
-order until one does not pass needs no correction for the number of lines (Angelopoulos et al. 2021, "Learn then Test",
-doi:10.1214/24-AOAS1998). So the promise holds for the judged lines and no others.
+The good runs of a group are divided into two parts. From the first part lines are proposed, cross-validated by fifths,
+and put in an order. The second part confirms them: lines fail a run up to the last place in that order for which the
+second part shows, with 95 %, that no more than the allowed share of good runs breaks any line so far. Taking lines in a
+fixed order until one does not pass needs no correction for the number of lines (Angelopoulos et al. 2021, "Learn then
+Test", doi:10.1214/24-AOAS1998). So the promise holds for the confirmed lines and no others.
 
 Every other line is a sign: most good runs keep to it, and it fails none.
 """
@@ -42,7 +42,7 @@ _OF_AMOUNTS: Final = ("max_calls", "max_tokens")
 class LearnedLine:
     """A line with its evidence.
 
-    ``fails``: a run that breaks it fails; else it is a sign. ``broken`` counts the judging good runs that break it,
+    ``fails``: a run that breaks it fails; else it is a sign. ``broken`` counts the confirming good runs that break it,
     None for a sign. ``caught`` of ``bad`` bad runs break it.
     """
 
@@ -167,16 +167,18 @@ def learn(
         return None
     foreign = elsewhere | frozenset(tool for run in bad for tool in run.tools)
     least = least_trials(most_false)
-    judging = 0 if least is None or len(good) < least + ENOUGH_RUNS else max(least, len(good) // 2)
-    judges, chosen = good[:judging], good[judging:]
-    words = divide(chosen) if by_request else ()
-    found = _confirmed(_by_task(chosen, words), foreign, most_false * _MARGIN)
-    judged, faulted = _by_task(judges, words), _by_task(bad, words)
-    order = _in_order(found, judged, faulted) if judges else []
-    most = most_hits(judging, most_false)
-    broken = list(accumulate((each.breaking(judged) for each in order), frozenset[int].union))
-    sure = order[: sum(most is not None and len(those) <= most for those in broken)]
-    signs = _beside(sure, _confirmed(_by_task(good, words), foreign, most_false * _MARGIN) if judges else found)
+    size = 0 if least is None or len(good) < least + ENOUGH_RUNS else max(least, len(good) // 2)
+    first, second = good[size:], good[:size]
+    words = divide(first) if by_request else ()
+    proposed = _cross_validated(_by_task(first, words), foreign, most_false * _MARGIN)
+    confirming, bad_by_task = _by_task(second, words), _by_task(bad, words)
+    order = _in_order(proposed, confirming, bad_by_task) if second else []
+    # For each place in the order, the confirming runs that break any line up to it.
+    broken = list(accumulate((each.breaking(confirming) for each in order), frozenset[int].union))
+    most = most_hits(size, most_false)
+    failing = order[: sum(most is not None and len(runs_so_far) <= most for runs_so_far in broken)]
+    all_good = _by_task(good, words)
+    signs = _beside(failing, _cross_validated(all_good, foreign, most_false * _MARGIN) if second else proposed)
     return Contract(
         group=group,
         runs=len(good),
@@ -184,19 +186,19 @@ def learn(
             LearnedTask(
                 asked=task,
                 lines=tuple(
-                    each.evidence(None if each in signs else judged, faulted)
-                    for each in (*sure, *signs)
+                    each.evidence(None if each in signs else confirming, bad_by_task)
+                    for each in (*failing, *signs)
                     if each.task == task
                 ),
             )
             for task in (*words, None)
         ),
         most_false=most_false,
-        judged=judging,
-        broken=len(broken[len(sure) - 1]) if sure else 0,
-        caught=len(_breaking(sure, faulted)) / len(bad) if bad else None,
-        noticed=len(_breaking((*sure, *signs), faulted)) / len(bad) if bad else None,
-        more_runs=_more_runs(len(good), least, judging, most_false, len(broken[-1]) if order else 0) if signs else 0,
+        judged=size,
+        broken=len(broken[len(failing) - 1]) if failing else 0,
+        caught=len(_breaking(failing, bad_by_task)) / len(bad) if bad else None,
+        noticed=len(_breaking((*failing, *signs), bad_by_task)) / len(bad) if bad else None,
+        more_runs=_more_runs(len(good), least, size, most_false, len(broken[-1]) if order else 0) if signs else 0,
     )
 
 
@@ -215,12 +217,12 @@ class _Placed:
         """The runs of its task that break it, each by its identity."""
         return frozenset(id(run) for run in runs.get(self.task, ()) if not self.line.keeps(run))
 
-    def evidence(self, judged: _ByTask | None, bad: _ByTask) -> LearnedLine:
-        """Its evidence; ``judged`` is None for a sign."""
+    def evidence(self, confirming: _ByTask | None, bad: _ByTask) -> LearnedLine:
+        """The line with its evidence; ``confirming`` are the runs of the second part, None for a sign."""
         return LearnedLine(
             line=self.line,
-            fails=judged is not None,
-            broken=None if judged is None else len(self.breaking(judged)),
+            fails=confirming is not None,
+            broken=None if confirming is None else len(self.breaking(confirming)),
             caught=len(self.breaking(bad)),
             bad=len(bad.get(self.task, ())),
         )
@@ -247,13 +249,13 @@ def _by_task(runs: Iterable[ObservedRun], words: Sequence[str]) -> _ByTask:
     return found
 
 
-def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_Placed]:
+def _in_order(lines: Iterable[_Placed], confirming: _ByTask, bad: _ByTask) -> list[_Placed]:
     """The lines, the most trusted first; among equals, those that notice more bad runs first.
 
     Limits of amounts come last: one outlier among good runs breaks them, and no line after the first that does not pass
-    can fail runs. Judging runs that show names of calls without arguments confirm no line about arguments.
+    can fail runs. Runs that show names of calls without arguments confirm no line about arguments.
     """
-    named = any(run.names_only for own in judges.values() for run in own)
+    named = any(run.names_only for own in confirming.values() for run in own)
     return sorted(
         (each for each in lines if not (named and each.line.kind in _OF_ARGUMENTS)),
         key=lambda each: (
@@ -263,17 +265,18 @@ def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_
     )  # fmt: skip
 
 
-def _more_runs(runs: int, least: int | None, judging: int, most_false: float, broken: int) -> int | None:
+def _more_runs(runs: int, least: int | None, confirming: int, most_false: float, broken: int) -> int | None:
     """The number of further good runs that could confirm all lines."""
     if least is None:
         return None
-    if not judging:
+    if not confirming:
         return least + ENOUGH_RUNS - runs
-    needed = least_trials(most_false, broken / judging)
+    needed = least_trials(most_false, broken / confirming)
     return None if needed is None else max(1, 2 * needed - runs)
 
 
-def _confirmed(runs: _ByTask, foreign: frozenset[str], allowed: float) -> list[_Placed]:
+def _cross_validated(runs: _ByTask, foreign: frozenset[str], allowed: float) -> list[_Placed]:
+    """The lines of each task with enough runs that pass the cross-validation."""
     return [
         _Placed(task, line, held_out)
         for task, own in runs.items()

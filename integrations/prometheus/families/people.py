@@ -1,4 +1,4 @@
-"""People: what they would have found: corrected pass ratios, cascades of judges, and agreement with labels."""
+"""People: pass ratios as people would have found them, cascades of judges, and agreement with labels."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ PASS_RECTIFIED_RATIO = gauge(
     note="Absent with fewer than 30 labels.",
 )  # fmt: skip
 PASS_RECTIFIED_LOWER_RATIO = gauge(
-    "sidejudge_pass_prediction_powered_lower_ratio", f"Lower bound of it, two-sided 95 %. {PROCESS}", labels=WHO
+    "sidejudge_pass_prediction_powered_lower_ratio",
+    labels=WHO,
+    help=f"Lower bound of the prediction-powered pass ratio, two-sided 95 %. {PROCESS}",
 )
 PASS_RECTIFIED_UPPER_RATIO = gauge(
-    "sidejudge_pass_prediction_powered_upper_ratio", f"Upper bound of it, two-sided 95 %. {PROCESS}", labels=WHO
+    "sidejudge_pass_prediction_powered_upper_ratio",
+    labels=WHO,
+    help=f"Upper bound of the prediction-powered pass ratio, two-sided 95 %. {PROCESS}",
 )
 CASCADE_VERDICTS = gauge(
     "sidejudge_cascade_verdicts", labels=(*WHO, "reason"),
@@ -38,7 +42,7 @@ CASCADE_VERDICTS = gauge(
 )  # fmt: skip
 CASCADE_CHANGED = gauge(
     "sidejudge_cascade_changed", labels=(*WHO, "reason"),
-    help=f"Those of them that the stronger judge turned, from pass to fail or back. {PROCESS}",
+    help=f"Verdicts that the stronger judge changed, from pass to fail or back. {PROCESS}",
 )  # fmt: skip
 CASCADE_DELIVERED_RATIO = gauge(
     "sidejudge_cascade_delivered_ratio", labels=WHO,
@@ -46,7 +50,7 @@ CASCADE_DELIVERED_RATIO = gauge(
 )  # fmt: skip
 AGREEMENT_PAIRS = gauge(
     "sidejudge_agreement_pairs", labels=("rubric", "metric"),
-    help="Labels of people that were compared with our value on the same, the latest 2000 at most.",
+    help="Labels of people that were compared with our values, the latest 2000 at most.",
     note="Metric `pass` is the verdict itself. Every monitor of a project sees the labels of the whole project. The "
     "seven below are of these pairs; each is absent where it is not defined.",
 )  # fmt: skip

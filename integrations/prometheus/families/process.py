@@ -31,7 +31,7 @@ EXPORTS = counter(
 EXPORTS_FAILED = counter(
     "sidejudge_exports_failed_total", labels=("destination", "reason"),
     help="What a destination did not accept, by the reason, or accepted and did not store (`not_stored`).",
-    note="`overtaken`: another monitor wrote a later word on the same score, which stays there. `hidden`: the score is "
+    note="`overtaken`: another monitor wrote a later version of the same score, which stays. `hidden`: the score is "
     "older than anything that Langfuse shows.",
 )  # fmt: skip
 EXPORT_LAST_SUCCESS = gauge(

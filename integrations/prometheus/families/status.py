@@ -23,7 +23,7 @@ EFFECTIVE_SAMPLES = gauge(
 )  # fmt: skip
 DESIGN_EFFECT = gauge(
     "sidejudge_design_effect", labels=WHO,
-    help="By how much less verdicts say because those of a session (`alerts.cluster`) fail together; 1 or more.",
+    help="Factor by which verdicts say less because those of one session (`alerts.cluster`) fail together; 1 or more.",
     note="Recording rules multiply each process's increase of the squared weights by it before they sum them: over all "
     "processes the effective sample size is weight² / that sum.",
 )  # fmt: skip
