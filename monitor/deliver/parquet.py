@@ -47,6 +47,7 @@ class PacedQueue(StoredQueue):
     def __init__(self, outbox: NotificationOutbox, destination: str) -> None:
         super().__init__(outbox, destination)
         self._asked, self._answered, self._shown = 1, 0, 0
+        self._left: set[int] = set()
 
     def ask(self) -> None:
         """Show the waiting results from now on."""
@@ -57,13 +58,16 @@ class PacedQueue(StoredQueue):
             return []
         found = super().waiting(limit)
         self._shown = self._asked if len(found) < limit else self._answered
+        self._left = {each.seq for each in found}
         if not found:
             self._answered = self._shown
         return found
 
     async def settle(self, delivered: Collection[int], refused: Mapping[int, str]) -> None:
         await super().settle(delivered, refused)
-        self._answered = self._shown  # what was asked for meanwhile is still to be shown
+        self._left -= {*delivered, *refused}
+        if not self._left:  # else it ends before a request to erase: the rest is shown again
+            self._answered = self._shown  # what was asked for meanwhile is still to be shown
 
 
 class ParquetHistory(ResultSink):

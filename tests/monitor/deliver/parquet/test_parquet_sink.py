@@ -81,6 +81,24 @@ def test_results_are_kept_through_kills_read_by_others_and_forgotten(serving, tm
 
 
 @PYARROW.mark
+def test_what_waits_behind_requests_to_erase_needs_no_further_traffic(serving, tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    monitor = serving(assembly={"grace": "50ms"}, sinks={"parquet": {"path": str(path), "every": "300ms"}})
+
+    def kept() -> list[str]:
+        return sorted(each["trace_id"] for each in history_records(str(path), "outcomes"))
+
+    for number in (1, 2, 3):
+        assert monitor.post(body(number, f"user {number}")).status_code == 200
+    monitor.until(lambda: kept() == [trace(number).hex() for number in (1, 2, 3)], "nothing was written")
+    for number in (1, 2):
+        done = sidejudge("forget", "--user", f"user {number}", "--yes", "--config", monitor.config)
+        assert done.returncode == 0, done.stderr
+    assert monitor.post(body(4)).status_code == 200
+    monitor.until(lambda: kept() == [trace(number).hex() for number in (3, 4)], "something waits", 20)
+
+
+@PYARROW.mark
 @DUCKDB.mark
 def test_duckdb_reads_a_history_in_one_line(tmp_path: Path) -> None:
     module = import_module("sidejudge.integrations.history.history")
