@@ -23,8 +23,9 @@ In a field's path `[]` are the elements of a list and `{}` the values of a map. 
 (`docs/reference/promises/api.txt` pins them); new ones come with any release.
 
 Everything is read-only JSON. Times are UTC; an instant in nanoseconds since the epoch ends in `_ns`. An error has
-`error` and `remedy`. A parameter that a path does not have is refused. Without `api.auth` whoever reaches the port may
-ask; contents are shown to callers on the same machine ([secure it](../how-to/secure.md)).
+`error` and `remedy`. A parameter that a path does not have, or that is given twice, is refused. Without
+`api.auth` whoever reaches the port may ask; contents are shown to callers on the same machine
+([secure it](../how-to/secure.md)).
 """
 _FORMER = "the former name of "
 """What the meaning of a field begins with that is an alias: its own fields are those of the other."""
