@@ -253,6 +253,9 @@ def events_in(value: AttributeValue) -> tuple[RawEvent, ...]:
     )  # fmt: skip
 
 
+_WITHHELD = Message(role="assistant", withheld=True)
+
+
 def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = "event") -> EventContents:
     """Read contents from events; of two details events with the same contents the later one is taken.
 
@@ -275,9 +278,12 @@ def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = 
             if stated := messages.stated(_event_message(event.attributes, role)):
                 old_in += stated
                 reading.note("input", f"{source} {event.name}")
-        elif event.name == _CHOICE and (stated := messages.stated(_choice(event.attributes))):
-            old_out += stated
-            reading.note("output", f"{source} {event.name}")
+        elif event.name == _CHOICE:
+            if stated := messages.stated(_choice(event.attributes)):
+                old_out += stated
+                reading.note("output", f"{source} {event.name}")
+            elif unwrap.decoded(event.attributes.get("message")) == {"role": "assistant"}:
+                old_out.append(_WITHHELD)
     return EventContents(
         requested=requested or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions
     )

@@ -38,7 +38,7 @@ _NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
 """Keys by which a part that calls itself a text may be more."""
 
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
-_TEXT_PARTS = (None, "text", "output_text", "input_text")
+_TEXT_PARTS = (None, "text", "output_text", "input_text", "refusal")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
 """Compared, not looked up, because the value may be anything, even a list."""
@@ -243,20 +243,31 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
         if role == "tool" and not texts and not answers:
             texts = [joined(content)]  # a result that was left as an object
         text = "\n".join(texts)
+    if not text and role == "assistant" and not made:
+        text = _refusal(item)
     if unwrap.removed(text):
         text = ""
         if not made and not answers:
             return
     if text or made or not answers:
+        bare = bool(made) and not text and all(call.arguments is None for call in made)
+        withheld = bare or _withheld(content)
         if _MORE.isdisjoint(item):
-            found.append(Message(role=role, text=text, tool_calls=made, withheld=_withheld(content)))
+            found.append(Message(role=role, text=text, tool_calls=made, withheld=withheld))
         else:
             found.append(Message(
                 role=role, text=text, tool_calls=made, tool_call_id=_answered(item),
                 name=unwrap.as_text(item.get("name")) or unwrap.as_text(item.get("_name")),
-                error=item.get("status") == "error",
+                error=item.get("status") == "error", withheld=withheld,
             ))  # fmt: skip
     found += answers
+
+
+def _refusal(item: dict[str, Json]) -> str:
+    """What a model that refuses writes beside a content that is empty, as OpenAI and LangChain send it."""
+    others = item.get("additional_kwargs")
+    found = item.get("refusal") or (others.get("refusal") if isinstance(others, dict) else None)
+    return found if isinstance(found, str) else ""
 
 
 def _withheld(content: Json) -> bool:
@@ -322,7 +333,7 @@ def _text(part: dict[str, Json]) -> str | None:
 
 
 def _held(part: dict[str, Json]) -> str | None:
-    text = part["text"] if "text" in part else part.get("content")
+    text = part["text"] if "text" in part else part.get("content", part.get("refusal"))
     if isinstance(text, dict):  # some clients wrap once more: {"type": "text", "text": {"value": …}}
         text = text.get("value")
     return text if isinstance(text, str) else None

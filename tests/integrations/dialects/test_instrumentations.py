@@ -175,6 +175,40 @@ def test_parts_of_which_the_types_alone_were_sent_are_contents_that_were_not_cap
     assert isinstance(answered, Unavailable)
 
 
+def test_events_of_messages_without_contents_show_which_tools_were_called_and_no_answer() -> None:
+    """OpenTelemetry's instrumentation of OpenAI without contents, in its older form."""
+    calls: Any = [{"id": "c1", "type": "function", "function": {"name": "track"}}]
+
+    def event(name: str, **given: Any) -> RawEvent:
+        return RawEvent(name=f"gen_ai.{name}", time_ns=0, attributes=given)
+
+    history = (event("user.message"), event("assistant.message", tool_calls=calls), event("tool.message", id="c1"))
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 5}
+    asks = event("choice", index=0, message={"role": "assistant", "tool_calls": calls})
+    ends = event("choice", index=0, message={"role": "assistant"})
+    first = normalise(_raw("chat m", "", attributes=chat, events=(history[0], asks)))
+    second = normalise(_raw("chat m", "", number=2, attributes=chat, events=(*history, ends)))
+    for spans, called in (([first, second], ["track"]), ([second], [])):
+        case = extract(Trace.of("1" * 32, spans, "batch"))
+        assert [call.name for call in case.tools_used or ()] == called, "what stands in the history alone is no call"
+        assert (case.content_captured, case.model_output) == (False, None)
+        assert case.capture_switch is not None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "assistant", "content": None, "refusal": "No."},
+        {"role": "assistant", "parts": [{"type": "refusal", "content": "No."}]},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
+        {"type": "ai", "data": {"content": "", "additional_kwargs": {"refusal": "No."}}},
+    ],
+)
+def test_a_refusal_beside_an_empty_content_is_what_the_model_said(answer: dict[str, Any]) -> None:
+    given = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([answer])}
+    assert normalise(_raw("chat m", "", attributes=given)).output == "No."
+
+
 def test_calls_of_an_earlier_turn_are_not_made_again_where_contents_are_withheld() -> None:
     assert extract(_withheld_run(history=4)).tools_used == ()
 
