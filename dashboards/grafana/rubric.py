@@ -7,7 +7,6 @@ labels of its project: among several, the lowest agreement is shown.
 from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
-from sidejudge.dashboards.rules import recordings as people
 from sidejudge.dashboards.rules import recordings as r
 from sidejudge.dashboards.rules import shares as s
 from sidejudge.integrations.prometheus.families import Family
@@ -54,7 +53,7 @@ def agreement(declared: Declaration) -> DashboardRow:
                 "People would have passed",
                 f"Pass ratio of the last {window}, corrected for the judge's errors on labelled traces: the smallest "
                 "of the services.",
-                Query(expr=f"min({people.corrected(window)}{{{_HERE}}})"),
+                Query(expr=f"min({r.corrected(window)}{{{_HERE}}})"),
                 unit="percentunit", decimals=1, width=7, height=5,
             ),
             stat(
@@ -79,7 +78,7 @@ def agreement(declared: Declaration) -> DashboardRow:
                     expr=f"max by (service, environment) ({f.PASS_CORRECTED_UPPER_RATIO.name}{{{_HERE}}})",
                     legend=f"upper bound · {_OF}",
                 ),
-                Query(expr=f"{people.corrected(window)}{{{_HERE}}}", legend=f"corrected · {_OF}"),
+                Query(expr=f"{r.corrected(window)}{{{_HERE}}}", legend=f"corrected · {_OF}"),
                 Query(
                     expr=f"min by (service, environment) ({f.PASS_CORRECTED_LOWER_RATIO.name}{{{_HERE}}})",
                     legend=f"lower bound · {_OF}",
@@ -91,8 +90,8 @@ def agreement(declared: Declaration) -> DashboardRow:
                 "The judge's errors on labelled traces",
                 "Of what people pass the share that passes here, and of what they fail the share that fails here.",
                 "percentunit",
-                Query(expr=f"min({people.TRUE_POSITIVE}{{{_RUBRIC}}})", legend="passes kept"),
-                Query(expr=f"min({people.TRUE_NEGATIVE}{{{_RUBRIC}}})", legend="failures found"),
+                Query(expr=f"min({r.TRUE_POSITIVE}{{{_RUBRIC}}})", legend="passes kept"),
+                Query(expr=f"min({r.TRUE_NEGATIVE}{{{_RUBRIC}}})", legend="failures found"),
                 maximum=1,
             ),
             panel(

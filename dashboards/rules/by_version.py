@@ -11,8 +11,8 @@ from __future__ import annotations
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 
-from .promql import PLACE, bound, fleet, over_processes
-from .recordings import DAY
+from .promql import PLACE, bound, fleet
+from .recordings import DAY, clustered
 from .rule import RecordingRule
 
 _VERSION = f"{PLACE}_version:sidejudge_version"
@@ -43,7 +43,7 @@ def by_version() -> list[RecordingRule]:
     return [
         RecordingRule(_WEIGHT, fleet(f.VERSION_WEIGHT, window=DAY)),
         RecordingRule(_FAILED, fleet(f.VERSION_FAILED_WEIGHT, window=DAY)),
-        RecordingRule(_CLUSTERED, _clustered()),
+        RecordingRule(_CLUSTERED, clustered(f.VERSION_WEIGHT_SQUARED, DAY, times="* ignoring (version) group_left ()")),
         RecordingRule(EFFECTIVE, f"{_WEIGHT} * {_WEIGHT} / ({_CLUSTERED} > 0)"),
         RecordingRule(PASS_RATIO, f"1 - {_FAILED} / ({_WEIGHT} > 0)"),
         RecordingRule(_REST_WEIGHT, _rest(_WEIGHT)),
@@ -65,9 +65,3 @@ def _reach(low: str, n_low: str, high: str, n_high: str) -> str:
     lowest = bound(low, n_low, upper=False, z=Z_95_TWO_SIDED)
     highest = bound(high, n_high, upper=True, z=Z_95_TWO_SIDED)
     return f"sqrt(\n  ({low} - {lowest}) ^ 2\n  +\n  ({highest} - {high}) ^ 2\n)"
-
-
-def _clustered() -> str:
-    squared = f"increase({f.VERSION_WEIGHT_SQUARED.name}[{DAY}])"
-    effect = f"last_over_time({f.DESIGN_EFFECT.name}[{DAY}])"
-    return over_processes(f"\n  {squared} * ignoring (version) group_left () {effect}\n  or\n  {squared}\n")

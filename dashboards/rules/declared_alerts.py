@@ -18,14 +18,12 @@ from sidejudge.scoring.status.service_status import RELEASED
 
 from .limited import limited_beyond
 from .looks import breaching, interval, is_reported
-from .promql import SITE, configured, fleet, listed, over_processes, sent
+from .promql import SHOWN_PLACE, SHOWN_SHARE, SITE, configured, fleet, listed, over_processes, sent
 from .recordings import STATUS, effective, window_of
 from .rule import AlertingRule
 from .shares import BLOCKED, JUDGE_FAILED, VERDICTS, VIOLATING, count, lower
 
 _ON_SITE = f"on ({', '.join(SITE)}) group_left ()"
-_PLACE = "{{ $labels.rubric }} on {{ $labels.service }} ({{ $labels.environment }})"
-_SHARE = "{{ $value | humanizePercentage }}"
 _JUDGE = "{{ .Labels.model }} in {{ .Labels.instance }}"
 LAG_WINDOW = "10m"
 LEAST_LAGS = 5
@@ -65,29 +63,27 @@ def _kept_ns(condition: Condition, declared: Declaration) -> int:
 
 
 def _level(level: str) -> Callable[[Declaration], tuple[str, ...]]:
-    passes = f"{_SHARE} of the traffic passes {_PLACE}"
+    passes = f"{SHOWN_SHARE} of the traffic passes {SHOWN_PLACE}"
     return lambda declared: (breaching(declared, level), f"{passes}{interval(declared)}.", f"{passes}.")
 
 
 def _change(_: Declaration) -> tuple[str, str]:
     since = fleet(f.CHANGE_SINCE, operation="min")
-    return _unless_held_back(
-        "pass_rate_change", since
-    ), f"{_PLACE} seems to be falling since {{{{ $value | humanizeTimestamp }}}}."
+    stated = f"{SHOWN_PLACE} seems to be falling since {{{{ $value | humanizeTimestamp }}}}."
+    return _unless_held_back("pass_rate_change", since), stated
 
 
 def _drift(_: Declaration) -> tuple[str, str]:
     since = fleet(f.DRIFT_SINCE, operation="min")
-    return _unless_held_back(
-        "scenario_drift", since
-    ), f"{_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
+    stated = f"{SHOWN_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
+    return _unless_held_back("scenario_drift", since), stated
 
 
 def _slice(*, released: bool) -> Callable[[Declaration], tuple[str, str]]:
     match = f'slice{"=~" if released else "!~"}"{"|".join(RELEASED)}"'
     since = fleet(f.SLICE_WORSE_SINCE, where=match, operation="min")
     stated = (
-        f"{_PLACE}: {{{{ $labels.slice }}}} {{{{ $labels.value }}}} is worse than the others since "
+        f"{SHOWN_PLACE}: {{{{ $labels.slice }}}} {{{{ $labels.value }}}} is worse than the others since "
         "{{ $value | humanizeTimestamp }}."
     )
     alert = "version_worse" if released else "slice_worse"
@@ -102,7 +98,7 @@ def _stopped(_: Declaration) -> tuple[str, str]:
     since = f"time() - {fleet(f.LAST_VERDICT, operation='max')}"
     return (
         f"{since} < {FORGOTTEN_NS // 10**9}\nand\n{STATUS} == -2",
-        f"The last verdict of {_PLACE} was {{{{ $value | humanizeDuration }}}} ago, which is not usual.",
+        f"The last verdict of {SHOWN_PLACE} was {{{{ $value | humanizeDuration }}}} ago, which is not usual.",
     )
 
 
@@ -114,7 +110,7 @@ def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declara
             f"and\n{count(name, window)} >= {policy.min_failures}\n"
             f"and{match}\n{effective(window)} >= {policy.min_samples:g}"
         )
-        return expr, f"At least {_SHARE} of the verdicts of {_PLACE} {what}, over {window}."
+        return expr, f"At least {SHOWN_SHARE} of the verdicts of {SHOWN_PLACE} {what}, over {window}."
 
     return reporting
 
@@ -127,7 +123,7 @@ def _judge_failed(declared: Declaration) -> tuple[str, str]:
         f"and\n{count(VERDICTS, window)} >= {policy.min_samples:g}"
     )
     what = "{{ $labels.rubric }} on {{ $labels.service }} are incomplete because the judge failed"
-    return expr, f"At least {_SHARE} of the verdicts of {what}, over {window}."
+    return expr, f"At least {SHOWN_SHARE} of the verdicts of {what}, over {window}."
 
 
 def _unreachable(_: Declaration) -> tuple[str, ...]:
@@ -142,7 +138,7 @@ def _budget(_: Declaration) -> tuple[str, str]:
     spent = f"{f.JUDGE_BUDGET_SPENT.name} / ({f.JUDGE_BUDGET_LIMIT.name} > 0)"
     return (
         f"{over_processes(spent, operation='max')}\n> {_ON_SITE} {_limit('judge_budget')}",
-        f"{_SHARE} of the budget of this {{{{ $labels.period }}}} is spent in the process that spent most.",
+        f"{SHOWN_SHARE} of the budget of this {{{{ $labels.period }}}} is spent in the process that spent most.",
     )
 
 

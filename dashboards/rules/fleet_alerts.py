@@ -9,15 +9,12 @@ from __future__ import annotations
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.condition import Severity
 
-from .promql import SITE, fleet, listed
+from .promql import ON_RUBRIC, SHOWN_PLACE, SHOWN_SHARE, SITE, fleet, listed
 from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failures, upper
 from .rule import AlertingRule
 
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
-_ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
-_PLACE = "{{ $labels.rubric }} on {{ $labels.service }} ({{ $labels.environment }})"
-_SHARE = "{{ $value | humanizePercentage }}"
 CAP = 0.9
 """The largest share of failures that a burn rate may ask for."""
 _BURNS = (
@@ -37,18 +34,9 @@ def fleet_alerts() -> list[AlertingRule]:
 def health_alerts() -> list[AlertingRule]:
     """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
     return [
-        _silent(),
-        _losing(),
-        _refusing(),
-        _exports(),
-        _stalled(),
-        _unsent(),
-        _labels(),
-        _reloaded(),
-        _not_judging(),
-        _down(),
-        _absent(),
-    ]
+        _silent(), _losing(), _refusing(), _exports(), _stalled(), _unsent(), _labels(), _reloaded(), _not_judging(),
+        _down(), _absent(), _traffic(),
+    ]  # fmt: skip
 
 
 def _sustained() -> AlertingRule:
@@ -56,8 +44,8 @@ def _sustained() -> AlertingRule:
         id="pass_rate_sustained", severity=Severity.WARNING, title="Fewer traces pass than should, for a day",
         when="upper 99 % bound of the day's pass ratio below the warning threshold; at least 3 failures",
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
-        expr=f'{upper(DAY, 99)}\n< {_ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
-        stated=f"With 99 % confidence at most {_SHARE} of the day's traffic passes {_PLACE}.",
+        expr=f'{upper(DAY, 99)}\n< {ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
+        stated=f"With 99 % confidence at most {SHOWN_SHARE} of the day's traffic passes {SHOWN_PLACE}.",
         for_ns=_HOUR_NS, keep_ns=_HOUR_NS, muted_by=("pass_rate_warning",),
     )  # fmt: skip
 
@@ -70,9 +58,9 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
         when=f"share of failures over {long} and over {short} above {factor:g} times what the warning threshold allows "
         f"(at most {CAP:.0%}); at least {least} failures",
         meaning="at this pace the failures of a month that the warning threshold allows are used up early",
-        expr=f"{failed_ratio(long)}\n> {_ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {_ON_RUBRIC} {limit}\nand\n"
+        expr=f"{failed_ratio(long)}\n> {ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {ON_RUBRIC} {limit}\nand\n"
         f"{failures(long)} >= {least}",
-        stated=f"{_SHARE} of the traffic failed {_PLACE} over {long}.",
+        stated=f"{SHOWN_SHARE} of the traffic failed {SHOWN_PLACE} over {long}.",
         for_ns=for_ns, keep_ns=15 * _MINUTE_NS, muted_by=("pass_rate_critical",),
         labels={"long": long, "short": short},
     )  # fmt: skip
@@ -84,7 +72,7 @@ def _unknown() -> AlertingRule:
         when="the last status that was known within a day is warning or critical, and now there is too little data",
         meaning="silence is not recovery: the alert on the pass rate stays until it is known again or a day is over",
         expr=f"{HELD} >= 1",
-        stated=f"{_PLACE} has too few verdicts to decide whether it has recovered.",
+        stated=f"{SHOWN_PLACE} has too few verdicts to decide whether it has recovered.",
         for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -96,7 +84,7 @@ def _tool_failing() -> AlertingRule:
         when="more than 30 % of the calls of a tool failed within an hour, and at least 10",
         meaning="agents work around a tool that fails, so answers get worse before runs fail",
         expr=f"{failed} / ({calls} > 0) > 0.3\nand\n{failed} >= 10",
-        stated=f"{_SHARE} of the calls of {{{{ $labels.tool }}}} failed in {{{{ $labels.service }}}}, over 1h.",
+        stated=f"{SHOWN_SHARE} of the calls of {{{{ $labels.tool }}}} failed in {{{{ $labels.service }}}}, over 1h.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -124,7 +112,7 @@ def _losing() -> AlertingRule:
         meaning="what is lost is missing from every number; estimates are sound only if the loss is by chance",
         # What is lost was drawn, and is counted there alone: it has no verdict.
         expr=f"{lost} / ({kept} + {lost} > 0) > 0.05\nand\n{lost} >= 3",
-        stated=f"{_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
+        stated=f"{SHOWN_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
         for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -150,7 +138,7 @@ def _exports() -> AlertingRule:
         when="more than 5 % of the verdicts that were handed to a destination in 15 minutes were not accepted",
         meaning="they are missing there; statuses and metrics here do not depend on it",
         expr=f"{failed} / ({handed} > 0) > 0.05",
-        stated=f"{{{{ $labels.destination }}}} did not accept {_SHARE} of the verdicts, over 15m.",
+        stated=f"{{{{ $labels.destination }}}} did not accept {SHOWN_SHARE} of the verdicts, over 15m.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -239,4 +227,16 @@ def _absent() -> AlertingRule:
         expr=f"absent({f.BUILD_INFO.name})",
         stated="Prometheus knows no monitor.",
         for_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _traffic() -> AlertingRule:
+    return AlertingRule(
+        id="traffic_suspected", severity=Severity.WARNING, title="Something is odd about the traffic",
+        when="a monitor reports an anomaly: ids that are not random, traces that are torn, or claims about how traces "
+        "were drawn that are not believed",
+        meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
+        expr=f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1",
+        stated="{{ $labels.kind }} was found; the status page has its cause and remedy.",
+        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip

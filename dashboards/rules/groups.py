@@ -12,7 +12,7 @@ from .declared_alerts import declared_alerts
 from .fleet_alerts import fleet_alerts, health_alerts
 from .limited import limited
 from .looks import looks
-from .recordings import BURN_WINDOWS, burning, day, estimates, people, sums, threshold, traffic, window_of
+from .recordings import BURN_WINDOWS, burning, day, estimates, people, sums, threshold, window_of
 from .rule import AlertingRule, Group, RecordingRule
 from .shares import shares
 
@@ -36,7 +36,7 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
             name="sidejudge-long", interval_ns=LONG_NS,
             rules=(*long, *burning(), *_day(window), *by_version(), *fleet_alerts()),
         ),
-        Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=(*health_alerts(), *traffic())),
+        Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=tuple(health_alerts())),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Status
 
-from .promql import SITE, fleet, over_processes, sent
+from .promql import ON_RUBRIC, fleet, over_processes, sent
 from .recordings import (
     BELOW,
     DAY,
@@ -21,6 +21,7 @@ from .recordings import (
     LEVELS,
     LOOKS_BELOW,
     STATUS,
+    STATUS_CODES,
     THRESHOLD,
     effective,
     failures,
@@ -31,11 +32,10 @@ from .recordings import (
 )
 from .rule import RecordingRule, prometheus_duration
 
-_CODES = tuple(zip(("critical", "warning", "healthy", "insufficient_data", "no_data"), (2, 1, 0, -1, -2), strict=True))
+_CODES = tuple((text.replace(" ", "_"), code) for code, text in reversed(STATUS_CODES.items()))
 """A number for each status; of several processes the largest holds."""
 _ALARMS = (("critical", 2, "== 2"), ("warning", 1, "> 0"))
 """Level, code, and how a status that is so bad compares."""
-_ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
 _AT = "{service=%q,environment=%q,rubric=%q}"
 
 
@@ -93,7 +93,7 @@ def _below(declared: Declaration, level: str) -> RecordingRule:
     window, policy = window_of(declared), declared.policy
     bounded = policy.mode == "bound"
     compared = upper(window) if bounded else f"round({pass_ratio(window)}, 1e-9)"
-    against = f'{_ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
+    against = f'{ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
     guard = f"\nand\n({failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
     enough = f"\nand\n{effective(window)} >= {policy.min_samples:g}"
     return RecordingRule(BELOW, f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
@@ -123,7 +123,7 @@ def _status(declared: Declaration) -> RecordingRule:
 def _worse(declared: Declaration, level: str, code: int, so_bad: str) -> str:
     """The code where enough looks were so bad, and the latest is, or the status was and its interval allows it."""
     counted, below = _without_level(LOOKS_BELOW, level), _without_level(BELOW, level)
-    above = f'{lower(window_of(declared))} > {_ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
+    above = f'{lower(window_of(declared))} > {ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
     return (
         f"{code} * ({counted} >= bool {declared.rule.needed}) > 0\n"
         f"and\n({below} == 1 or {STATUS} {so_bad} unless {above})"

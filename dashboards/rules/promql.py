@@ -16,6 +16,10 @@ PROCESS = ("instance", "pod", "container", "endpoint", "node")
 SITE = ("cluster", "namespace", "job")
 """Labels of a target by which the configuration's numbers are matched to the verdicts that they rule."""
 PLACE = "service_environment_rubric"
+ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
+"""Matches a number for each rubric of a site to the services that it judges."""
+SHOWN_PLACE = "{{ $labels.rubric }} on {{ $labels.service }} ({{ $labels.environment }})"
+SHOWN_SHARE = "{{ $value | humanizePercentage }}"
 
 
 def fleet(family: Family, *dropped: str, where: str = "", window: str = "", operation: str = "sum") -> str:

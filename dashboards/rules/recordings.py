@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.integrations.prometheus.families import Family
-from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
 
-from .promql import PLACE, SITE, bound, configured, fleet, over_processes, shown_lower
-from .rule import AlertingRule, RecordingRule, prometheus_duration
+from .promql import ON_RUBRIC, PLACE, bound, configured, fleet, over_processes, shown_lower
+from .rule import RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 DAY = "1d"
@@ -96,7 +95,7 @@ def estimates(window: str) -> list[RecordingRule]:
     return [
         *sums(window),
         RecordingRule(squared_weight(window), fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
-        RecordingRule(clustered_weight(window), _clustered(window)),
+        RecordingRule(clustered_weight(window), clustered(f.VERDICT_WEIGHT_SQUARED, window)),
         RecordingRule(
             effective(window),
             f"{weight(window)} * {weight(window)} / ({clustered_weight(window)} > 0)\n"
@@ -108,11 +107,14 @@ def estimates(window: str) -> list[RecordingRule]:
     ]
 
 
-def _clustered(window: str) -> str:
-    # The last design effect that a process knew, also of one that is gone; 1 of one that exports none.
-    squared = f"increase({f.VERDICT_WEIGHT_SQUARED.name}[{window}])"
+def clustered(squared_weight: Family, window: str, times: str = "*") -> str:
+    """Σ(D·Σw²) over processes: ``times`` multiplies the weights with the design effect D that a process knew last.
+
+    A process that is gone counts with the last D that it knew, one that exports none with 1.
+    """
+    squared = f"increase({squared_weight.name}[{window}])"
     effect = f"last_over_time({f.DESIGN_EFFECT.name}[{window}])"
-    return over_processes(f"\n  {squared} * {effect}\n  or\n  {squared}\n")
+    return over_processes(f"\n  {squared} {times} {effect}\n  or\n  {squared}\n")
 
 
 def sums(window: str) -> list[RecordingRule]:
@@ -143,27 +145,8 @@ def day() -> list[RecordingRule]:
     return [*estimates(DAY), RecordingRule(upper(DAY, 99), strict)]
 
 
-_MINUTE_NS = 60 * 10**9
-
-
-def traffic() -> list[AlertingRule]:
-    """One alert for each kind of anomaly, which a label names."""
-    return [
-        AlertingRule(
-            id="traffic_suspected", severity=Severity.WARNING, title="Something is odd about the traffic",
-            when="a monitor reports an anomaly: ids that are not random, traces that are torn, or claims about how "
-            "traces were drawn that are not believed",
-            meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
-            expr=f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1",
-            stated="{{ $labels.kind }} was found; the status page has its cause and remedy.",
-            for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
-        )
-    ]  # fmt: skip
-
-
 TRUE_POSITIVE = "rubric:sidejudge_agreement_true_positive:avg"
 TRUE_NEGATIVE = "rubric:sidejudge_agreement_true_negative:avg"
-_ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
 
 
 def corrected(window: str) -> str:
@@ -178,8 +161,8 @@ def people(window: str) -> list[RecordingRule]:
         RecordingRule(TRUE_NEGATIVE, _of_verdicts(f.AGREEMENT_TRUE_NEGATIVE)),
         RecordingRule(
             corrected(window),
-            f"clamp(\n  ({pass_ratio(window)} + {_ON_RUBRIC} {TRUE_NEGATIVE} - 1)\n"
-            f"  / {_ON_RUBRIC} ({TRUE_POSITIVE} + {TRUE_NEGATIVE} - 1 > 0),\n  0, 1\n)",
+            f"clamp(\n  ({pass_ratio(window)} + {ON_RUBRIC} {TRUE_NEGATIVE} - 1)\n"
+            f"  / {ON_RUBRIC} ({TRUE_POSITIVE} + {TRUE_NEGATIVE} - 1 > 0),\n  0, 1\n)",
         ),
     ]
 

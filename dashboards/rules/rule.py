@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.condition import Severity, alert_name
 from sidejudge.scoring.notices.notice import runbook_link
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
@@ -49,8 +49,8 @@ class AlertingRule:
 
     @property
     def name(self) -> str:
-        """Its name in Prometheus, by the rule of ``Condition.alert_name``."""
-        return "Sidejudge" + "".join(word.capitalize() for word in self.id.split("_"))
+        """Its name in Prometheus: ``SidejudgePassRateCritical``."""
+        return alert_name(self.id)
 
     @property
     def runbook(self) -> str:

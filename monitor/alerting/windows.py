@@ -369,7 +369,7 @@ class Windows:
             while (oldest := window.oldest()) is not None and oldest[0] <= now_ns - self.window_ns:
                 if enough and oldest[0] > now_ns - self.reach_ns and not window.enough_without(oldest[1], enough):
                     break
-                self._let_go(key, window, oldest)
+                self._evict(key, window, oldest)
         return window
 
     def time_of(self, identity: str, rubric: str) -> int | None:
@@ -382,7 +382,7 @@ class Windows:
         window = self._windows.get(key)
         return window.since_ns if window is not None else 0
 
-    def _let_go(self, key: Key, window: _Window, oldest: tuple[int, str]) -> None:
+    def _evict(self, key: Key, window: _Window, oldest: tuple[int, str]) -> None:
         window.since_ns = max(window.since_ns, oldest[0])
         self._drop(key, window, oldest[1])
 
@@ -394,7 +394,7 @@ class Windows:
         key, window = max(self._windows.items(), key=lambda item: len(item[1].members))
         oldest = window.oldest()
         if oldest is not None:
-            self._let_go(key, window, oldest)
+            self._evict(key, window, oldest)
             self.shortened += 1
 
     def _room_for(self, key: Key) -> Key:

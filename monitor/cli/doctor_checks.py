@@ -40,7 +40,6 @@ MIN_FREE_BYTES = 1 << 30
 EPOCH_OF_THIS_CODE = 1_760_000_000
 """A clock before October 2025 has not been set."""
 _MOST_NAMED = 100
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to ask oneself, where one listens everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +263,7 @@ def _asked(config: Config, path: str) -> HTTPResponse:
     if tls is not None and tls.client_ca is not None:
         context.load_cert_chain(tls.certificate, tls.key)
     opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
-    host = Address(_ANY.get(address.host, address.host), address.port)
-    answer: HTTPResponse = opener.open(f"{'http' if tls is None else 'https'}://{host}{path}", timeout=2.0)
+    answer: HTTPResponse = opener.open(f"{'http' if tls is None else 'https'}://{address.local}{path}", timeout=2.0)
     return answer
 
 

@@ -62,6 +62,12 @@ class Address:
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def local(self) -> Address:
+        """The address at which this machine reaches it: the loopback one, if it listens on all interfaces."""
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nothing is bound here
+        return Address(loopback.get(self.host, self.host), self.port)
+
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> core_schema.CoreSchema:
         return _as_text(parse_address)

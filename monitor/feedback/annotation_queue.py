@@ -21,17 +21,13 @@ from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
 
-from .parts import FeedbackParts
+from .parts import AGAIN_NS, MOST_KNOWN, FeedbackParts
 
 log = logging.getLogger("sidejudge.langfuse")
 
 FACT: Final = "annotation_queue"
 """Name of the fact that records the added items, and how far verdicts were read."""
 _HOUR_NS: Final = 3600 * 10**9
-_AGAIN_NS: Final = 600 * 10**9
-"""Verdicts are looked at again for this long: one may be committed after others that were reached later."""
-MOST_KNOWN: Final = 5_000
-"""Objects that were put in and are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ class AnnotationQueueFeeder:
             self._looked_ns = now_ns  # what was judged before this was configured is left alone
             await self._remember()
             return
-        since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough
+        since_ns = max(self._looked_ns - AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough
         verdicts = await asyncio.to_thread(lambda: list(self._store.verdicts_since(since_ns)))
         try:
             for each in self._doubtful(verdicts):
@@ -95,7 +91,7 @@ class AnnotationQueueFeeder:
         if self._queue_id is not None:
             self._report("")
         self._looked_ns = now_ns
-        self._left_out = {name: at for name, at in self._left_out.items() if at > now_ns - 2 * _AGAIN_NS}
+        self._left_out = {name: at for name, at in self._left_out.items() if at > now_ns - 2 * AGAIN_NS}
         await self._remember()
 
     def _doubtful(self, verdicts: Sequence[VerdictDocument]) -> list[_Doubtful]:

@@ -34,7 +34,7 @@ from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import VerdictDocument
 
-from .parts import FeedbackParts
+from .parts import AGAIN_NS, MOST_KNOWN, FeedbackParts
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -54,11 +54,7 @@ MOST_LOOKED_AT: Final = 500
 """Failing verdicts of one look, the latest."""
 MOST_ATTEMPTS: Final = 8
 """Times that a server may fail at an item, each time just after it had shown the dataset."""
-MOST_KNOWN: Final = 5_000
-"""Items that were written and are remembered."""
 _DAY_NS: Final = 24 * 3600 * 10**9
-_AGAIN_NS: Final = 600 * 10**9
-"""Verdicts are looked at again for this long: one may be committed after others that were reached later."""
 _DESCRIPTION: Final = "Traces that failed, written by sidejudge. What would have been right is for people to add."
 
 
@@ -163,7 +159,7 @@ class FailureDatasetFeeder:
                 self._ready = await self._find()
             if not self._ready:
                 return
-            since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _DAY_NS)
+            since_ns = max(self._looked_ns - AGAIN_NS, now_ns - _DAY_NS)
             failing = _by_trace(await asyncio.to_thread(self._failing, since_ns))
             fresh = {of: each for of, each in failing.items() if self._is_new(of)}
             self._waiting = {of: int(verdicts[0]["closed_ns"]) for of, verdicts in fresh.items()}
@@ -178,7 +174,7 @@ class FailureDatasetFeeder:
             return
         self._status.change("ok")
         self._looked_ns = now_ns
-        self._left_out = {of: at for of, at in self._left_out.items() if at > now_ns - 2 * _AGAIN_NS}
+        self._left_out = {of: at for of, at in self._left_out.items() if at > now_ns - 2 * AGAIN_NS}
         await self._remember()
 
     def _is_new(self, trace_id: str) -> bool:

@@ -79,9 +79,8 @@ class HumanLabels:
     """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at a label's subject."""
 
     def __init__(
-        self, section: AnnotationsSection, parts: FeedbackParts,
-        requested_for: Callable[[ListedScore], bool] = lambda _: False,
-    ) -> None:  # fmt: skip
+        self, section: AnnotationsSection, parts: FeedbackParts, requested_for: Callable[[ListedScore], bool]
+    ) -> None:
         self._scores_out, self._store, self._clock_ns = parts.scores_out, parts.store, parts.clock_ns
         self._langfuse, self._rubrics = parts.scores_out.langfuse, dict(parts.rubrics)
         self._section, self._requested_for = section, requested_for
@@ -229,7 +228,7 @@ class HumanLabels:
         gone = {*some} - {given.id for given in rows}
         oldest_ns = min((self._labels[name].at_ns for name in gone), default=0)
         if gone and await any_as_old(self._langfuse, oldest_ns, v3=server.scores_v3):
-            self._let_go(gone)
+            self._remove(gone)
         await self._take(server, rows)
         self._asked_last = some[-1]
         await self._remember(self._read_ns or 0)
@@ -250,7 +249,7 @@ class HumanLabels:
         rows = {given.id: given for given in reversed(listed)}  # of several, the latest
         missed = [n for n, held in self._labels.items() if start_ns <= held.at_ns < end_ns and n not in rows]
         found = await annotations_named(self._langfuse, missed, v3=server.scores_v3)
-        self._let_go({*missed} - {given.id for given in found})
+        self._remove({*missed} - {given.id for given in found})
         return await self._take(server, [*rows.values(), *found])
 
     async def _take(self, server: LangfuseServer, rows: Sequence[ListedScore]) -> Counter[str]:
@@ -275,7 +274,7 @@ class HumanLabels:
         # of many labels the latest count, and the latest of the others are remembered
         for kept in (self._labels, self._others):
             if len(kept) > MOST_LABELS:
-                self._let_go(sorted(kept, key=lambda name: kept[name].at_ns)[:-MOST_LABELS])
+                self._remove(sorted(kept, key=lambda name: kept[name].at_ns)[:-MOST_LABELS])
         return passed_over
 
     def _changed(self, rows: Sequence[ListedScore]) -> tuple[list[Label], list[ListedScore]]:
@@ -287,7 +286,7 @@ class HumanLabels:
             if held is not None and held.given == given:
                 continue
             if held is not None and (held.given is not None or not self._concerns_the_same(held, given)):  # edited
-                self._let_go({given.id})
+                self._remove({given.id})
             why = self._why_not(given)
             if why is not None:
                 self._settle(given, why)
@@ -306,19 +305,19 @@ class HumanLabels:
         self._others.pop(given.id, None)
         before = self._labels.pop(given.id, None)
         if before is not None and why is not None:  # it counted, as it was
-            self._drop(before)
+            self._drop_pairs(before)
         (self._labels if why is None else self._others)[given.id] = _Read(
             given.at_ns, given.subject, given.author or "", _about(about),
             None if why == UNMET else given, why,  # a verdict may still come
         )  # fmt: skip
 
-    def _let_go(self, names: Collection[str]) -> None:
+    def _remove(self, names: Collection[str]) -> None:
         """Labels are not there any more, or not as they were: they count no more."""
         gone = [self._labels.pop(name) for name in names if name in self._labels]
         for name in names:
             self._others.pop(name, None)
         for held in gone:
-            self._drop(held)
+            self._drop_pairs(held)
             for passes in self._comparison.corrected.values():
                 passes.pop(held.subject, None)
         subjects = {held.subject for held in gone}
@@ -326,7 +325,7 @@ class HumanLabels:
             if other.subject in subjects:  # the same person may have given the same under another name
                 other.given = None
 
-    def _drop(self, held: _Read) -> None:
+    def _drop_pairs(self, held: _Read) -> None:
         for rubric, metric in held.about:
             for by in (held.by, held.by + CORRECTING):
                 self._agreements.drop(rubric=rubric, subject=held.subject, by=by, metric=metric, at_ns=held.at_ns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
@@ -11,6 +12,11 @@ from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.fleet.fleet import Fleet, Quota
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.verdict.rubric import Rubric
+
+AGAIN_NS: Final = 600 * 10**9
+"""Verdicts are looked at again for this long: one may be committed after others that were reached later."""
+MOST_KNOWN: Final = 5_000
+"""Objects that were put into a queue or a dataset and are remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

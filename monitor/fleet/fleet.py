@@ -66,6 +66,10 @@ _WINDOWS_S: Final = 25 * 3_600.0
 """How long windows are kept at least: an hour more than the longest that ships."""
 _ANSWERS_S: Final = 7 * 86_400.0
 _MOST_ANSWERS: Final = 200_000
+_LEASE: Final = "fleet identity"
+_PREFIX: Final = "fleet:"
+"""No monitor's name has a colon."""
+_OWNER: Final = "SELECT holder FROM leases WHERE name = %s AND expires_at > now()"
 
 
 def database_of(section: FleetSection) -> Database:
@@ -100,9 +104,8 @@ class Fleet:
         self._failing: dict[str, str | None] = {}
         self._schema: SchemaVersion | None = None
         self._started_s = time.time()
-        self._wake, self._task = asyncio.Event(), None
-
-    _task: asyncio.Task[None] | None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
     # What others read; none of it waits.
 
@@ -362,14 +365,8 @@ class Quota:
             return False
 
 
-_LEASE: Final = "fleet identity"
-_PREFIX: Final = "fleet:"
-"""No monitor's name has a colon."""
-_OWNER: Final = "SELECT holder FROM leases WHERE name = %s AND expires_at > now()"
-
-
 async def hold_identity(transaction: Transaction, section: FleetSection) -> None:
-    """Hold the schema for this fleet; at the end of a transaction, for all monitors write one row.
+    """Hold the lease of the schema for this fleet; last in a transaction, because all monitors write one row.
 
     Raises:
         DatabaseRefuses: it is another fleet's.
@@ -377,8 +374,8 @@ async def hold_identity(transaction: Transaction, section: FleetSection) -> None
     if section.identity is None:
         await check_identity(transaction, section)
         return
-    shared = Leases(f"{_PREFIX}{section.identity}", ttl_s=section.lease.seconds)
-    if not await shared.take(transaction, [_LEASE]):
+    leases = Leases(f"{_PREFIX}{section.identity}", ttl_s=section.lease.seconds)
+    if not await leases.take(transaction, [_LEASE]):
         await check_identity(transaction, section)
 
 

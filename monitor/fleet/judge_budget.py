@@ -1,14 +1,12 @@
-"""The judge's budget of a whole fleet: this monitor spends slices that were granted to it before a call needs them.
+"""What the monitors of a fleet share of their judges: one budget, and the answers. No call waits for the database.
 
-A call never waits for the database. Slices reach for ten minutes of what this monitor's cases would cost, thinned for
-all monitors alike where the budget does not reach. While the database is away a monitor spends what it was granted,
-and then judges nothing: the sum of all monitors stays within the budget, whoever is cut off. The price is that judging
-ends ten minutes into an outage, or as late as the traffic lets the slice last.
+Budget: a monitor spends slices that were granted to it before a call needs them. A slice lasts for ten minutes of what
+this monitor's cases would cost; where the budget does not suffice, all slices shrink by the same factor. While the
+database is away a monitor spends what it was granted, and then judges nothing: so the sum of all monitors stays within
+the budget. The price is that judging ends about ten minutes into an outage.
 
-Answers of judges that a fleet shares, beside the cache that each monitor has in its own store.
-
-What this monitor paid for is written in the next round, and what others paid for is read into its own store. So no call
-waits for the database. The price: the same question in two monitors within one round is paid for twice.
+Answers: what this monitor paid for is written in the next round, and what others paid for is read into its own store.
+The price is that the same question in two monitors within one round is paid for twice.
 """
 
 from __future__ import annotations
@@ -29,11 +27,20 @@ from .fleet import Fleet
 
 _FIRST: Final = 4
 """What is left is divided by so many times the monitors: that much each may have before it knows what it needs."""
-
 _FEWER: Final = 1.5
 """By this factor the number of monitors has to change before slices are divided anew without traffic."""
 _MOVED: Final = 0.2
 """A demand that moved by less than this share is not reported anew."""
+MOST_WAITING: Final = 2_000
+"""Answers that wait for a round; while the database is away the oldest are dropped."""
+AT_ONCE: Final = 200
+"""Answers that are written in one round."""
+READ_EVERY_S: Final = 60.0
+"""How often a monitor without answers of its own reads those of others."""
+_FIRST_READ_S: Final = 3_600.0
+"""How far back answers are read the first time."""
+LARGEST: Final = 20_000
+"""Characters of an answer that is shared, at most."""
 
 
 def granted_usd(
@@ -134,24 +141,13 @@ class FleetBudget:
         return await spend.grant(transaction, name, hour, more) if more > 0.0 else mine
 
 
-MOST_WAITING: Final = 2_000
-"""Answers that wait for a round; while the database is away the oldest are let go."""
-AT_ONCE: Final = 200
-READ_EVERY_S: Final = 60.0
-"""How often a monitor without answers of its own reads those of others."""
-_FIRST_S: Final = 3_600.0
-"""How far back answers are read the first time."""
-LARGEST: Final = 20_000
-"""Characters of an answer that is shared."""
-
-
 class SharedAnswers:
     """A monitor's own storage, which also shares what is put into it."""
 
     def __init__(self, own: JudgeStorage, fleet: Fleet, clock_ns: Callable[[], int], *, most: int) -> None:
         self._own, self._clock_ns = own, clock_ns
         self._waiting: OrderedDict[str, str] = OrderedDict()
-        self._read_s = clock_ns() / 1e9 - _FIRST_S
+        self._read_s = clock_ns() / 1e9 - _FIRST_READ_S
         self._most, self._read_due_s = most, 0.0
         fleet.each_round("judge answers", self.round, when=self._is_due)
 

@@ -22,11 +22,11 @@ log = logging.getLogger("sidejudge.traffic")
 # Behind a plain load balancer each of several monitors gets a part of every trace: roots that never come, parents
 # that never come. Each part is closed as idle, and the rubrics cannot be evaluated on it. Nothing fails; there are
 # only more and more *incomplete* verdicts. So the share of fragments among the latest traces is measured. The anomaly
-# begins at ``RAISED`` and ends below ``LET_GO``: a few lost spans are no misrouting, and an alarm does not flutter.
-# At a true share of 5 % a hundred traces reach 20 % once in 10**7 times.
+# begins at a share of ``BEGINS_AT`` and ends below ``ENDS_BELOW``: a few lost spans are no misrouting, and it must not
+# begin and end with every trace. At a true share of 5 % a hundred traces reach 20 % once in 10**7 times.
 
-RAISED: Final = 0.2
-LET_GO: Final = 0.1
+BEGINS_AT: Final = 0.2
+ENDS_BELOW: Final = 0.1
 _LATEST: Final = 200
 _ENOUGH: Final = 100
 _NO_EVIDENCE: Final = ("pressure", "shutdown", "torn")
@@ -45,28 +45,28 @@ _CAUSES: Final = {
 
 
 class Fragmentation:
-    """Looks at traces as they are closed for the first time."""
+    """Measures the share of fragments among traces that are closed for the first time."""
 
     def __init__(self) -> None:
         self._latest: deque[AnomalyKind | None] = deque()
         self._count = dict.fromkeys(_CAUSES, 0)
         self._raised: set[AnomalyKind] = set()
 
-    def saw(self, closing: Closing) -> None:
-        """Count a closed trace. Revisions are no evidence and are skipped, as are those of ``_NO_EVIDENCE``."""
+    def observe(self, closing: Closing) -> None:
+        """Count a closed trace, unless it is a revision or its completion is one of ``_NO_EVIDENCE``."""
         if closing.revision > 1 or closing.completion in _NO_EVIDENCE:
             return
         fragment = None if closing.whole else AnomalyKind.SPLIT_TRACES
-        self._move(AnomalyKind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
+        self._count_latest(AnomalyKind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
         if len(self._latest) >= _ENOUGH:
             for kind, count in self._count.items():
                 share = count / len(self._latest)
-                if share >= RAISED:
+                if share >= BEGINS_AT:
                     self._raised.add(kind)
-                elif share < LET_GO:
+                elif share < ENDS_BELOW:
                     self._raised.discard(kind)
 
-    def _move(self, kind: AnomalyKind | None) -> None:
+    def _count_latest(self, kind: AnomalyKind | None) -> None:
         self._latest.append(kind)
         if kind is not None:
             self._count[kind] += 1
@@ -89,13 +89,13 @@ class TrafficAnomalies:
     trust: UpstreamTrust | None = None
     fragments: Fragmentation = field(default_factory=Fragmentation)
     others: Sequence[Callable[[], Iterable[Anomaly]]] = ()
-    """What rooms that come later in the data's way find, called each time."""
+    """Detectors of later stages, such as routing: each is called to list its anomalies."""
     _logged: dict[tuple[AnomalyKind, str | None], Anomaly] = field(default_factory=dict)
 
     def closed(self, closings: Sequence[Closing]) -> Sequence[Closing]:
         """Pass closed traces through the detectors; returns them unchanged."""
         for closing in closings:
-            self.fragments.saw(closing)
+            self.fragments.observe(closing)
             if self.trust is not None and closing.completion == "pseudo_root" and closing.revision == 1:
                 self.trust.begun_by_callers += 1
         return closings

@@ -378,12 +378,12 @@ class Assembler:
         return True
 
     def hold_back(self, trace_id: bytes) -> None:
-        """A trace that was just closed is not judged yet: this closing does not count, unless it is let go."""
+        """Do not count the latest closing of a trace: it is not judged until it is released."""
         if (entry := self._closed.get(trace_id)) is not None:
             entry.revision -= 1
 
-    def let_go(self, trace_id: bytes) -> bool:
-        """Have the closing of a trace count that was held back. False where spans have opened it again meanwhile."""
+    def release(self, trace_id: bytes) -> bool:
+        """Count the closing of a trace that was held back. False where spans have opened it again meanwhile."""
         if (entry := self._closed.get(trace_id)) is not None:
             entry.revision += 1
         return trace_id not in self._open

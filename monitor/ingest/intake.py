@@ -32,8 +32,6 @@ from .sampler import Sampler, incoming_threshold, random_bits
 from .sampling_skew import SamplingSkew
 from .trace_limits import Fitted, TraceLimits
 
-__all__ = ["Intake", "IntakeCounts", "Overloaded", "Receipt", "Undecodable"]
-
 _log = logging.getLogger("sidejudge.intake")
 
 MAX_WAITING_BYTES: Final = 16 << 20
@@ -337,7 +335,7 @@ class Intake:
         self.counts.sampled_out += spans
         fresh = self._outcomes.sampled_out(chunk.origin.service, {chunk.trace_id})
         if fresh and self.skew is not None:
-            self.skew.saw(chunk.origin.service, fresh)
+            self.skew.observe(chunk.origin.service, fresh)
 
     def _pass_over(self, chunk: Chunk, arrival: Arrival) -> None:
         if arrival is Arrival.DUPLICATE:
@@ -380,7 +378,7 @@ class Intake:
             self._outcomes.seen()
             if self.skew is not None and not explicit:
                 stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)
-                self.skew.saw(chunk.origin.service, (chunk.trace_id,), stated=stated)
+                self.skew.observe(chunk.origin.service, (chunk.trace_id,), stated=stated)
         left_out = self._left_out.pop(chunk.trace_id, None) if self._left_out else None
         if left_out is not None:
             self._assembler.cut(chunk.trace_id, left_out)
@@ -415,7 +413,7 @@ class Intake:
             # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
             fresh = self._outcomes.sampled_out(origin.service, self._assembler.unknown(trace_ids))
             if fresh and self.skew is not None and not found.explicit:
-                self.skew.saw(origin.service, fresh)
+                self.skew.observe(origin.service, fresh)
 
     def restore(self) -> int:
         """Restore the store's open traces after a restart; return their number."""

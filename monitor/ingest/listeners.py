@@ -25,6 +25,7 @@ from sidejudge.integrations.otlp.wire.receipt import Encoding, Passage, Receipt
 from sidejudge.integrations.store.kept_requests import KeptRequest, beside
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.sources import ForwardSection, OtlpSection, TlsSection
+from sidejudge.monitor.config.units import Address
 from sidejudge.scoring.errors import SidejudgeError
 
 from .forward_buffer import ForwardBuffer
@@ -33,8 +34,6 @@ from .intake import IntakeCounts
 from .server import DRAIN_S, AddressError, HttpServer, bind
 
 _log = logging.getLogger("sidejudge.forward")
-
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
 
 PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 """Paths that the OTLP address always answers, and that need no credentials: they show nothing but yes or no."""
@@ -155,8 +154,7 @@ class Listeners:
             port = await self._grpc.start(str(wanted), self.certificates)
         except OSError as error:
             raise AddressError(f"sources.otlp.grpc: cannot listen on {wanted}: {error}") from error
-        host = _ANY.get(wanted.host, wanted.host)
-        return {"grpc": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
+        return {"grpc": str(Address(wanted.host, port).local)}
 
     async def stop(self) -> None:
         """Accept no more requests over gRPC, and let open ones end."""

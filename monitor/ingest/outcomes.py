@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +15,12 @@ _SERVICES: Final = 1_000
 """Services that are counted separately; those beyond are counted together."""
 NAME_LENGTH: Final = 200
 """Characters of a service's name by which it is counted."""
+
+
+def counted_as(service: str | None, known: Collection[str]) -> str:
+    """The name that a service is counted by: senders choose names, so neither number nor length is unbounded."""
+    name = (service or UNKNOWN_SERVICE)[:NAME_LENGTH]
+    return name if name in known or len(known) < _SERVICES else OTHER
 
 
 class EndReason(StrEnum):
@@ -91,7 +97,7 @@ class TraceOutcomes:
         """Note that spans of these services have come and are kept."""
         if self._on_kept is not None:
             for service in services:
-                self._on_kept(self._known(service or UNKNOWN_SERVICE))
+                self._on_kept(self._name(service))
 
     def seen(self, count: int = 1) -> None:
         """``count`` traces that were not known before have begun; each is open until ``ended`` is called for it."""
@@ -109,19 +115,15 @@ class TraceOutcomes:
                 f"{count} traces ended, but only {self.open} are open: each must be seen first, and end once"
             )
         self._closed += count
-        name = self._known(service or UNKNOWN_SERVICE)
+        name = self._name(service)
         self._ended[name, reason] += count
         if self._on_ended is not None and count:
             self._on_ended(name, reason, count)
 
-    def _known(self, service: str) -> str:
-        # Names come from outside: neither their number nor their length may grow without end.
-        service = service[:NAME_LENGTH]
-        if service not in self._services:
-            if len(self._services) >= _SERVICES:
-                return OTHER
-            self._services.add(service)
-        return service
+    def _name(self, service: str | None) -> str:
+        name = counted_as(service, self._services)
+        self._services.add(name)
+        return name
 
     def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
         """Count the traces among these that are not known yet as seen and sampled out; return them."""

@@ -23,10 +23,9 @@ from typing import Final
 
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
-from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
-from .outcomes import NAME_LENGTH
+from .outcomes import counted_as
 from .sampler import NEVER, probability
 
 FALSE_ALARM: Final = 1e-6
@@ -37,7 +36,6 @@ _ALARM: Final = math.log(2 / FALSE_ALARM)
 """Two questions share the false-alarm rate."""
 _EXPECTED: Final = -math.log(FALSE_ALARM)
 """Traces that reach the base rate's threshold, of as many as are seen, before their absence means anything."""
-_SERVICES: Final = 1_000
 _BINS: Final = 16
 
 
@@ -60,14 +58,10 @@ class SamplingSkew:
         self._generation = max(generation, math.ceil(4 * _EXPECTED / self._rate)) if self._rate else generation
         self._seen: dict[str, _Seen] = {}
 
-    def saw(self, service: str | None, trace_ids: Collection[bytes], *, stated: bool = False) -> None:
+    def observe(self, service: str | None, trace_ids: Collection[bytes], *, stated: bool = False) -> None:
         """Traces that were not known before. ``stated``: a sampler upstream states its threshold on them."""
-        name = (service or UNKNOWN_SERVICE)[:NAME_LENGTH]
-        seen = self._seen.get(name)
-        if seen is None:
-            if len(self._seen) >= _SERVICES:
-                name = OTHER
-            seen = self._seen.setdefault(name, _Seen())
+        name = counted_as(service, self._seen)
+        seen = self._seen.setdefault(name, _Seen())
         seen.stated |= stated
         seen.n += len(trace_ids)
         bins, floor = seen.bins, self._floor
@@ -100,15 +94,11 @@ class SamplingSkew:
         """The anomalies that are detected now, one per service."""
         for service, seen in self._seen.items():
             if (found := self._alarm(seen) or seen.alarmed) is not None:
-                yield _anomaly(service, found)
-
-
-def _anomaly(service: str, found: str) -> Anomaly:
-    return Anomaly(
-        kind=AnomalyKind.SKEWED_SAMPLING,
-        service=service,
-        cause=f"trace ids of {label(service)!r} are not uniformly random: {found}; a sampler upstream may have drawn "
-        "by the same bits already, or a caller of the application chooses ids",
-        remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "
-        "(OpenTelemetry's ProbabilitySampler writes ot=th); against chosen ids, set sampling.randomness_key too",
-    )
+                yield Anomaly(
+                    kind=AnomalyKind.SKEWED_SAMPLING, service=service,
+                    cause=f"trace ids of {label(service)!r} are not uniformly random: {found}; a sampler upstream may "
+                    "have drawn by the same bits already, or a caller of the application chooses ids",
+                    remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "
+                    "(OpenTelemetry's ProbabilitySampler writes ot=th); against chosen ids, set "
+                    "sampling.randomness_key too",
+                )  # fmt: skip

@@ -17,6 +17,7 @@ import uvicorn
 from sidejudge.integrations.otlp.server.admission import ConnectionLimits
 from sidejudge.integrations.otlp.server.receiver import AsgiApp
 from sidejudge.monitor.config.sources import TlsSection
+from sidejudge.monitor.config.units import Address
 from sidejudge.scoring.errors import SidejudgeError
 
 from .http_connection import HttpConnection, OpenConnections
@@ -55,9 +56,7 @@ def bind(listen: str, key: str) -> socket.socket:
 def address(listener: socket.socket, scheme: str = "http") -> str:
     """Return ``http://host:port`` as a person on this machine would type it."""
     host, port = listener.getsockname()[:2]
-    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a name for it, not a bind
-    host = local.get(host, host)
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    return f"{scheme}://{Address(host, port).local}"
 
 
 class HttpServer:

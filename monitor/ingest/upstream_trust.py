@@ -28,10 +28,9 @@ from sidejudge.integrations.otlp.wire.tracestate import NEVER, incoming_threshol
 from sidejudge.monitor.config.sampling import TrustedUpstreamSection
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_uniform
-from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
-from .outcomes import NAME_LENGTH
+from .outcomes import counted_as
 
 Disbelief: TypeAlias = Literal["undeclared", "contradicted", "below_floor", "share", "unsigned"]
 """Why a claim is not believed: nobody is trusted; the trace's own randomness does not reach it; it is below the floor;
@@ -48,7 +47,6 @@ _LEFT_OUT: Final = 0.05
 _SETTLED: Final = 0.6 * LATEST
 """Share of the claimed weight that is left out, from which on there is one, and after how many traces: shares are large
 among few."""
-_SERVICES: Final = 1_000
 _REMEMBERED: Final = 10_000
 _CLAIMS: Final = 8
 """Most distinct thresholds of a service that are checked separately; the others are checked together."""
@@ -132,9 +130,8 @@ class UpstreamTrust:
         bounded, share = min(claim, threshold(self.trusted.floor)), self.trusted.max_share
         most = max(1.0, share / (1 - share) * seen.believed)
         if seen.traces >= 1 / share and self._weight(bounded, own) > most:
-            found = max(
-                1, threshold((1.0 if self._independent else probability(own)) / most)
-            )  # 1: it was drawn upstream
+            found = threshold((1.0 if self._independent else probability(own)) / most)
+            found = max(1, found)  # 1: it was drawn upstream
             seen.claimed += self._weight(bounded, own) - self._weight(found, own)
             return found, "share"
         return bounded, "below_floor" if bounded < claim else None
@@ -160,10 +157,7 @@ class UpstreamTrust:
             seen.why = why
 
     def _service(self, service: str | None) -> _Service:
-        name = (service or UNKNOWN_SERVICE)[:NAME_LENGTH]
-        if name not in self._services and len(self._services) >= _SERVICES:
-            name = OTHER
-        return self._services.setdefault(name, _Service())
+        return self._services.setdefault(counted_as(service, self._services), _Service())
 
     @property
     def anomalies(self) -> Iterator[Anomaly]:

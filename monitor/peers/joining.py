@@ -86,7 +86,7 @@ class Joining:
         self._wait_ns, self._longest_ns, self._most = wait_ns, longest_ns, most
         self._clock, self._wake = clock_ns, wake
         self._held: dict[bytes, _Held] = {}
-        self._let_go: list[Closing] = []
+        self._released: list[Closing] = []
         self._ending = False
         self.more = asyncio.Event()
         """Set when something begins to wait."""
@@ -94,14 +94,14 @@ class Joining:
     @property
     def waiting(self) -> int:
         """Closed traces that wait here, or were released and not returned yet."""
-        return len(self._held) + len(self._let_go)
+        return len(self._held) + len(self._released)
 
     def admit(self, closings: Sequence[Closing]) -> list[Closing]:
         """Hold back traces that may lack spans; return the others, and those released since the last call."""
         now_ns = self._clock()
         passed = [closing for closing in closings if not self._hold(closing, now_ns)]
-        let_go, self._let_go = self._let_go, []
-        return [*passed, *let_go]
+        released, self._released = self._released, []
+        return [*passed, *released]
 
     def end(self, *, hands_over: bool) -> None:
         """The process ends: waiting traces go to another monitor, or are judged as incomplete now."""
@@ -216,9 +216,9 @@ class Joining:
             if self._held.get(closing.trace_id) is not held:
                 continue
             del self._held[closing.trace_id]
-            if not self._assembler.let_go(closing.trace_id):
+            if not self._assembler.release(closing.trace_id):
                 continue  # spans have come: it is open again, and closes again
-            self._let_go.append(replace(closing, completion="torn") if torn else closing)
+            self._released.append(replace(closing, completion="torn") if torn else closing)
         if several:
             self._wake()
 

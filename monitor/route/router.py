@@ -95,8 +95,8 @@ class Router:
         self._elsewhere = elsewhere
         self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
-    def become(self, other: Router) -> None:
-        """Choose as another router does from now on: the configuration was reloaded."""
+    def take_routes_of(self, other: Router) -> None:
+        """Replace routes, scenarios and budgets by those of another router: the configuration was reloaded."""
         self.__dict__ |= other.__dict__
 
     def route(self, case: Case) -> Route | Excluded | NotARun | None:

@@ -35,7 +35,10 @@ _LENGTH: Final = 60
 
 @dataclass(slots=True)
 class _Watched:
-    """A route, what it asks of names, and which earlier routes take what it is for. ``whole``: it asks no more."""
+    """A route with its conditions on name, service and environment; ``whole``: it has no others.
+
+    ``taken_by`` are earlier routes that matched traces which this one matches too.
+    """
 
     name: str
     described: str
@@ -57,21 +60,21 @@ class _Watched:
 
 
 class SilentRoutes:
-    """Holds the configured routes against the traces that ended."""
+    """Counts which of the configured routes match the traces that ended."""
 
     def __init__(self, routes: Sequence[RouteSection]) -> None:
         self._seen: Counter[Identity] = Counter()
         self._total = 0
         self._routes: list[_Watched] = []
-        self.become(routes)
+        self.take_routes(routes)
 
-    def become(self, routes: Sequence[RouteSection]) -> None:
-        """Take other routes after a reload. They are compared with earlier traces, too."""
+    def take_routes(self, routes: Sequence[RouteSection]) -> None:
+        """Replace the routes after a reload, and compare the new ones with the traces seen so far."""
         self._routes = [_Watched.of(index, route) for index, route in enumerate(routes)]
         for known in self._seen:
             self._hold(known)
 
-    def saw(self, trace: TraceDocument) -> None:
+    def observe(self, trace: TraceDocument) -> None:
         """Take a trace that ended, unless it was drawn as a session.
 
         Excluded traces are not counted, but matched: a route that excludes is there for them. So are those of further
@@ -130,5 +133,5 @@ def silent_in(routes: Sequence[RouteSection], traces: Iterable[TraceDocument]) -
     """A line for each of these routes that is silent, by any number of ended traces, for an explicit check."""
     watched = SilentRoutes(routes)
     for trace in traces:
-        watched.saw(trace)
+        watched.observe(trace)
     return list(watched.lines(enough=1))

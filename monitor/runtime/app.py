@@ -239,8 +239,8 @@ class Monitor(MonitorParts):
             self.references.follow(reported_names(reached(config).values()))
         self.retention.config = config
         map_attributes(config.sources.attributes)
-        self.router.become(router_of(config))
-        self.silent_routes.become(config.routes)
+        self.router.take_routes_of(router_of(config))
+        self.silent_routes.take_routes(config.routes)
         self.config = config
         self.cascade_learning.forget(changed)
         self._learn_cascades()

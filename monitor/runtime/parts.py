@@ -362,7 +362,7 @@ class MonitorParts(ABC):
                 VerdictMetrics(self.exporter).committed,
                 self.baselines.committed,
                 TraceLog().committed,
-                lambda result: self.silent_routes.saw({**result.details, "service": result.service}),
+                lambda result: self.silent_routes.observe({**result.details, "service": result.service}),
             ],
         )
 

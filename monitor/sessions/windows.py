@@ -186,14 +186,14 @@ class SessionWindows:
             expired = session.closed_ns + self._limits.late_ns <= now_ns
             if not expired and len(self._closed) <= self._limits.max_sessions:
                 return
-            self._let_go(session)
+            self._drop(session)
 
     def forget(self, closed_before_ns: int) -> None:
-        """Let go of sessions that were judged before this: what comes for them begins others."""
+        """Forget sessions that were judged before this: what comes for them begins others."""
         while self._closed and (session := next(iter(self._closed.values()))).closed_ns < closed_before_ns:
-            self._let_go(session)
+            self._drop(session)
 
-    def _let_go(self, session: _Session) -> None:
+    def _drop(self, session: _Session) -> None:
         del self._closed[session.key]
         if self._latest.get(session.identity) is session:
             del self._latest[session.identity]

@@ -22,13 +22,22 @@ from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window, 
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.otlp.wire.receipt import Undecodable
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.monitor.ingest.intake import Intake, Undecodable
+from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.errors import SidejudgeError
 
 from .listed_trace import ListedTrace, all_own
 from .pending import Pending
+
+log = logging.getLogger("sidejudge.langfuse")
+
+MOST_READINGS: Final = 5
+"""Readings of one trace that find other rows than expected before it is taken as it is, or that fail before it is given
+up."""
+AT_ONCE: Final = 4
+"""Traces that are read at the same time."""
 
 
 class Share(Protocol):
@@ -86,15 +95,6 @@ async def spans_of(
     if spans and all_own(spans):
         raise UnreadError("a monitor's own")
     return spans
-
-
-log = logging.getLogger("sidejudge.langfuse")
-
-MOST_READINGS: Final = 5
-"""Readings of one trace that find other rows than expected before it is taken as it is, or that fail before it is given
-up."""
-AT_ONCE: Final = 4
-"""Traces that are read at the same time."""
 
 
 @dataclass(kw_only=True)
@@ -156,64 +156,64 @@ class TraceFetcher:
                 each.retry_ns = self.clock_ns() + self.settle_ns
         return [each for each in batch if each.taken or each.trace_id in mine]
 
-    async def _take(self, server: LangfuseServer, sighting: ListedTrace) -> None:
+    async def _take(self, server: LangfuseServer, listed: ListedTrace) -> None:
         window = Window(
-            from_ns=max(0, sighting.start_ns - self.look_back_ns),
-            to_ns=max(sighting.end_ns, sighting.last_ns) + self.look_back_ns,
+            from_ns=max(0, listed.start_ns - self.look_back_ns),
+            to_ns=max(listed.end_ns, listed.last_ns) + self.look_back_ns,
         )
         try:
-            rows = await rows_of(self.langfuse, server, sighting.trace_id, window=window)
+            rows = await rows_of(self.langfuse, server, listed.trace_id, window=window)
         except TraceTooLarge:
-            await self.pending.end([(sighting, EndReason.SHED)])
+            await self.pending.end([(listed, EndReason.SHED)])
             return
         except LangfuseError as error:
-            if not self._blamed(sighting, error):
+            if not self._blamed(listed, error):
                 raise
-            await self.pending.end([(sighting, EndReason.SHED)])
+            await self.pending.end([(listed, EndReason.SHED)])
             return
         self._read += 1
         self.rows += len(rows)
         found = frozenset(map(_span, rows))
-        if found != sighting.spans | sighting.taken and sighting.disagreed < MOST_READINGS:
+        if found != listed.spans | listed.taken and listed.disagreed < MOST_READINGS:
             # It is being written, or a listing saw only a part of it: the next reading is compared with this one.
             now_ns = self.clock_ns()
-            sighting.add(rows, now_ns)
-            sighting.disagreed += 1
-            sighting.retry_ns = now_ns + self.settle_ns
+            listed.add(rows, now_ns)
+            listed.disagreed += 1
+            listed.retry_ns = now_ns + self.settle_ns
             return
-        if self.share is not None and not sighting.taken and not self.share.mine(sighting.trace_id):
+        if self.share is not None and not listed.taken and not self.share.mine(listed.trace_id):
             return  # this monitor was slow, or stopped for a while: another may have read it by now
-        reason = await self._handed_in(sighting, rows)
+        reason = await self._handed_in(listed, rows)
         if reason is not None:
-            await self.pending.end([(sighting, reason)])
+            await self.pending.end([(listed, reason)])
         else:
-            await self.pending.done(sighting, found)
+            await self.pending.done(listed, found)
             self.traces += 1
 
-    def _blamed(self, sighting: ListedTrace, error: LangfuseError) -> bool:
-        """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
+    def _blamed(self, listed: ListedTrace, error: LangfuseError) -> bool:
+        """Count a failure that may be due to the trace, and let it wait; True after ``MOST_READINGS`` of them."""
         if not error.perhaps_its:
             return False
-        # While no other can be read either, it is no evidence about this one.
-        sighting.failures += self._read > sighting.others_read
-        sighting.others_read = self._read
-        sighting.retry_ns = self.clock_ns() + self.patience.postponed_ns(sighting.failures)
-        return sighting.failures >= MOST_READINGS
+        # A failure counts only if others could be read since the one before.
+        listed.failures += self._read > listed.others_read
+        listed.others_read = self._read
+        listed.retry_ns = self.clock_ns() + self.patience.postponed_ns(listed.failures)
+        return listed.failures >= MOST_READINGS
 
-    async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
-        """Give rows that were not taken before to the intake; why a trace is not taken, None when it is."""
+    async def _handed_in(self, listed: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
+        """Pass the rows that were not taken before to the intake; return why the trace is not taken, None if it is."""
         if not rows:
             return EndReason.DELETED
         try:
             read = await asyncio.to_thread(raw_spans, rows)  # whose step is whose shows in all of them
-            spans = [span for span in read if bytes.fromhex(span.span_id) not in sighting.taken]
+            spans = [span for span in read if bytes.fromhex(span.span_id) not in listed.taken]
             body = await asyncio.to_thread(encode_spans, spans)
         except Exception:  # a bug must cost one trace its verdict, not the others theirs
             log.exception("could not read a trace of Langfuse")
             return EndReason.ERROR
         if not spans:
             return EndReason.UNDECODABLE
-        self.pending.services.learn(sighting, spans)
+        self.pending.services.learn(listed, spans)
         if all_own(spans):
             return EndReason.EXCLUDED
         try:

@@ -158,40 +158,35 @@ def _text(value: object) -> str | None:
 
 
 _UNKNOWN: Final[Mapping[str, object]] = {
-    "service": (),
-    "task": (),
-    "metadata": {},
-    "asked": (),
-    "feedback": None,
-    "latency_ms": None,
-}
+    "service": (), "task": (), "metadata": {}, "asked": (), "feedback": None, "latency_ms": None,
+}  # fmt: skip
 """Conditions that a listing cannot answer, in the form in which they hold for everything."""
 
 
-def at_sight(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> EndReason | None:
-    """Why a trace will not be read, as soon as anything of it was seen; None when it may be."""
-    if excluded(sighting):
+def left_out_at_once(sampler: Sampler, trace_id: bytes, listed: ListedTrace) -> EndReason | None:
+    """Why a trace will not be read, as far as its first rows show; None when it may be read."""
+    if excluded(listed):
         return EndReason.EXCLUDED
     return None if sampler.admits(trace_id) else EndReason.SAMPLED_OUT
 
 
-def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> EndReason | None:
-    """The same when all of its listing is there, so that rules on content can be matched."""
-    if excluded(sighting):
+def left_out_once_settled(sampler: Sampler, trace_id: bytes, listed: ListedTrace) -> EndReason | None:
+    """Why a trace will not be read, once its listing is complete and rules on content can be matched; else None."""
+    if excluded(listed):
         return EndReason.EXCLUDED
-    kept = sampler.may_keep(trace_id, lambda rule: may_match(rule.match, sighting))
+    kept = sampler.may_keep(trace_id, lambda rule: may_match(rule.match, listed))
     return None if kept else EndReason.SAMPLED_OUT
 
 
-def may_match(match: MatchSection, sighting: ListedTrace) -> bool:
+def may_match(match: MatchSection, listed: ListedTrace) -> bool:
     """Whether a condition may hold for the trace, as far as its listing shows."""
-    return match.model_copy(update=_UNKNOWN).matches(sighting.case())
+    return match.model_copy(update=_UNKNOWN).matches(listed.case())
 
 
-def excluded(sighting: ListedTrace) -> bool:
+def excluded(listed: ListedTrace) -> bool:
     """Whether a trace is evaluation itself: of Langfuse's judges, of ours, or of an experiment."""
-    seen = sighting.environments or {None}
-    return any(evaluator_traffic(None, environment, tags=sighting.tags) is not None for environment in seen)
+    seen = listed.environments or {None}
+    return any(evaluator_traffic(None, environment, tags=listed.tags) is not None for environment in seen)
 
 
 def all_own(spans: Sequence[RawSpan]) -> bool:

@@ -15,10 +15,14 @@ from sidejudge.integrations.store.pulled import Pulled, Taken
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 
-from .listed_trace import ListedTrace, at_sight, grouped, once_settled
+from .listed_trace import ListedTrace, grouped, left_out_at_once, left_out_once_settled
 
 _ELSEWHERE: Final = "elsewhere"
 """Why a trace was not read here: another monitor of the fleet read it."""
+MOST_NAMES: Final = 2000
+"""Names of traces whose service is remembered: those that came last."""
+_LONGEST: Final = 200
+_Name: TypeAlias = tuple[str | None, str]
 
 
 class Pending:
@@ -28,25 +32,25 @@ class Pending:
         self, *, pulled: Pulled, outcomes: TraceOutcomes, sampler: Sampler, clock_ns: Callable[[], int]
     ) -> None:
         self._pulled, self._outcomes, self._sampler, self._clock_ns = pulled, outcomes, sampler, clock_ns
-        self.sightings: dict[str, ListedTrace] = {}
+        self.listed: dict[str, ListedTrace] = {}
         self.services = Services()
         """The services of names, learned from the traces that were read."""
 
     def __len__(self) -> int:
-        return len(self.sightings)
+        return len(self.listed)
 
     @property
     def start_ns(self) -> int | None:
         """When the first row of any of them began."""
-        return min((each.start_ns for each in self.sightings.values()), default=None)
+        return min((each.start_ns for each in self.listed.values()), default=None)
 
     def holds(self, trace_id: str) -> bool:
         """Whether it is not dealt with."""
-        return trace_id in self.sightings
+        return trace_id in self.listed
 
     def keep(self, mine: Callable[[str], bool]) -> None:
         """Drop the others: another monitor deals with them."""
-        self.sightings = {trace_id: each for trace_id, each in self.sightings.items() if mine(trace_id)}
+        self.listed = {trace_id: each for trace_id, each in self.listed.items() if mine(trace_id)}
 
     async def leave(self, elsewhere: Sequence[ListedTrace]) -> None:
         """Another monitor took these: they are not looked at again, and not counted here."""
@@ -54,52 +58,52 @@ class Pending:
             [Taken(trace_id=each.trace_id, last_ns=each.last_ns, reason=_ELSEWHERE) for each in elsewhere]
         )
         for each in elsewhere:
-            self.sightings.pop(each.trace_id, None)
+            self.listed.pop(each.trace_id, None)
 
     def settled(self, settle_ns: int, rootless_ns: int, behind_ns: int) -> list[ListedTrace]:
         """The traces that may be read now, the oldest first; ``behind_ns`` as in ``ListedTrace.settled``."""
         now_ns = self._clock_ns()
-        ready = [each for each in self.sightings.values() if each.settled(now_ns, settle_ns, rootless_ns, behind_ns)]
+        ready = [each for each in self.listed.values() if each.settled(now_ns, settle_ns, rootless_ns, behind_ns)]
         return sorted(ready, key=lambda each: each.start_ns)
 
     async def note(self, page: Sequence[Row]) -> None:
         """Note a page of a listing; traces that need no reading end at once."""
         now_ns = self._clock_ns()
         traces = grouped(page)
-        fresh = [trace_id for trace_id in traces if trace_id not in self.sightings]
+        fresh = [trace_id for trace_id in traces if trace_id not in self.listed]
         known = await asyncio.to_thread(self._pulled.known, fresh)
         ended: list[tuple[ListedTrace, EndReason]] = []
         for trace_id, rows in traces.items():
             reason, taken = known.get(trace_id, (None, frozenset()))
             if reason is not None:
                 continue
-            sighting = self.sightings.get(trace_id) or ListedTrace.of(trace_id, now_ns, taken)
-            sighting.add(rows, now_ns)
-            if not sighting.grown:
+            listed = self.listed.get(trace_id) or ListedTrace.of(trace_id, now_ns, taken)
+            listed.add(rows, now_ns)
+            if not listed.grown:
                 continue
-            why = self._at_sight(sighting)
+            why = self._left_out_at_once(listed)
             if why is None:
-                self.sightings[trace_id] = sighting
+                self.listed[trace_id] = listed
             else:
-                ended.append((sighting, why))
+                ended.append((listed, why))
         await self.end(ended)
 
-    def _at_sight(self, sighting: ListedTrace) -> EndReason | None:
-        if not is_trace_id(sighting.trace_id):
+    def _left_out_at_once(self, listed: ListedTrace) -> EndReason | None:
+        if not is_trace_id(listed.trace_id):
             return EndReason.UNDECODABLE
-        if sighting.taken:
+        if listed.taken:
             return None
-        if len(sighting.spans) > MOST_IN_TRACE:
+        if len(listed.spans) > MOST_IN_TRACE:
             return EndReason.SHED
-        return at_sight(self._sampler, bytes.fromhex(sighting.trace_id), sighting)
+        return left_out_at_once(self._sampler, bytes.fromhex(listed.trace_id), listed)
 
-    async def drawn(self, sightings: Sequence[ListedTrace]) -> list[ListedTrace]:
+    async def drawn(self, listed: Sequence[ListedTrace]) -> list[ListedTrace]:
         """The settled traces that are to be read; the others end."""
         wanted: list[ListedTrace] = []
         ended: list[tuple[ListedTrace, EndReason]] = []
-        for each in sightings:
+        for each in listed:
             # What was taken is drawn already.
-            reason = None if each.taken else once_settled(self._sampler, bytes.fromhex(each.trace_id), each)
+            reason = None if each.taken else left_out_once_settled(self._sampler, bytes.fromhex(each.trace_id), each)
             if reason is None:
                 wanted.append(each)
             else:
@@ -114,7 +118,7 @@ class Pending:
             [Taken(trace_id=each.trace_id, last_ns=each.last_ns, reason=reason.value) for each, reason in unread]
         )
         for each, reason in unread:
-            self.sightings.pop(each.trace_id, None)
+            self.listed.pop(each.trace_id, None)
             if reason is EndReason.SAMPLED_OUT:
                 self._outcomes.sampled_out(self.services.of(each), {bytes.fromhex(each.trace_id)})
             else:
@@ -124,33 +128,26 @@ class Pending:
             if each.taken:
                 await self.done(each, frozenset(each.spans))
 
-    async def done(self, sighting: ListedTrace, spans: frozenset[bytes]) -> None:
+    async def done(self, listed: ListedTrace, spans: frozenset[bytes]) -> None:
         """These rows of it were taken."""
-        taken = Taken(trace_id=sighting.trace_id, last_ns=sighting.last_ns, reason=None, spans=spans | sighting.taken)
+        taken = Taken(trace_id=listed.trace_id, last_ns=listed.last_ns, reason=None, spans=spans | listed.taken)
         await self._pulled.put([taken])
-        self.sightings.pop(sighting.trace_id, None)
-
-
-# Services: which service the traces of a name are of. Listings do not show it: it is in the metadata of rows.
-#
-# So it is learned from traces that were read: where all of one name and environment were of one service, another of
-# that name counts as its. A name that two services use is ambiguous. Only outcomes use it; no verdict depends on it.
-
-MOST_NAMES: Final = 2000
-"""Names that are remembered: those that came last."""
-_LONGEST: Final = 200
-_Name: TypeAlias = tuple[str | None, str]
+        self.listed.pop(listed.trace_id, None)
 
 
 class Services:
-    """Names, with the environment that they were used in, and their service: None where there is more than one."""
+    """The service that traces of a name are of, learned from those that were read; listings do not show it.
+
+    Where all traces of a name and an environment were of one service, others of that name count as its. Where two
+    services use a name it is ambiguous. Only outcomes use it; no verdict depends on it.
+    """
 
     def __init__(self) -> None:
         self._known: OrderedDict[_Name, str | None] = OrderedDict()
 
-    def learn(self, sighting: ListedTrace, spans: Sequence[RawSpan]) -> None:
+    def learn(self, listed: ListedTrace, spans: Sequence[RawSpan]) -> None:
         """Learn from the spans of a trace."""
-        name = _name(sighting)
+        name = _name(listed)
         named = {span.resource.get("service.name") for span in spans}
         service = named.pop() if len(named) == 1 else None
         if name is None:
@@ -161,12 +158,12 @@ class Services:
         if len(self._known) > MOST_NAMES:
             self._known.popitem(last=False)
 
-    def of(self, sighting: ListedTrace) -> str | None:
+    def of(self, listed: ListedTrace) -> str | None:
         """The service of a trace that was not read; None where its name is unknown or ambiguous."""
-        name = _name(sighting)
+        name = _name(listed)
         return None if name is None else self._known.get(name)
 
 
-def _name(sighting: ListedTrace) -> _Name | None:
-    case = sighting.case()
+def _name(listed: ListedTrace) -> _Name | None:
+    case = listed.case()
     return None if not case.name else (case.environment and case.environment[:_LONGEST], case.name[:_LONGEST])

@@ -20,12 +20,13 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.otlp.wire.receipt import Overloaded
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseSource
 from sidejudge.monitor.ingest.assembler import Assembler
-from sidejudge.monitor.ingest.intake import Intake, Overloaded
+from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.status.snapshots import PullSnapshot, PullState

@@ -171,9 +171,9 @@ class Begun:
         found = conversations(config)
         if found is None:
             return WorkEstimate(traces=0, read=0, judged=0, questions=0.0, usd=0.0)
-        for sighting in self.found.drawn:
-            if sighting.session_id and found.draw(SessionIdentity(None, None, sighting.session_id)).kept:
-                by_id[sighting.session_id].append(sighting)
+        for listed in self.found.drawn:
+            if listed.session_id and found.draw(SessionIdentity(None, None, listed.session_id)).kept:
+                by_id[listed.session_id].append(listed)
         cases = []
         for session_id in evenly(list(by_id), SESSIONS):
             read = [each async for each in self._cases(by_id[session_id][:SAMPLE])]
@@ -183,9 +183,9 @@ class Begun:
             config, cases, len(by_id), router=found.router, rubrics=configured(config), backends=self.backends
         )  # fmt: skip
 
-    async def _cases(self, sightings: Sequence[ListedTrace]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
+    async def _cases(self, listed: Sequence[ListedTrace]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
         """The readable ones of these traces."""
-        async for spans in self.reader.readable(sightings):
+        async for spans in self.reader.readable(listed):
             yield case_of(self.job.config, spans, self.references), spans
 
 

@@ -27,7 +27,13 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, introduced, spans_of
-from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, may_match, once_settled
+from sidejudge.monitor.ingest.langfuse.listed_trace import (
+    ListedTrace,
+    grouped,
+    left_out_at_once,
+    left_out_once_settled,
+    may_match,
+)
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.case import Case
@@ -79,27 +85,27 @@ async def list_traces(
 
     Raises ``LangfuseError``.
     """
-    sightings: dict[str, ListedTrace] = {}
+    by_id: dict[str, ListedTrace] = {}
     unwanted: dict[str, str] = {}
     async for page in _pages(langfuse, server, window):
         for trace_id, rows in grouped(page).items():
             if trace_id in unwanted:
                 continue
-            sighting = sightings.setdefault(trace_id, ListedTrace.of(trace_id, 0))
-            sighting.add(rows, 0)
-            why = at_sight(sampler, bytes.fromhex(trace_id), sighting) if is_trace_id(trace_id) else FOREIGN
+            listed = by_id.setdefault(trace_id, ListedTrace.of(trace_id, 0))
+            listed.add(rows, 0)
+            why = left_out_at_once(sampler, bytes.fromhex(trace_id), listed) if is_trace_id(trace_id) else FOREIGN
             if why is not None:
                 unwanted[trace_id] = why.value if isinstance(why, EndReason) else why
-                del sightings[trace_id]
+                del by_id[trace_id]
     listing = Listing(left_out=Counter(unwanted.values()))
-    for sighting in sorted(sightings.values(), key=lambda each: (each.start_ns, each.trace_id)):
-        why = once_settled(sampler, bytes.fromhex(sighting.trace_id), sighting)
+    for listed in sorted(by_id.values(), key=lambda each: (each.start_ns, each.trace_id)):
+        why = left_out_once_settled(sampler, bytes.fromhex(listed.trace_id), listed)
         if why is not None:
             listing.left_out[why.value] += 1
-        elif not may_match(wanted, sighting):
+        elif not may_match(wanted, listed):
             listing.left_out[OTHER] += 1
         else:
-            listing.drawn.append(sighting)
+            listing.drawn.append(listed)
     return listing
 
 
@@ -129,16 +135,16 @@ class Reader:
     around_ns: int
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def spans(self, sighting: ListedTrace) -> list[RawSpan]:
+    async def spans(self, listed: ListedTrace) -> list[RawSpan]:
         """The spans of a trace that begins in the window.
 
         Raises ``UnreadError`` for this trace, ``LangfuseError`` for what only a person can mend for all.
         """
         around = Window(
-            from_ns=max(0, sighting.start_ns - self.around_ns),
-            to_ns=max(sighting.end_ns, sighting.last_ns) + self.around_ns,
+            from_ns=max(0, listed.start_ns - self.around_ns),
+            to_ns=max(listed.end_ns, listed.last_ns) + self.around_ns,
         )
-        spans = await self._of_one(lambda: spans_of(self.langfuse, self.server, sighting.trace_id, window=around))
+        spans = await self._of_one(lambda: spans_of(self.langfuse, self.server, listed.trace_id, window=around))
         if not spans:
             raise UnreadError("without spans")
         if min(span.start_ns for span in spans) < self.window.from_ns:
@@ -146,14 +152,14 @@ class Reader:
         return spans
 
     async def readable(
-        self, sightings: Iterable[ListedTrace], unread: Callable[[str, UnreadError], None] = lambda *_: None
+        self, traces: Iterable[ListedTrace], unread: Callable[[str, UnreadError], None] = lambda *_: None
     ) -> AsyncIterator[list[RawSpan]]:
         """The spans of those of these traces that can be read; ``unread`` gets the id of another, and why it cannot."""
-        for sighting in sightings:
+        for listed in traces:
             try:
-                spans = await self.spans(sighting)
+                spans = await self.spans(listed)
             except UnreadError as error:
-                unread(sighting.trace_id, error)
+                unread(listed.trace_id, error)
             else:
                 yield spans
 

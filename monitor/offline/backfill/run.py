@@ -150,12 +150,12 @@ class Backfill:
             await self._pipeline.close()
 
     async def _judge(self, drawn: Sequence[ListedTrace]) -> None:
-        for sighting in drawn:
-            if await asyncio.to_thread(self._is_through, sighting.trace_id):
+        for listed in drawn:
+            if await asyncio.to_thread(self._is_through, listed.trace_id):
                 self.progress.before += 1
                 self._through()
             else:
-                await self._take(sighting)
+                await self._take(listed)
         while self._held:
             await self._go_on()
         if self._sessions is not None:
@@ -192,14 +192,14 @@ class Backfill:
                     found = await self.scores_out.look_early()
                 pause_s = _PAUSE_S if found else min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    async def _take(self, sighting: ListedTrace) -> None:
+    async def _take(self, listed: ListedTrace) -> None:
         try:
-            spans = await self._reader.spans(sighting)
+            spans = await self._reader.spans(listed)
         except UnreadError as error:
-            if sighting.session_id is not None:
-                self._torn.add(sighting.session_id)
+            if listed.session_id is not None:
+                self._torn.add(listed.session_id)
             if str(error).startswith(NOT_READ):
-                self.progress.unread.append(sighting.trace_id)
+                self.progress.unread.append(listed.trace_id)
             self._skip(str(error))
             return
         if self._wanted != MatchSection() and not self._wanted.matches(
@@ -207,7 +207,7 @@ class Backfill:
         ):
             self._skip(OTHER)
             return
-        trace_id = bytes.fromhex(sighting.trace_id)
+        trace_id = bytes.fromhex(listed.trace_id)
         before = self._store.details(trace_id)
         self._held[trace_id] = await asyncio.to_thread(encode_spans, spans)
         revision = int(before["revision"]) + 1 if before is not None else 1

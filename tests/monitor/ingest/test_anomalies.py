@@ -39,7 +39,9 @@ def test_what_is_suspected_is_logged_once_with_its_remedy_and_when_it_is_over(ca
 
 def test_a_service_name_cannot_write_lines_of_its_own_into_the_log(caplog):
     skew, draw = SamplingSkew(threshold(0.5)), random.Random(1)
-    skew.saw("shop\n12:00:01 error sidejudge forged" + "x" * 500, [draw.randbytes(8) + bytes(8) for _ in range(500)])
+    skew.observe(
+        "shop\n12:00:01 error sidejudge forged" + "x" * 500, [draw.randbytes(8) + bytes(8) for _ in range(500)]
+    )
     TrafficAnomalies(skew=skew).log_news()
     (record,) = caplog.records
     assert "\n" not in record.getMessage()

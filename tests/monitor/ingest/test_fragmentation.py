@@ -26,7 +26,7 @@ def kinds(watch) -> list[str]:
 def test_whole_traces_and_a_few_lost_spans_are_no_suspicion():
     watch, draw = Fragmentation(), random.Random(3)
     for _ in range(5_000):
-        watch.saw(closing() if draw.random() > 0.05 else closing("idle", whole=False))
+        watch.observe(closing() if draw.random() > 0.05 else closing("idle", whole=False))
         assert kinds(watch) == []
 
 
@@ -34,16 +34,16 @@ def test_whole_traces_and_a_few_lost_spans_are_no_suspicion():
 def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(completion, kind):
     watch = Fragmentation()
     for n in range(200):
-        watch.saw(closing(completion, whole=False) if n % 2 else closing())
+        watch.observe(closing(completion, whole=False) if n % 2 else closing())
     (found,) = watch.anomalies
     assert (found.kind, found.service) == (kind, None)
     assert "100 of the last 200 traces" in found.cause
     assert "trace id" in found.remedy
     for _ in range(155):
-        watch.saw(closing())
+        watch.observe(closing())
         assert kinds(watch) == [kind]
     for _ in range(50):
-        watch.saw(closing())
+        watch.observe(closing())
     assert kinds(watch) == []
 
 
@@ -58,8 +58,8 @@ def test_traces_that_callers_began_are_counted_once_each():
 def test_revisions_and_what_was_closed_early_or_torn_by_a_resize_are_no_evidence(completion):
     watch = Fragmentation()
     for _ in range(500):
-        watch.saw(closing(completion, whole=False))
-        watch.saw(closing("idle", whole=False, revision=2))
+        watch.observe(closing(completion, whole=False))
+        watch.observe(closing("idle", whole=False, revision=2))
     assert kinds(watch) == []
 
 
@@ -78,5 +78,5 @@ def test_a_fleet_behind_a_plain_load_balancer_is_found_by_every_replica(replicas
             draw.choice(assemblers).add(chunk, n)
     for assembler, watch in zip(assemblers, watches, strict=True):
         for found in assembler.due(10_000):
-            watch.saw(found)
+            watch.observe(found)
         assert kinds(watch) == ["split_traces"]

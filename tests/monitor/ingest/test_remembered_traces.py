@@ -21,7 +21,7 @@ def test_a_trace_is_judged_once_it_was_closed_and_not_held_back():
     assembler.due(30)
     assembler.hold_back(tid(1))
     assert not assembler.is_judged(tid(1))
-    assert assembler.let_go(tid(1))
+    assert assembler.release(tid(1))
     assert (assembler.is_judged(tid(1)), assembler.has_root(tid(1))) == (True, False)
     assembler.add(chunk(1, 1), 40)
     assert (assembler.is_judged(tid(1)), assembler.has_root(tid(1))) == (True, True)

@@ -21,7 +21,7 @@ def legacy(rate: float, seed: int) -> Iterator[bytes]:
 def watched(base_rate: float, ids: Iterator[bytes], count: int, **more) -> SamplingSkew:
     watch = SamplingSkew(threshold(base_rate), **more)
     for _ in range(count):
-        watch.saw("shop", [next(ids)])
+        watch.observe("shop", [next(ids)])
     return watch
 
 
@@ -45,7 +45,7 @@ def test_where_the_share_fits_it_is_told_what_does_not():
 def test_random_ids_raise_no_alarm_however_often_one_looks():
     draw, watch = random.Random(11), SamplingSkew(threshold(0.1), generation=2_000)
     for _ in range(20_000):
-        watch.saw("shop", [draw.randbytes(16)])
+        watch.observe("shop", [draw.randbytes(16)])
         assert not list(watch.anomalies)
 
 
@@ -60,7 +60,7 @@ def test_a_sampler_upstream_that_states_its_threshold_is_honoured_and_not_suspec
     for _ in range(20_000):
         bits = draw.randrange(threshold(0.5), NEVER)
         # What is not kept is never read, so its statement is not known.
-        watch.saw("shop", [bytes(9) + bits.to_bytes(7, "big")], stated=bits >= base)
+        watch.observe("shop", [bytes(9) + bits.to_bytes(7, "big")], stated=bits >= base)
         assert not list(watch.anomalies)
 
 
@@ -69,9 +69,9 @@ def test_an_alarm_stands_until_a_whole_generation_has_passed_without_one():
     watch = watched(0.5, legacy(0.002, 1), 1_000, generation=1_000)
     assert list(watch.anomalies)
     for _ in range(999):
-        watch.saw("shop", [draw.randbytes(16)])
+        watch.observe("shop", [draw.randbytes(16)])
         assert list(watch.anomalies)
-    watch.saw("shop", [draw.randbytes(16)])
+    watch.observe("shop", [draw.randbytes(16)])
     assert not list(watch.anomalies)
 
 
@@ -79,6 +79,6 @@ def test_services_are_told_apart_and_their_number_is_bounded():
     watch = watched(0.5, legacy(0.002, 1), 500)
     draw = random.Random(4)
     for n in range(3_000):
-        watch.saw(f"service-{n}", [draw.randbytes(16)])
+        watch.observe(f"service-{n}", [draw.randbytes(16)])
     assert [s.service for s in watch.anomalies] == ["shop"]
     assert len(watch._seen) <= 1_001

@@ -15,7 +15,7 @@ def routes(*sections):
 def lines(declared, *traces):
     watched = SilentRoutes(declared)
     for trace in traces:
-        watched.saw(trace)
+        watched.observe(trace)
     return list(watched.lines())
 
 
@@ -66,11 +66,11 @@ def test_what_a_stranger_names_is_shown_without_its_control_characters():
 def test_other_routes_are_held_against_what_arrived_before():
     watched = SilentRoutes(routes({"match": {"name": "support-*"}, "rubrics": ["qa"]}))
     for _ in range(30):
-        watched.saw(SUPPORT)
+        watched.observe(SUPPORT)
     assert [each.kind.value for each in watched.anomalies()] == ["silent_routes"]
-    watched.become(routes({"match": {"name": "*support"}, "rubrics": ["qa"]}))
+    watched.take_routes(routes({"match": {"name": "*support"}, "rubrics": ["qa"]}))
     assert list(watched.anomalies()) == []
-    watched.become(routes({"match": {"service": "billing"}, "rubrics": ["qa"]}))
+    watched.take_routes(routes({"match": {"service": "billing"}, "rubrics": ["qa"]}))
     assert len(list(watched.anomalies())) == 1
 
 

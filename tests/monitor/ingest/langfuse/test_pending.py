@@ -36,9 +36,9 @@ async def test_what_is_dealt_with_holds_back_nothing_that_is_on_the_same_page(sc
         Taken(trace_id=trace_id(2), last_ns=1, reason=None, spans=of_two),
     ])  # fmt: skip
     await waiting.note([*rows(1), *rows(2), *rows(3)])
-    assert set(waiting.sightings) == {trace_id(3)}
+    assert set(waiting.listed) == {trace_id(3)}
     await waiting.note([*rows(1), *rows(2, spans=4), *rows(3)])
-    assert set(waiting.sightings) == {trace_id(2), trace_id(3)}, "one has grown"
+    assert set(waiting.listed) == {trace_id(2), trace_id(3)}, "one has grown"
 
 
 @pytest.mark.parametrize(("spans", "shed"), [(1, False), (2, False), (3, True)])
@@ -50,7 +50,7 @@ async def test_a_trace_of_more_rows_than_are_held_ends_at_sight(scene, monkeypat
     assert dict(outcomes.balance().ended) == ({EndReason.SHED: 1} if shed else {})
 
 
-def sighting(name: str | None, environment: str | None = None) -> ListedTrace:
+def listed(name: str | None, environment: str | None = None) -> ListedTrace:
     found = ListedTrace.of("t", 0)
     found.root_name, found.root_environment = name, environment
     return found
@@ -77,20 +77,20 @@ def spans(*services: Any) -> list[RawSpan]:
 def test_a_name_is_of_the_one_service_that_all_of_its_traces_were_of(learned, known):
     services = Services()
     for each in learned:
-        services.learn(sighting("checkout", "prod"), spans(*json.loads(json.dumps(each))))
-    assert services.of(sighting("checkout", "prod")) == known
-    assert services.of(sighting("checkout", "dev")) is None
-    assert services.of(sighting("other", "prod")) is None
-    assert services.of(sighting(None)) is None
+        services.learn(listed("checkout", "prod"), spans(*json.loads(json.dumps(each))))
+    assert services.of(listed("checkout", "prod")) == known
+    assert services.of(listed("checkout", "dev")) is None
+    assert services.of(listed("other", "prod")) is None
+    assert services.of(listed(None)) is None
 
 
 def test_names_differ_by_their_first_characters_and_the_latest_are_remembered(monkeypatch):
     monkeypatch.setattr(pending, "MOST_NAMES", 2)
     services = Services()
-    services.learn(sighting("n" * 300, "e" * 300), spans("shop"))
-    assert services.of(sighting("n" * 200 + "x", "e" * 200 + "x")) == "shop"
-    assert services.of(sighting("n" * 199 + "x", "e" * 200)) is None
-    assert services.of(sighting("n" * 200, "e" * 199 + "x")) is None
+    services.learn(listed("n" * 300, "e" * 300), spans("shop"))
+    assert services.of(listed("n" * 200 + "x", "e" * 200 + "x")) == "shop"
+    assert services.of(listed("n" * 199 + "x", "e" * 200)) is None
+    assert services.of(listed("n" * 200, "e" * 199 + "x")) is None
     for name in ("a", "b", "a", "c"):
-        services.learn(sighting(name), spans(name))
-    assert [services.of(sighting(name)) for name in ("a", "b", "c")] == ["a", None, "c"]
+        services.learn(listed(name), spans(name))
+    assert [services.of(listed(name)) for name in ("a", "b", "c")] == ["a", None, "c"]

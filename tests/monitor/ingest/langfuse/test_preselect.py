@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sidejudge.integrations.langfuse.observations import Row
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, at_sight, grouped, once_settled
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, grouped, left_out_at_once, left_out_once_settled
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.extract import extract
@@ -61,10 +61,10 @@ def test_nothing_is_left_out_that_the_sampler_would_keep(rows, bits, base, rules
     trace = trace_of(whole, "root_ended")
     assert trace is not None
     kept = sampler.decide(extract(trace), sampler.admission, bytes.fromhex(trace_id)).kept
-    sighting = ListedTrace.of(trace_id, 0)
-    sighting.add([{key: value for key, value in row.items() if key != "metadata"} for row in whole], 0)
-    refused = at_sight(sampler, bytes.fromhex(trace_id), sighting) or once_settled(
-        sampler, bytes.fromhex(trace_id), sighting
+    listed = ListedTrace.of(trace_id, 0)
+    listed.add([{key: value for key, value in row.items() if key != "metadata"} for row in whole], 0)
+    refused = left_out_at_once(sampler, bytes.fromhex(trace_id), listed) or left_out_once_settled(
+        sampler, bytes.fromhex(trace_id), listed
     )
     assert refused in (None, EndReason.SAMPLED_OUT)
     if kept:

@@ -212,7 +212,7 @@ async def test_a_trace_that_a_listing_saw_in_part_is_read_twice_before_it_is_tak
     await bench.pull._introduce()
     bench.pull._full_ns = bench.now_ns  # a near listing, which the start of the root lies before
     await bench.poll(1)
-    bench.pull.pending.sightings[trace_id(1)].rooted = True
+    bench.pull.pending.listed[trace_id(1)].rooted = True
     await bench.poll(1)
     assert bench.taken() == {}, "one reading found a row that the listing had not"
     await bench.poll(2)
