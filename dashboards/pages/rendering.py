@@ -23,6 +23,7 @@ from markupsafe import Markup, escape
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.failure_groups import COMPOSITE
+from sidejudge.scoring.verdict.rubric import all_criteria
 
 from .failing_metrics import failing_metrics, value_of
 
@@ -146,7 +147,7 @@ def metric_card(rubric: object, metric: object) -> str:
     known = RUBRICS.get(str(rubric))
     if known is None:
         return f"/rubrics/{quote(str(rubric))}#{quote(str(metric))}" if rubric and metric else ""
-    found = any(each.metric.id == metric for each in (*known.criteria, *known.opt_in))
+    found = any(each.metric.id == metric for each in all_criteria(known))
     return f"/help/reference/metrics#{rubric}-{metric}" if found else ""
 
 

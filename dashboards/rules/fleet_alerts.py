@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.declaration import HOUR_NS, MINUTE_NS
 
 from .promql import ON_RUBRIC, SHOWN_PLACE, SHOWN_SHARE, SITE, fleet, listed
 from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failures, upper
 from .rule import AlertingRule
 
-_MINUTE_NS = 60 * 10**9
-_HOUR_NS = 60 * _MINUTE_NS
 CAP = 0.9
 """The largest share of failures that a burn rate may ask for."""
 _BURNS = (
-    (14.4, "1h", "5m", 5, 2 * _MINUTE_NS, Severity.CRITICAL),
-    (6, "6h", "30m", 10, 15 * _MINUTE_NS, Severity.CRITICAL),
-    (1, "3d", "6h", 20, 3 * _HOUR_NS, Severity.WARNING),
+    (14.4, "1h", "5m", 5, 2 * MINUTE_NS, Severity.CRITICAL),
+    (6, "6h", "30m", 10, 15 * MINUTE_NS, Severity.CRITICAL),
+    (1, "3d", "6h", 20, 3 * HOUR_NS, Severity.WARNING),
 )
 """Factor, both windows, least failures in the long one, for how long, severity."""
 _LOST = "shed|undecodable|error|crashed"
@@ -46,7 +45,7 @@ def _sustained() -> AlertingRule:
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
         expr=f'{upper(DAY, 99)}\n< {ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
         stated=f"With 99 % confidence at most {SHOWN_SHARE} of the day's traffic passes {SHOWN_PLACE}.",
-        for_ns=_HOUR_NS, keep_ns=_HOUR_NS, muted_by=("pass_rate_warning",),
+        for_ns=HOUR_NS, keep_ns=HOUR_NS, muted_by=("pass_rate_warning",),
     )  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
         expr=f"{failed_ratio(long)}\n> {ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {ON_RUBRIC} {limit}\nand\n"
         f"{failures(long)} >= {least}",
         stated=f"{SHOWN_SHARE} of the traffic failed {SHOWN_PLACE} over {long}.",
-        for_ns=for_ns, keep_ns=15 * _MINUTE_NS, muted_by=("pass_rate_critical",),
+        for_ns=for_ns, keep_ns=15 * MINUTE_NS, muted_by=("pass_rate_critical",),
         labels={"long": long, "short": short},
     )  # fmt: skip
 
@@ -73,7 +72,7 @@ def _unknown() -> AlertingRule:
         meaning="silence is not recovery: the alert on the pass rate stays until it is known again or a day is over",
         expr=f"{HELD} >= 1",
         stated=f"{SHOWN_PLACE} has too few verdicts to decide whether it has recovered.",
-        for_ns=10 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -85,7 +84,7 @@ def _tool_failing() -> AlertingRule:
         meaning="agents work around a tool that fails, so answers get worse before runs fail",
         expr=f"{failed} / ({calls} > 0) > 0.3\nand\n{failed} >= 10",
         stated=f"{SHOWN_SHARE} of the calls of {{{{ $labels.tool }}}} failed in {{{{ $labels.service }}}}, over 1h.",
-        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -98,7 +97,7 @@ def _silent() -> AlertingRule:
         meaning="no status and no alert on quality is computed while this lasts",
         expr=f"{kept} >= 20\nunless\n{verdicts}",
         stated="{{ $value | humanize }} traces of {{ $labels.service }} were drawn in 30 minutes and none was judged.",
-        for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        for_ns=15 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -113,7 +112,7 @@ def _losing() -> AlertingRule:
         # What is lost was drawn, and is counted there alone: it has no verdict.
         expr=f"{lost} / ({kept} + {lost} > 0) > 0.05\nand\n{lost} >= 3",
         stated=f"{SHOWN_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
-        for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        for_ns=15 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -127,7 +126,7 @@ def _refusing() -> AlertingRule:
         meaning="their traces are seen by nobody unless the sender tries again; the status code shows what is wrong",
         expr=f'{fleet(f.REQUESTS_REFUSED, window="15m")} >= 5',
         stated=f"{stated}:{instances}", stated_alone=f"{stated}.",
-        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -139,7 +138,7 @@ def _exports() -> AlertingRule:
         meaning="they are missing there; statuses and metrics here do not depend on it",
         expr=f"{failed} / ({handed} > 0) > 0.05",
         stated=f"{{{{ $labels.destination }}}} did not accept {SHOWN_SHARE} of the verdicts, over 15m.",
-        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -154,7 +153,7 @@ def _stalled() -> AlertingRule:
         "from the first start on, when nothing was counted yet",
         expr=f"{state} == 1",
         stated="{{ $labels.connection }} cannot be used; the status page says why.",
-        for_ns=10 * _MINUTE_NS, keep_ns=5 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS, keep_ns=5 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -166,7 +165,7 @@ def _unsent() -> AlertingRule:
         meaning="more is judged than the destination takes: the budget of requests is too small, or it is slow",
         expr=f"time() - {oldest} > 3600",
         stated="What goes to {{ $labels.queue }} has waited for {{ $value | humanizeDuration }}.",
-        for_ns=10 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -179,7 +178,7 @@ def _labels() -> AlertingRule:
         meaning="agreement with people and corrected pass ratios stand still, and no alert on agreement changes",
         expr=f"time() - {read} > 21600",
         stated="Labels of people were last read {{ $value | humanizeDuration }} ago.",
-        for_ns=10 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -190,7 +189,7 @@ def _not_judging() -> AlertingRule:
         meaning="telemetry goes on upstream and none of it is judged until the configuration is mended",
         expr=f"{fleet(f.CONFIG_VALID, operation='min')} == 0",
         stated="A monitor was started with an invalid configuration: it forwards and judges nothing.",
-        for_ns=5 * _MINUTE_NS,
+        for_ns=5 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -201,7 +200,7 @@ def _reloaded() -> AlertingRule:
         meaning="it judges by the configuration that was valid before; with its next start it would not judge",
         expr=f"{fleet(f.CONFIG_RELOADED, operation='min')} == 0",
         stated="The latest configuration was refused, and the one before it is in force.",
-        for_ns=5 * _MINUTE_NS,
+        for_ns=5 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -215,7 +214,7 @@ def _down() -> AlertingRule:
         meaning="its verdicts are missing from the fleet's numbers, which may not notice",
         expr=f'up{{container="sidejudge"}} == 0\nor\nup == 0\nand {same}\n{known}',
         stated="{{ $labels.instance }} of {{ $labels.job }} does not answer.",
-        for_ns=10 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -226,7 +225,7 @@ def _absent() -> AlertingRule:
         meaning="either none runs or Prometheus does not find them; no alert on quality can fire",
         expr=f"absent({f.BUILD_INFO.name})",
         stated="Prometheus knows no monitor.",
-        for_ns=15 * _MINUTE_NS,
+        for_ns=15 * MINUTE_NS,
     )  # fmt: skip
 
 
@@ -238,5 +237,5 @@ def _traffic() -> AlertingRule:
         meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
         expr=f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1",
         stated="{{ $labels.kind }} was found; the status page has its cause and remedy.",
-        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
     )  # fmt: skip

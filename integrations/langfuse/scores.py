@@ -32,7 +32,7 @@ from sidejudge.scoring.result.result import (
 )
 from sidejudge.scoring.trace.loop_guard import own_trace_id
 from sidejudge.scoring.trace.reported import number
-from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
@@ -109,7 +109,7 @@ def declared(rubric: Rubric) -> Iterator[Declared]:
         description=f"{rubric.title}: whether the verdict counts in pass rates. Without this score it does.",
         categories=(COUNTED, NOT_COUNTED),
     )  # fmt: skip
-    for criterion in (*rubric.criteria, *rubric.opt_in):
+    for criterion in all_criteria(rubric):
         metric = criterion.metric
         yield Declared(
             name=score_name(rubric.id, metric),
@@ -128,7 +128,7 @@ def names_of(rubric: Rubric, which: ScoreSelection) -> frozenset[str]:
     """
     every = frozenset(each.name for each in declared(rubric))
     if which != "summary":
-        return every | {f"{score_name(rubric.id, c.metric)}{STEP}" for c in (*rubric.criteria, *rubric.opt_in)}
+        return every | {f"{score_name(rubric.id, c.metric)}{STEP}" for c in all_criteria(rubric)}
     short = {pass_name(rubric.id), composite_name(rubric.id)}
     metrics = {score_name(rubric.id, criterion.metric) for criterion in rubric.weighed}
     if len(short | metrics) <= MOST_IN_SUMMARY:
@@ -189,7 +189,7 @@ def _linked(body: ScoreOfLangfuse, page: str) -> ScoreOfLangfuse:
 def _every_score(verdict: Verdict, rubric: Rubric, *, judge_traces: bool) -> Iterator[ScoreOfLangfuse]:
     if verdict.trace_id is None and verdict.session_id is None:
         return
-    by_id = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
+    by_id = {c.metric.id: c.metric for c in all_criteria(rubric)}
     own = own_trace_id(verdict.trace_id or verdict.case_id) if judge_traces else None
     whole = _metadata(verdict, judged=verdict.judgements, rating=verdict.rating, own=own, of=verdict.scores)
     values = _kept({METRICS: _metrics(verdict)}, verdict)
@@ -235,7 +235,7 @@ def pass_comment(verdict: Verdict, rubric: Rubric) -> str:
     """Why a verdict passes or does not: ``0.90 ≥ 0.87; all good``."""
     if not verdict.passed or verdict.composite is None:
         return verdict.reason
-    rated = {c.metric.id: c.metric.bands for c in (*rubric.criteria, *rubric.opt_in)}
+    rated = {c.metric.id: c.metric.bands for c in all_criteria(rubric)}
     less = [
         f"{score.metric} {score.result.value:.4g} {score.rating}"
         for score in verdict.scores

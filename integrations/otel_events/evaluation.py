@@ -19,7 +19,7 @@ from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, SpanCont
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.result import Failed, Judgement, Scored
 from sidejudge.scoring.trace.loop_guard import own_trace_id
-from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 from sidejudge.scoring.verdict.score import composite_name, score_name
 from sidejudge.scoring.verdict.verdict import Score, Verdict
 
@@ -115,7 +115,7 @@ def evaluations(verdict: Verdict, rubric: Rubric) -> Iterator[Attributes]:
             **({} if verdict.passed is None else {"gen_ai.evaluation.score.label": _PASSED[verdict.passed]}),
             **_explained(verdict.reason),
         }
-    metrics = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
+    metrics = {c.metric.id: c.metric for c in all_criteria(rubric)}
     for score in verdict.scores:
         if score.metric in metrics:
             found = _metric(score)

@@ -42,7 +42,8 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     from sidejudge.integrations.langfuse.existing_scores import read_back
     from sidejudge.integrations.langfuse.probe import probe
     from sidejudge.monitor.config.rubrics import configured
-    from sidejudge.monitor.offline.prune import DAY_NS, AskedDeletions, ExcessScores, delete
+    from sidejudge.monitor.offline.prune import AskedDeletions, ExcessScores, delete
+    from sidejudge.scoring.alerts.declaration import DAY_NS
 
     settings = loaded(config).config
     sink = settings.sinks.langfuse

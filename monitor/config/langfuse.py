@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, SecretStr, ValidationIn
 
 from sidejudge.integrations.langfuse.client import Access
 from sidejudge.integrations.langfuse.scores import ScoreSelection
+from sidejudge.scoring.verdict.rubric import all_criteria
 
 from .section import GIVEN_AS_LIST, RubricName, Section
 from .units import PositiveDuration, parse_duration
@@ -36,7 +37,7 @@ class PeopleScore(Section):
         from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only where a score is named
 
         rubric = RUBRICS.get(self.rubric) or (info.context or {}).get("declared", {}).get(self.rubric)
-        known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)] if rubric is not None else []
+        known = [criterion.metric.id for criterion in all_criteria(rubric)] if rubric is not None else []
         if rubric is not None and self.metric is not None and self.metric not in known:
             raise ValueError(f"metric: {self.rubric} has no metric {self.metric!r}\x00{','.join(known)}")
         for field, stated in (("passes", self.passes), ("pass_at", self.pass_at is not None)):

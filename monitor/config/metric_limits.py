@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_val
 
 from sidejudge.scoring.case.run_figures import UNITS
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
-from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 
 from .errors import nearest
 from .match import Globs
@@ -142,7 +142,7 @@ class MetricLimitSection(Section):
         if self.measure in UNITS:
             return [common]
         known = {
-            name: {each.metric.id: each.metric for each in (*rubric.criteria, *rubric.opt_in)}
+            name: {each.metric.id: each.metric for each in all_criteria(rubric)}
             for name, rubric in rubrics.items()
             if self.rubric in (None, name)
         }

@@ -16,6 +16,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 
 from sidejudge.integrations.langfuse.client import Access
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
+from sidejudge.scoring.verdict.rubric import all_criteria
 
 from .alerts import AlertsSection
 from .evaluators import EvaluatorsSection, Priority
@@ -453,7 +454,7 @@ def _check_metrics(name: str, section: RubricSection, declared: Mapping[str, Rub
     from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
 
     rubric = declared.get(name) or RUBRICS.get(name)
-    known = () if rubric is None else [each.metric.id for each in (*rubric.criteria, *rubric.opt_in)]
+    known = () if rubric is None else [each.metric.id for each in all_criteria(rubric)]
     absent = next((metric for metric in section.metric_judges if metric not in known), None)
     if absent is not None and rubric is not None:
         raise ValueError(f"{name}.metric_judges: there is no metric {absent!r}\x00{','.join(known)}")

@@ -17,7 +17,7 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.agent import agent_rubric
 from sidejudge.scoring.rubrics.trajectory import trajectory_rubric
 from sidejudge.scoring.runs.final import FINAL, RunScore
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 from sidejudge.scoring.verdict.score import score_name
 
 from . import Config
@@ -111,7 +111,7 @@ def run_score_json(score: RunScore) -> dict[str, object]:
 
 def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:
     """Every metric in every rubric, those that can be opted in included, in the order of the declarations."""
-    return [Card(rubric, criterion) for rubric in rubrics.values() for criterion in (*rubric.criteria, *rubric.opt_in)]
+    return [Card(rubric, criterion) for rubric in rubrics.values() for criterion in all_criteria(rubric)]
 
 
 def configured(config: Config) -> dict[str, Rubric]:

@@ -8,15 +8,14 @@ import logging
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.jsonl import SinkError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.monitor.config.sinks import ParquetSink
-from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, StoredQueue
-from sidejudge.monitor.deliver.sink import ERASURE, ErasureRequest, ResultSink, SinkParts
+from sidejudge.monitor.deliver.dispatcher import StoredQueue
+from sidejudge.monitor.deliver.sink import ERASURE, FILE_TERMS, ErasureRequest, ResultSink, SinkParts, day_of
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.trace.span import JsonRecord
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("sidejudge.parquet")
 
 PARQUET: Final = "parquet"
-NOT_WRITTEN: Final = "not_written"
-"""Why a result is not in the history: its place could not be written for a day, or never takes it."""
-_TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
 _WRITER: Final = "parquet_writer"
 """The note that names this store's files among those of other monitors."""
 _COMPACT_S: Final = 600.0
@@ -79,7 +75,7 @@ class ParquetHistory(ResultSink):
         self._queue = PacedQueue(parts.store.notifications, PARQUET)
         shown = parts.config.api.contents
         contents = shown == "always" or (shown == "loopback" and "://" not in section.path)
-        super().__init__(PARQUET, parts, _TERMS, contents=contents, queue=self._queue)
+        super().__init__(PARQUET, parts, FILE_TERMS, contents=contents, queue=self._queue)
         self._section, self._notes = section, parts.store.notifications
         self._clock_ns = parts.clock_ns
         self._history: History | None = None
@@ -155,10 +151,6 @@ class ParquetHistory(ResultSink):
         if time.monotonic() - self._compacted_s >= _COMPACT_S:
             self._compacted_s = time.monotonic()
             try:
-                self._history.compact(_day(self._clock_ns()), written)
+                self._history.compact(day_of(self._clock_ns()), written)
             except NotOursError as error:  # what was delivered stands
                 log.warning("files of the history cannot be merged", extra={"cause": str(error)})
-
-
-def _day(at_ns: int) -> str:
-    return datetime.fromtimestamp(at_ns / 1e9, UTC).date().isoformat()

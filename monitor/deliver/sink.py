@@ -29,6 +29,10 @@ from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
+NOT_WRITTEN: Final = "not_written"
+"""Why a result is not in a file or folder: for a day it could not be written, or it never takes it."""
+FILE_TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkParts:
@@ -197,7 +201,7 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
         verdicts = [_redacted(each, redaction) for each in verdicts]
         details = _redacted(details, redaction)
     return {
-        "day": datetime.fromtimestamp(at_ns / 1e9, UTC).date().isoformat(),
+        "day": day_of(at_ns),
         "outcome": {
             **details, "trace_id": result.trace_id.hex(), "revision": result.revision, "service": result.service,
             "reason": result.reason.value, "completion": result.completion, "session": result.session,
@@ -205,6 +209,11 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
         },
         "verdicts": verdicts,
     }  # fmt: skip
+
+
+def day_of(at_ns: int) -> str:
+    """The day of a time in UTC: ``2026-01-31``."""
+    return datetime.fromtimestamp(at_ns / 1e9, UTC).date().isoformat()
 
 
 def _redacted(value: object, redaction: Redaction) -> Any:

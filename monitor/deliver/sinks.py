@@ -20,7 +20,6 @@ from sidejudge.monitor.config.sinks import PluginSink
 from sidejudge.monitor.deliver.fleet import FLEET, NOT_ARCHIVED, fleet_sink
 from sidejudge.monitor.deliver.otel_events.sink import OTEL_EVENTS
 from sidejudge.monitor.deliver.otel_events.sink import REASONS as OTEL_EVENTS_REASONS
-from sidejudge.monitor.deliver.parquet import NOT_WRITTEN as NOT_IN_HISTORY
 from sidejudge.monitor.deliver.parquet import PARQUET, parquet_sink
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.lexical.shown_text import label
@@ -31,15 +30,12 @@ from .langfuse.delivery import LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
 from .langfuse.sink import LangfuseScores, langfuse_sink
 from .otel_events.sink import OtelEvents, otel_events_sink
-from .sink import Sink, SinkParts, VerdictSink
+from .sink import FILE_TERMS, NOT_WRITTEN, Sink, SinkParts, VerdictSink
 
 log = logging.getLogger("sidejudge.deliver")
 
 JSONL: Final = "jsonl"
-NOT_WRITTEN: Final = "not_written"
-"""Why a verdict is not in the file: it could not be appended to for a day."""
 _READ_BY_OTHERS: Final = 0o044
-_TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
 
 
 def jsonl_sink(parts: SinkParts) -> VerdictLines | None:
@@ -55,7 +51,7 @@ class VerdictLines(VerdictSink):
     """
 
     def __init__(self, lines: JsonLines, parts: SinkParts) -> None:
-        super().__init__(JSONL, parts, _TERMS)
+        super().__init__(JSONL, parts, FILE_TERMS)
         self._lines = lines
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
@@ -112,7 +108,7 @@ KINDS: Final = (
     SinkKind(JSONL, (NOT_WRITTEN,), jsonl_sink),
     SinkKind(LANGFUSE, LANGFUSE_REASONS, langfuse_sink),
     SinkKind(OTEL_EVENTS, OTEL_EVENTS_REASONS, otel_events_sink),
-    SinkKind(PARQUET, (NOT_IN_HISTORY,), parquet_sink),
+    SinkKind(PARQUET, (NOT_WRITTEN,), parquet_sink),
 )
 
 

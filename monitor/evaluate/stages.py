@@ -49,6 +49,7 @@ FIGURES: Final = "figures"
 """The key of a run's time, tokens and cost in a result's details."""
 TOOLS: Final = "tool_calls"
 """Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
+_OVER = object()
 
 
 class Archive(Protocol):
@@ -123,23 +124,23 @@ class EvaluationStages:
 
     def open_all(self, closings: Iterable[Closing]) -> list[EvaluationJob]:
         """Open several, each of another trace."""
-        stages = [EvaluationJob(closing=closing, service=closing.origin.service) for closing in closings]
+        jobs = [EvaluationJob(closing=closing, service=closing.origin.service) for closing in closings]
         self.give_way()
-        judged = [job for job in stages if job.closing.give_up is None]
+        judged = [job for job in jobs if job.closing.give_up is None]
         read = self.archive.chunks_and_stories([job.trace_id for job in judged])
         in_step([self._opening(job, *of_it) for job, of_it in zip(judged, read, strict=True)])
-        for job in stages:
+        for job in jobs:
             if job.closing.give_up is not None:
                 give_up(job, job.closing.give_up)
-        return stages
+        return jobs
 
     def end(self, job: EvaluationJob, now_ns: int) -> TraceResult:
         """The result of a job without open questions. Nothing is committed."""
         return self._result(job, self._verdicts_or_none(job, now_ns), now_ns)
 
-    def end_all(self, stages: Sequence[EvaluationJob], clock_ns: Callable[[], int]) -> list[TraceResult]:
+    def end_all(self, jobs: Sequence[EvaluationJob], clock_ns: Callable[[], int]) -> list[TraceResult]:
         """End several."""
-        decided = [(job, now_ns := clock_ns(), self._verdicts_or_none(job, now_ns)) for job in stages]
+        decided = [(job, now_ns := clock_ns(), self._verdicts_or_none(job, now_ns)) for job in jobs]
         return [self._result(job, verdicts, now_ns) for job, now_ns, verdicts in decided]
 
     def _verdicts_or_none(self, job: EvaluationJob, now_ns: int) -> tuple[Verdict, ...]:
@@ -431,6 +432,3 @@ def in_step(walks: Iterable[Iterator[None]]) -> None:
     left = list(walks)
     while left:
         left = [walk for walk in left if next(walk, _OVER) is not _OVER]
-
-
-_OVER = object()

@@ -17,6 +17,7 @@ from typing import Final
 from sidejudge.integrations.langfuse.annotations import ListedScore, ObjectType, holds, put, queues_named
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.monitor.config.langfuse import AnnotationQueueSection
+from sidejudge.scoring.alerts.declaration import HOUR_NS
 from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
@@ -27,7 +28,6 @@ log = logging.getLogger("sidejudge.langfuse")
 
 FACT: Final = "annotation_queue"
 """Name of the fact that records the added items, and how far verdicts were read."""
-_HOUR_NS: Final = 3600 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class AnnotationQueueFeeder:
             self._looked_ns = now_ns  # what was judged before this was configured is left alone
             await self._remember()
             return
-        since_ns = max(self._looked_ns - AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough
+        since_ns = max(self._looked_ns - AGAIN_NS, now_ns - HOUR_NS)  # after an outage the hour's number is enough
         verdicts = await asyncio.to_thread(lambda: list(self._store.verdicts_since(since_ns)))
         try:
             for each in self._doubtful(verdicts):
@@ -108,7 +108,7 @@ class AnnotationQueueFeeder:
     async def _take(self, each: _Doubtful, now_ns: int) -> None:
         if each.kind == "TRACE" and bytes.fromhex(each.object_id) in self._store.untaken:
             return  # it is looked at again while it is new
-        if sum(at > now_ns - _HOUR_NS for at in self._put.values()) >= self._per_hour:
+        if sum(at > now_ns - HOUR_NS for at in self._put.values()) >= self._per_hour:
             self._left_out[each.object_id] = now_ns
             return
         queue_id = self._queue_id or await self._find()

@@ -18,7 +18,7 @@ from sidejudge.monitor.config.langfuse import PeopleScore
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.questions.teaching import teaches
 from sidejudge.scoring.runs.label_line import PASS, LabelValue
-from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 from sidejudge.scoring.verdict.score import pass_name, score_name, state_name
 
 UNMET: Final = "unmet"
@@ -78,7 +78,7 @@ def requested(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mappi
                 )
                 found.setdefault(score.name, []).append(stated)
     for rubric in rubrics:
-        for metric in (PASS, *(c.metric.id for c in (*rubric.criteria, *rubric.opt_in))):
+        for metric in (PASS, *(c.metric.id for c in all_criteria(rubric))):
             name = _name(rubric, metric)
             found.setdefault(name, [LabelledScore(rubric=rubric.id, metric=metric, ours=name)])
     return found
@@ -92,7 +92,7 @@ def failing(rubric: Rubric) -> LabelledScore:
 def _name(rubric: Rubric, metric: str) -> str:
     if metric == PASS:
         return pass_name(rubric.id)
-    return next(score_name(rubric.id, c.metric) for c in (*rubric.criteria, *rubric.opt_in) if c.metric.id == metric)
+    return next(score_name(rubric.id, c.metric) for c in all_criteria(rubric) if c.metric.id == metric)
 
 
 Label = tuple[ListedScore, Sequence[LabelledScore]]

@@ -24,6 +24,7 @@ from sidejudge.monitor.config.langfuse import FailureDatasetSection
 from sidejudge.monitor.deliver.dispatcher import DeliveryStatus
 from sidejudge.monitor.deliver.kept_contents import held_spans
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.checks.redaction import Redaction
@@ -54,7 +55,6 @@ MOST_LOOKED_AT: Final = 500
 """Failing verdicts of one look, the latest."""
 MOST_ATTEMPTS: Final = 8
 """Times that a server may fail at an item, each time just after it had shown the dataset."""
-_DAY_NS: Final = 24 * 3600 * 10**9
 _DESCRIPTION: Final = "Traces that failed, written by sidejudge. What would have been right is for people to add."
 
 
@@ -159,7 +159,7 @@ class FailureDatasetFeeder:
                 self._ready = await self._find()
             if not self._ready:
                 return
-            since_ns = max(self._looked_ns - AGAIN_NS, now_ns - _DAY_NS)
+            since_ns = max(self._looked_ns - AGAIN_NS, now_ns - DAY_NS)
             failing = _by_trace(await asyncio.to_thread(self._failing, since_ns))
             fresh = {of: each for of, each in failing.items() if self._is_new(of)}
             self._waiting = {of: int(verdicts[0]["closed_ns"]) for of, verdicts in fresh.items()}
@@ -198,7 +198,7 @@ class FailureDatasetFeeder:
         return False
 
     async def _take(self, trace_id: str, verdicts: list[VerdictDocument], now_ns: int) -> None:
-        if sum(at > now_ns - _DAY_NS for at in self._written.values()) >= self._section.per_day:
+        if sum(at > now_ns - DAY_NS for at in self._written.values()) >= self._section.per_day:
             self._left_out[trace_id] = now_ns
             return
         case = await self._case(trace_id)

@@ -24,6 +24,7 @@ from sidejudge.monitor.config.langfuse import AnnotationsSection
 from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.condition import Agreement
+from sidejudge.scoring.alerts.declaration import HOUR_NS
 from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
@@ -37,12 +38,11 @@ FACT: Final = "people"
 """Name of the fact that records how far labels were read; the pairs of a rubric are kept as ``people/RUBRIC``."""
 LABELS: Final = " labels"
 """End of the name of the fact that holds the labels that count."""
-_HOUR_NS: Final = 3600 * 10**9
-FIRST_NS: Final = 30 * 24 * _HOUR_NS
+FIRST_NS: Final = 30 * 24 * HOUR_NS
 """How far back labels are read the first time."""
-AGAIN_NS: Final = 24 * _HOUR_NS
+AGAIN_NS: Final = 24 * HOUR_NS
 """The period that is read again each time."""
-SWEEP_NS: Final = 24 * _HOUR_NS
+SWEEP_NS: Final = 24 * HOUR_NS
 """The period before that one that is read again each time, another each time."""
 MOST_LABELS: Final = 10_000
 """Labels that count at most, the latest read."""
@@ -174,7 +174,7 @@ class HumanLabels:
         now_ns = self._clock_ns()
         if self._project != server.project_id:
             await self._begin_anew(server.project_id)
-        if now_ns - self._compared_ns > _HOUR_NS:  # verdicts may have been revised since they were compared
+        if now_ns - self._compared_ns > HOUR_NS:  # verdicts may have been revised since they were compared
             self._compare_again()
             self._compared_ns = now_ns
         start_ns = now_ns - FIRST_NS if self._read_ns is None else min(self._read_ns, now_ns) - AGAIN_NS
@@ -184,7 +184,7 @@ class HumanLabels:
             try:
                 passed_over += await self._slice(server, start_ns, end_ns)
             except LangfuseError as error:
-                if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or self._slice_ns <= _HOUR_NS:
+                if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or self._slice_ns <= HOUR_NS:
                     raise
                 self._slice_ns //= 2
                 continue

@@ -164,7 +164,6 @@ def _checked(stated: object) -> int:
 
 
 HOUR_S = 3_600
-DAY_S = 24 * HOUR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ import click
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.monitor.api.verdict_schemas import SCHEMAS
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import all_criteria
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 
 from .api_page import openapi
@@ -75,7 +76,7 @@ def scores() -> Iterator[str]:
     """Names of scores in Langfuse. They never change, not even with an alias."""
     for rubric in RUBRICS.values():
         yield from (composite_name(rubric.id), pass_name(rubric.id), state_name(rubric.id))
-        for criterion in (*rubric.criteria, *rubric.opt_in):
+        for criterion in all_criteria(rubric):
             yield score_name(rubric.id, criterion.metric)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sidejudge.scoring.alerts.declaration import MINUTE_NS
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.status import Policy
@@ -16,7 +17,6 @@ from .declaration import Declaration
 from .quality import metric_conditions, place, quality, share_found
 
 _LEAST_LAGS = 5
-_MINUTE_NS = 60 * 10**9
 _WAITS_S = 3600.0
 _REFUSED = 5
 
@@ -85,7 +85,7 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             when="the store cannot be written (a full disk, `store.max_bytes` is reached, damage), or the loop that "
             "judges has failed",
             meaning="requests are refused meanwhile; what their senders do not send again is lost",
-            for_ns=_MINUTE_NS, keep_ns=5 * _MINUTE_NS, find=_trouble,
+            for_ns=MINUTE_NS, keep_ns=5 * MINUTE_NS, find=_trouble,
         ),
         Condition(
             id="connection_stalled", severity=Severity.WARNING, scope=("connection",), unit="count",
@@ -94,13 +94,13 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             "*stopped* in any process",
             meaning="scores wait, traces are not read, questions are asked in the text that was read last, or verdicts "
             "are reached without their references",
-            for_ns=10 * _MINUTE_NS, keep_ns=5 * _MINUTE_NS, find=_unusable,
+            for_ns=10 * MINUTE_NS, keep_ns=5 * MINUTE_NS, find=_unusable,
         ),
         Condition(
             id="exports_waiting", severity=Severity.WARNING, scope=("connection",), unit="seconds",
             title="Verdicts wait too long to be sent", when="the oldest score or event has waited for an hour",
             meaning="more is judged than the destination takes: the budget of requests is too small, or it is slow",
-            limit=_WAITS_S, for_ns=10 * _MINUTE_NS, find=_waiting, muted_by="connection_stalled",
+            limit=_WAITS_S, for_ns=10 * MINUTE_NS, find=_waiting, muted_by="connection_stalled",
         ),
         Condition(
             id="requests_refused", severity=Severity.WARNING, scope=("code",), unit="count",
@@ -108,7 +108,7 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             when=f"at least {_REFUSED} OTLP requests in 15 minutes were answered with an error",
             meaning="their traces are seen by nobody unless the sender tries again; the status code shows what is "
             "wrong",
-            limit=_REFUSED, for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS, find=_refused,
+            limit=_REFUSED, for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS, find=_refused,
         ),
         Condition(
             id="traffic_suspected", severity=Severity.WARNING, scope=("kind",), unit="count",
@@ -116,7 +116,7 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             when="a monitor reports an anomaly: ids that are not random, traces that are torn, or claims about how "
             "traces were drawn that are not believed",
             meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
-            for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS, find=_odd,
+            for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS, find=_odd,
         ),
     )  # fmt: skip
 

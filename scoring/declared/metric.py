@@ -14,7 +14,7 @@ from sidejudge.scoring.metrics.metric import Measure, Metric
 from sidejudge.scoring.metrics.reported_score import ReportedMeasure
 from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, at_least, at_most, must_be_one
 from sidejudge.scoring.trace.span import Json
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 
 from .ask import Prompts, no_prompts, read_ask
 from .cel import CelError, compile_cel
@@ -299,7 +299,7 @@ def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None
         reading.complain(f"must be RUBRIC.METRIC; there is no rubric {rubric!r}; {meant}", "use")
         reading.check()
         raise AssertionError
-    criteria = {each.metric.id: each for each in (*found.criteria, *found.opt_in)}
+    criteria = {each.metric.id: each for each in all_criteria(found)}
     if metric not in criteria:
         near = get_close_matches(metric, criteria, n=1)
         meant = f"did you mean {rubric}.{near[0]}?" if near else f"valid here: {listed(criteria)}"

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Final, cast
 
 from sidejudge.scoring.trace.span import Json, SpanKind
-from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 from sidejudge.scoring.verdict.score import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
 
 from .metric import KINDS, Sources, read_metric, with_changes
@@ -201,7 +201,7 @@ def _place(reading: Reading, metric: str, default: int) -> int:
 def score_names(rubric: Rubric) -> Iterator[str]:
     """The names of all scores of a rubric."""
     yield from (composite_name(rubric.id), pass_name(rubric.id), state_name(rubric.id))
-    yield from (score_name(rubric.id, each.metric) for each in (*rubric.criteria, *rubric.opt_in))
+    yield from (score_name(rubric.id, each.metric) for each in all_criteria(rubric))
 
 
 def shared_names(rubrics: Mapping[str, Rubric]) -> Iterator[Fault]:

@@ -156,6 +156,11 @@ class Rubric:
         )
 
 
+def all_criteria(rubric: Rubric) -> tuple[Criterion, ...]:
+    """The criteria of a rubric, and after them those that a configuration may add."""
+    return (*rubric.criteria, *rubric.opt_in)
+
+
 def _by(model: str, criterion: Criterion) -> Criterion:
     metric = criterion.metric
     if Method.EMBEDDING not in metric.methods:

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import all_criteria
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 
-ALL = [(rubric, c.metric) for rubric in RUBRICS.values() for c in (*rubric.criteria, *rubric.opt_in)]
+ALL = [(rubric, c.metric) for rubric in RUBRICS.values() for c in all_criteria(rubric)]
 
 
 @pytest.mark.parametrize(("rubric", "metric"), ALL, ids=lambda each: each.id)

@@ -40,6 +40,7 @@ from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, ScoreOfLan
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore, Untaken
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -484,10 +485,9 @@ def _time_in_array(row: PendingScore) -> int:
     Where a writing did not replace the one before, one a little later on the same day (UTC) may.
     """
     moved = row.at_ns + (row.missed if row.missed >= NAMED else 0) * 10**6
-    return moved if moved // _DAY_NS == row.at_ns // _DAY_NS else row.at_ns
+    return moved if moved // DAY_NS == row.at_ns // DAY_NS else row.at_ns
 
 
-_DAY_NS: Final = 24 * 3600 * 10**9
 _TWO_MONITORS: Final = (
     "another monitor has written a later word on these scores, which stays; let both be one fleet, or give each "
     "rubrics of its own"

@@ -16,6 +16,7 @@ from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.part import TextsByName
 from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.evaluate.stages import user_digest
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.drift import far, measures
 from sidejudge.scoring.judging.request import JudgeRequest
@@ -36,7 +37,6 @@ SPACING_NS: Final = 10 * 60 * 10**9
 """Between two prompts that are taken into the sample: it is to show more than one moment."""
 MAX_BYTES: Final = 65_536
 """A longer prompt is not taken."""
-DAY_NS: Final = 86_400 * 10**9
 _PROMISE_DAYS: Final = 30
 _PROMPT, _LATEST = "prompt/", "latest"
 _ENOUGH: Final = 0.5

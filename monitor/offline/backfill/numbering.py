@@ -24,7 +24,7 @@ from sidejudge.integrations.langfuse.scores import (
 )
 from sidejudge.integrations.store.outbox import PendingScore, ScoreRow
 from sidejudge.monitor.config.langfuse import LangfuseSink
-from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name
 from sidejudge.scoring.verdict.verdict import Verdict
 
@@ -57,7 +57,7 @@ class Numbering:
         }
         self._within = {
             score_name(rubric.id, c.metric): WITHIN_MS
-            for rubric in rubrics.values() for c in (*rubric.criteria, *rubric.opt_in) if c.metric.unit == "ms"
+            for rubric in rubrics.values() for c in all_criteria(rubric) if c.metric.unit == "ms"
         } | {
             name: _QUOTES
             for rubric in rubrics.values() if any(c.metric.unit == "ms" for c in rubric.criteria)

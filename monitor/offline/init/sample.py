@@ -20,6 +20,7 @@ from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of_spans, list_traces
 from sidejudge.monitor.offline.score.case_lines import RECORDED, case_lines, read_cases
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 
 MOST: Final = 500
@@ -27,7 +28,6 @@ MOST: Final = 500
 _NO_RUNS: Final = frozenset({"not_a_run", "excluded"})
 _FROM_LANGFUSE: Final = 100
 """Traces that are read of Langfuse: each takes a request of those that its limit allows."""
-_DAY_NS: Final = 24 * 3600 * 10**9
 
 
 def recordings(folder: Path) -> list[Path]:
@@ -83,7 +83,7 @@ async def from_langfuse(access: Access) -> list[Case]:
     try:
         server = await probe(langfuse)
         now_ns = time.time_ns()
-        window = Window(from_ns=now_ns - _DAY_NS, to_ns=now_ns)
+        window = Window(from_ns=now_ns - DAY_NS, to_ns=now_ns)
         reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=AROUND_NS)
         everything = Sampler(SamplingSection(rate=1.0))
         listing = await list_traces(langfuse, server, window, everything, MatchSection())

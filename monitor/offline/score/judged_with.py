@@ -18,7 +18,7 @@ from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.section import DEFAULT_JUDGE, Section
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.trace.span import Json, JsonRecord
-from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 
 JudgedWith: TypeAlias = Mapping[str, Json]
 """Values by the key of the configuration; a key with its default value is left out. ``prompts`` is a digest of them.
@@ -61,7 +61,7 @@ def _shown(value: object) -> str:
 
 def _of(config: Config, rubric: Rubric) -> JudgedWith:
     choice, judges = judge_choice(config), judge_sections(config)
-    judged = [c.metric.id for c in (*rubric.criteria, *rubric.opt_in) if Method.JUDGE in c.metric.methods]
+    judged = [c.metric.id for c in all_criteria(rubric) if Method.JUDGE in c.metric.methods]
     if not judged or not judges:
         return {}
     asked = dict.fromkeys(name for metric in judged for name in choice.of(rubric.id, metric))

@@ -35,6 +35,7 @@ from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailab
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.loop_guard import own_trace_id
 from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.rubric import all_criteria
 from sidejudge.scoring.verdict.score import score_name
 from sidejudge.scoring.verdict.verdict import reach_verdict
 
@@ -222,7 +223,7 @@ def test_a_metric_that_somebody_made_no_number_has_no_value(value):
 
 def _outcomes(rubric):
     """A verdict of each outcome: everything at its best, at its worst, and half of it unknown."""
-    metrics = [c.metric for c in (*rubric.criteria, *rubric.opt_in)]
+    metrics = [c.metric for c in all_criteria(rubric)]
     ends = {m.id: [10_000.0 if b is None or math.isinf(b) else b for b in m.bounds] for m in metrics}
     rising = {m.id: m.bands is None or m.bands.higher_is_better for m in metrics}
     best, worst = ({name: Scored(value=ends[name][rising[name] is top]) for name in ends} for top in (True, False))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, SPACING_NS
+from sidejudge.monitor.evaluate.judge.drift_watch import SPACING_NS
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import Supported
 from sidejudge.scoring.statistics.judge_drift import LEAST

@@ -12,6 +12,7 @@ from sidejudge.integrations.cases import read_case
 from sidejudge.scoring.judging.request import can_judge, requests
 from sidejudge.scoring.questions.question import NoAnswer, PendingMetrics
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import all_criteria
 
 STORIES = Path(__file__).parents[2] / "golden" / "cases"
 FOLDER = Path(__file__).parent / "rendered"
@@ -21,7 +22,7 @@ NOBODY = NoAnswer("nobody answers")
 
 def rounds(case, rubric):
     """The requests of each round, as if no question were answered by other means."""
-    metrics = [criterion.metric for criterion in (*rubric.criteria, *rubric.opt_in)]
+    metrics = [criterion.metric for criterion in all_criteria(rubric)]
     evaluation = PendingMetrics({metric.id: metric.start(case) for metric in metrics})
     while requested := evaluation.questions:
         yield [question for question in requested if can_judge(question)]

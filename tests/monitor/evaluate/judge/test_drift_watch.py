@@ -9,8 +9,9 @@ import pytest
 from sidejudge.integrations.store.erasure import SAMPLE, erase, held_traces
 from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.config.units import Duration
-from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
+from sidejudge.monitor.evaluate.judge.drift_watch import MAX_BYTES, SPACING_NS, DriftWatch
 from sidejudge.monitor.offline.forget import Selection
+from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import SameFact, Supported
 from tests.fakes import openai as fake
