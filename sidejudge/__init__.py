@@ -29,34 +29,10 @@ if TYPE_CHECKING:
     from sidejudge.scoring.verdict.verdict import Verdict
 
 __all__ = [
-    "Answer",
-    "Bands",
-    "Blocker",
-    "Case",
-    "Criterion",
-    "DestinationUnreachableError",
-    "Failed",
-    "Metric",
-    "NoAnswer",
-    "NotApplicable",
-    "Reason",
-    "RefusedError",
-    "Rubric",
-    "Scored",
-    "SidejudgeError",
-    "Span",
-    "ToolCall",
-    "Trace",
-    "Unavailable",
-    "Verdict",
-    "Verdicts",
-    "ask",
-    "configured",
-    "load_config",
-    "part",
-    "quoted",
-    "score",
-]
+    "Answer", "Bands", "Blocker", "Case", "Criterion", "DestinationUnreachableError", "Failed", "Metric", "NoAnswer",
+    "NotApplicable", "Reason", "RefusedError", "Rubric", "Scored", "SidejudgeError", "Span", "ToolCall", "Trace",
+    "Unavailable", "Verdict", "Verdicts", "ask", "configured", "load_config", "part", "quoted", "score",
+]  # fmt: skip
 
 _MODULES = {
     "integrations.backoff": ("DestinationUnreachableError", "RefusedError"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from sidejudge.scoring.case.case import texts_in
 from sidejudge.scoring.lexical.facts import quotes
 from sidejudge.scoring.trace.span import Json
 
@@ -45,7 +46,7 @@ def evidence_of(verdicts: Sequence[Mapping[str, object]], output: Json = None) -
     for verdict in verdicts:
         for score in scores_of(verdict):
             about = (str(verdict.get("rubric")), str(score.get("metric")))
-            for text in (str(score.get("reason") or ""), *(_texts(output) if about[1] == _CITES else ())):
+            for text in (str(score.get("reason") or ""), *(texts_in(output) if about[1] == _CITES else ())):
                 for quote in quotes(text):
                     if _LEAST <= len(quote.text.strip()) <= _LONGEST:
                         found.setdefault((*about, quote.text.strip(), None))
@@ -55,19 +56,6 @@ def evidence_of(verdicts: Sequence[Mapping[str, object]], output: Json = None) -
         Evidence(number=number, rubric=rubric, metric=metric, quote=quote, turn=turn)
         for number, (rubric, metric, quote, turn) in enumerate(islice(found, MOST), 1)
     ]
-
-
-def _texts(output: Json) -> Iterator[str]:
-    """Every text in an output, however deep, in order."""
-    waiting = [output]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            waiting.extend(reversed(value))
-        elif isinstance(value, dict):
-            waiting.extend(reversed(value.values()))
 
 
 def _turns(score: Mapping[str, object]) -> Iterator[int]:

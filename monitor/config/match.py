@@ -125,7 +125,7 @@ class MatchSection(BaseModel):
         return ", ".join(part.describe() for part in parts if not part.matches(case))
 
     def _metadata_matches(self, found: Mapping[str, Json]) -> bool:
-        return all(_any((glob,), _metadata(found, key)) for key, glob in self.metadata.items())
+        return all(_any((glob,), metadata_text(found, key)) for key, glob in self.metadata.items())
 
     def describe(self) -> str:
         """The condition in one line, as in the configuration; ``anything`` when it has no keys."""
@@ -151,7 +151,7 @@ def _is_asked(globs: tuple[str, ...], words: frozenset[str]) -> bool:
     return any(any(fnmatchcase(word, glob) for word in words) for glob in map(str.casefold, globs))
 
 
-def _metadata(metadata: Mapping[str, Json], key: str) -> str | None:
+def metadata_text(metadata: Mapping[str, Json], key: str) -> str | None:
     """The scalar under a key as text: the key as it stands first, then its dots as steps into nested objects."""
     value: Json = metadata.get(key)
     if value is None and "." in key:

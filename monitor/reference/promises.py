@@ -133,15 +133,9 @@ def files() -> Iterator[str]:
 
 
 KINDS: Mapping[str, Callable[[], Iterator[str]]] = {
-    "api": api,
-    "commands": commands,
-    "configuration": configuration,
-    "configuration-values": configuration_values,
-    "files": files,
-    "metrics": metrics,
-    "python": python,
-    "scores": scores,
-}
+    "api": api, "commands": commands, "configuration": configuration, "configuration-values": configuration_values,
+    "files": files, "metrics": metrics, "python": python, "scores": scores,
+}  # fmt: skip
 """The promised names, by the file that pins them."""
 
 

@@ -216,7 +216,7 @@ class Case:
 
         Each text is a moment, with empty ones between them: the texts of two speakers are never adjacent.
         """
-        stated = list(_texts_in(self.expected_content))
+        stated = list(texts_in(self.expected_content))
         text = "\n".join(stated)
         if len(text) > MAX_TRANSCRIPT:
             return None
@@ -227,7 +227,7 @@ _DERIVED = ("_derived", *(name for name, value in vars(Case).items() if isinstan
 """Values computed from the fields of a case so far."""
 
 
-def _texts_in(value: Json) -> Iterator[str]:
+def texts_in(value: Json) -> Iterator[str]:
     """All texts in a value at any depth, in order."""
     waiting = [value]
     while waiting:

@@ -18,6 +18,7 @@ from sidejudge.integrations.langfuse.datasets import dataset_items
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.pages import PAGE
 from sidejudge.integrations.langfuse.probe import ABSENT
+from sidejudge.monitor.config.match import metadata_text
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import one_line
@@ -119,15 +120,8 @@ def key_of_case(key: str, case: Case) -> str | None:
 
 
 def key_of_map(key: str, held: Mapping[str, Json]) -> str | None:
-    """The scalar under a key as text: the key as it stands first, then its dots as steps."""
-    value: Json = held.get(key)
-    if value is None and "." in key:
-        value = dict(held)
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) and value != "" else None
+    """The scalar under a key as text, found as ``match`` finds it; None without one."""
+    return metadata_text(held, key) or None
 
 
 class Unreadable(SidejudgeError):  # noqa: N818  # it names a state, as StoreCorrupt does
