@@ -87,8 +87,8 @@ def environment() -> Environment:
         auto_reload=False,
     )  # fmt: skip
     made.filters.update(
-        clip=clip, prose=prose, words=_words, count=_count, percent=_percent, duration=duration, iso=_iso, utc=_utc,
-        json=_json, amount=amount,
+        clip=clip, prose=prose, words=lambda name: name.replace("_", " "), count="{:,}".format,
+        percent="{:.1%}".format, duration=duration, iso=_iso, utc=_utc, json=_json, amount=amount,
     )  # fmt: skip
     made.tests["web_address"] = lambda text: text.startswith(("https://", "http://"))
     made.globals.update(
@@ -159,18 +159,6 @@ def duration(seconds: float) -> str:
         if count:
             parts.append(f"{count} {unit}")
     return " ".join(parts[:2]) or "0 s"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _count(number: int) -> str:
-    return f"{number:,}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}"
 
 
 def _json(value: object) -> str:

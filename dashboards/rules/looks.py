@@ -42,7 +42,8 @@ _AT = "{service=%q,environment=%q,rubric=%q}"
 def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
     if is_reported(declared):
-        return [_in_process(), _figure(), _known(), _held()]
+        figure = RecordingRule(FIGURE, over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
+        return [_in_process(), figure, _known(), _held()]
     return [
         *(_below(declared, level) for level in LEVELS),
         *(_counted(declared, level) for level in LEVELS),
@@ -157,10 +158,6 @@ def _held() -> RecordingRule:
 def _reach(declared: Declaration) -> str:
     # Half an interval less than the looks take: no look more is in it, whether its edges belong to a range or not.
     return prometheus_duration(declared.rule.looks * declared.look_ns - declared.look_ns // 2)
-
-
-def _figure() -> RecordingRule:
-    return RecordingRule(FIGURE, over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
 
 
 def _of_worse(series: str) -> str:

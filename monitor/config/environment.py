@@ -99,9 +99,8 @@ def _target(name: str, path: tuple[str, ...]) -> object:
         if isinstance(current, type) and issubclass(current, BaseModel):
             declared = current.model_fields.get(part)
             if declared is None:
-                return Problem(
-                    path=name, message="sets no key of the configuration", source=name, nearest=nearest(name, _names())
-                )
+                near = nearest(name, [name_of(each) for each, _ in walk()])
+                return Problem(path=name, message="sets no key of the configuration", source=name, nearest=near)
             current = bare(declared.annotation)
         elif isinstance(item := item_of(current), type) and issubclass(item, BaseModel) and _is_map(current):
             current = item
@@ -114,7 +113,3 @@ def _target(name: str, path: tuple[str, ...]) -> object:
 def _is_map(annotation: object) -> bool:
     origin = getattr(annotation, "__origin__", None)
     return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def _names() -> list[str]:
-    return [name_of(path) for path, _ in walk()]

@@ -110,7 +110,7 @@ class MatchSection(BaseModel):
             and _any(self.name, case.name)
             and (not self.task or _any(self.task, task_of(case)))
             and (not self.tags or all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags))
-            and (not self.metadata or self._metadata_matches(case.metadata))
+            and all(_any((glob,), metadata_text(case.metadata, key)) for key, glob in self.metadata.items())
             and (not self.asked or _is_asked(self.asked, case.once(asked_words)))
             and (self.level is None or case.error is not None)
             and (self.feedback is None or _fed_back(self.feedback, negative(case.metadata)))
@@ -123,9 +123,6 @@ class MatchSection(BaseModel):
         parts = [MatchSection.model_construct(**{key: value}) for key, value in given.items() if value]
         parts += [MatchSection.model_construct(metadata={key: glob}) for key, glob in self.metadata.items()]
         return ", ".join(part.describe() for part in parts if not part.matches(case))
-
-    def _metadata_matches(self, found: Mapping[str, Json]) -> bool:
-        return all(_any((glob,), metadata_text(found, key)) for key, glob in self.metadata.items())
 
     def describe(self) -> str:
         """The condition in one line, as in the configuration; ``anything`` when it has no keys."""

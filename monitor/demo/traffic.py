@@ -84,7 +84,8 @@ class SampleTraffic:
                 _set(span, "langfuse.observation.metadata.task", json.dumps(task))
                 _set(span, "langfuse.observation.metadata.transcript", json.dumps(call["transcript"]))
                 _set(span, "langfuse.observation.metadata.expected_outcome", json.dumps(expected))
-                _set(span, "langfuse.observation.metadata.config", json.dumps(_config(call)))
+                config = {"keywords": call["keywords"], "topics": call["topics"]}
+                _set(span, "langfuse.observation.metadata.config", json.dumps(config))
         return Sent(request.SerializeToString(), service, spoilt)
 
     def _spoil_qa(self, output: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +160,3 @@ def _set(span: Span, key: str, value: str) -> None:
 def _expected_entities(call: JsonRecord) -> JsonRecord:
     keywords, topics = call["keywords"], call["topics"]
     return {"detected_keywords": keywords, "detected_topics": topics, "valid_entity_set": [*keywords, *topics]}
-
-
-def _config(call: JsonRecord) -> JsonRecord:
-    return {"keywords": call["keywords"], "topics": call["topics"]}

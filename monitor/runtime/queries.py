@@ -227,7 +227,10 @@ class MonitorQueries:
             service=key.service, environment=key.environment, rubric=key.rubric, last=last, now_ns=now_ns,
             metric=choice.metric, bounds=_bounds(choice),
             thresholds=self._watch.declared.policy_of(key.rubric).thresholds,
-            status=next((each for each in self._watch.service_statuses(now_ns) if _names(each, key)), None),
+            status=next((
+                each for each in self._watch.service_statuses(now_ns)
+                if Key(each.service, each.environment, each.rubric) == key
+            ), None),
             trend=await self._trends.over(key, now_ns, span_ns), verdicts=found.verdicts, capped=found.next is not None,
             failures=failures, history=self._parts.config.sinks.parquet is not None,
         )  # fmt: skip
@@ -405,10 +408,6 @@ def _one_more(query: VerdictQuery | TraceQuery) -> dict[str, Any]:
     """The query as the store takes it, with one more than asked for: whether there is a next page."""
     wanted = {each.name: getattr(query, each.name) for each in fields(query)}
     return {**wanted, "after": astuple(query.after) if query.after else None, "limit": query.limit + 1}
-
-
-def _names(status: ServiceStatus, key: Key) -> bool:
-    return (status.service, status.environment, status.rubric) == (key.service, key.environment, key.rubric)
 
 
 def _bounds(choice: ServiceChoice) -> tuple[float, float | None]:

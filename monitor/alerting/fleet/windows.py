@@ -227,7 +227,10 @@ class FleetWindows:
             ),
             incomplete=incomplete, judge_failed=judge_failed, forced=sums.n("forced"),
             composite_mean=_mean(sums, "composite"),
-            metric_means={name: mean for name in _metrics(sums) if (mean := _mean(sums, f"metric/{name}")) is not None},
+            metric_means={
+                name: mean for name in sums.names("metric/")
+                if "/" not in name and (mean := _mean(sums, f"metric/{name}")) is not None
+            },
             missing=missing_band(
                 weight=sums.total("weight"), failed_weight=sums.total("failed_weight"),
                 missing_weight=sums.total("incomplete_weight"),
@@ -283,10 +286,6 @@ class FleetWindows:
             failed_weight=sums.total(f"{prefix}failed_weight"), squared_weight=sums.total(f"{prefix}squared_weight"),
             clusters=clusters, design_effect=design_effect, begins=begins,
         )  # fmt: skip
-
-
-def _metrics(sums: ExactSums) -> Iterator[str]:
-    return (name for name in sums.names("metric/") if "/" not in name)
 
 
 def _mean(sums: ExactSums, name: str) -> float | None:

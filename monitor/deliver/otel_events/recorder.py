@@ -78,7 +78,8 @@ class Recorder(JudgeObserver):
 
     def _report(self, result: TraceResult) -> None:
         own = self._open.pop(result.trace_id.hex(), None)
-        if own is None and self._traces and (judged := next(filter(_is_judged, result.changed), None)) is not None:
+        judged = next((verdict for verdict in result.changed if verdict.judgements), None)
+        if own is None and self._traces and judged is not None:
             # The cache answered everything; scores name the trace all the same.
             own = OwnTrace(self._telemetry, _subject(judged, result), self._clock_ns())
         if own is not None:
@@ -104,10 +105,6 @@ class Recorder(JudgeObserver):
                 self._open.pop(next(iter(self._open))).end(self._clock_ns(), _CALL_OFF)
             self._open[key] = OwnTrace(self._telemetry, judged, start_ns)
         return self._open[key]
-
-
-def _is_judged(verdict: Verdict) -> bool:
-    return bool(verdict.judgements)
 
 
 def _subject(verdict: Verdict, result: TraceResult) -> EvaluationSubject:

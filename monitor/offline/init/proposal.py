@@ -147,7 +147,8 @@ def _by_name(cases: Sequence[Case]) -> list[tuple[str, list[Case]]]:
 
 def _learned(name: str, cases: Sequence[Case], everything: Sequence[Case]) -> tuple[Mapping[str, Json], str] | None:
     """The scenario that runs of a name keep to, and what speaks for it; None where there are too few, or no line."""
-    runs = [run for case in cases if (run := observe_run(case, group=name, good=_good(case))) is not None]
+    judged = [(case, score(case, RUBRICS[HEALTH], created_at="").passed) for case in cases]
+    runs = [run for case, good in judged if (run := observe_run(case, group=name, good=good)) is not None]
     if not any(run.calls or run.agents for run in runs):
         return None
     elsewhere = frozenset(
@@ -157,10 +158,6 @@ def _learned(name: str, cases: Sequence[Case], everything: Sequence[Case]) -> tu
     if contract is None or not contract.lines:
         return None
     return contract.scenarios()[name], f"workflow: learned from {contract.runs} good runs; {contract.promise()}"
-
-
-def _good(case: Case) -> bool | None:
-    return score(case, RUBRICS[HEALTH], created_at="").passed
 
 
 _HEALTH: Final = "run_health: needs nothing but the trace: did it complete, answer, and did its steps and tools work"
