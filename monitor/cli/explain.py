@@ -113,7 +113,9 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, for
         for line in explanation(details):
             click.echo(visible(line))
         return 0
-    click.echo(f"trace {trace_id} is unknown: it was not drawn, never came, or is past its retention")
+    click.echo(
+        f"trace {trace_id} is unknown: it was not drawn, was shed under load, never came, or is past its retention"
+    )
     if config is not None:
         for line in sampling_forecast(trace_id, loaded(config).config):
             click.echo(visible(line))

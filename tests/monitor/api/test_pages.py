@@ -78,6 +78,7 @@ async def test_open_traces_and_traces_that_were_not_drawn_have_stories_too(still
     ("path", "code", "stated"),
     [
         (page(77), 404, "nothing is known of trace"),
+        (page(77), 404, "was shed under load"),
         ("/traces/xyz", 422, "32 hex digits"),
         ("/traces?id=<b>", 422, "32 hex digits"),
         ("/traces?reason=<b>", 422, "no such reason"),
