@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from sidejudge.integrations.postgres import shared
@@ -33,6 +33,7 @@ class FleetShare:
         self._known: frozenset[int] = frozenset()
         self._cursors: dict[int, int] = {}
         self._saved: dict[int, int] = {}
+        self._unrecorded: set[str] = set()
         self.from_ns = 0
         """Up to where this monitor need not list again, ns since the epoch; it is handed to who comes after."""
         fleet.want(self._reader(fleet.name))
@@ -51,8 +52,11 @@ class FleetShare:
         """From where to list these shards: where a last holder stopped (given once), at the latest ``before_ns``."""
         return min(before_ns, *(self._cursors.pop(n, before_ns) for n in shards))
 
-    async def round(self, transaction: Transaction) -> None:
-        """Divide the shards among those who read, and hand over how far each was read."""
+    async def round(self, transaction: Transaction) -> Callable[[], object]:
+        """Divide the shards among those who read, and hand over how far each was read, and what."""
+        unrecorded = frozenset(self._unrecorded)
+        if unrecorded:
+            await shared.done(transaction, self._at, sorted(unrecorded))
         readers = await transaction.rows(
             "SELECT name FROM leases WHERE starts_with(name, %s) AND expires_at > now()", (self._reader(""),)
         )
@@ -73,6 +77,7 @@ class FleetShare:
             if (cursor := cursors.get(self._lease(n))) is not None:
                 self._cursors[n] = int(cursor.body)
         self._known = frozenset(held)
+        return lambda: self._unrecorded.difference_update(unrecorded)
 
     async def claim(self, trace_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Claim traces before they are read.
@@ -100,14 +105,18 @@ class FleetShare:
         return mine, taken
 
     async def done(self, trace_ids: Collection[str]) -> None:
-        """Record that these are in this monitor's store, or that there is nothing to read of them."""
+        """Record that these are in this monitor's store, or that there is nothing to read of them.
+
+        What cannot be recorded now is in the next round: another monitor would read it after ``AGAIN_S``.
+        """
         if not trace_ids:
             return
         try:
             async with self._fleet.transaction() as transaction:
                 await shared.done(transaction, self._at, sorted(trace_ids))
         except DatabaseError as error:
-            log.warning("it is not recorded which traces were read", extra={"cause": str(error)})
+            self._unrecorded.update(trace_ids)
+            log.warning("it is not recorded yet which traces were read", extra={"cause": str(error)})
 
     def _lease(self, n: int) -> str:
         return f"{self._at}/{n}"

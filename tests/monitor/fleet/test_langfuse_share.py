@@ -127,6 +127,26 @@ async def test_without_the_database_nobody_reads_and_it_is_caught_up(
     assert len(bench.taken()) == 3
 
 
+async def test_what_was_read_when_the_database_went_is_recorded_once_it_is_back(
+    readers: Callable[..., tuple[Bench, Fleet]], postgres: PostgresServer
+) -> None:
+    bench, fleet = readers("a")
+    fleet._backoff._longest_s = 0.1
+    await fleet.start()
+    await until(lambda: len(shards(bench)) == SHARDS)
+    share, ids = bench.pull._share, [trace_id(number) for number in range(1, 4)]
+    assert await share.claim(ids) == ({*ids}, set())
+    await share.done(ids[:1])
+    postgres.sql("CHECKPOINT")  # it goes as in a crash, and would forget what it wrote a moment ago
+    with postgres.stopped():
+        await share.done(ids[1:])
+        assert share._unrecorded == {*ids[1:]}
+    await until(lambda: not share._unrecorded)
+    async with fleet.transaction() as transaction:
+        recorded = await transaction.rows("SELECT id FROM claims WHERE done_at IS NOT NULL ORDER BY id")
+    assert recorded == [(each,) for each in sorted(ids)]
+
+
 def test_shards_are_even() -> None:
     counts = [sum(shard_of(trace_id(n)) == shard for n in range(8_000)) for shard in range(SHARDS)]
     assert min(counts) > 800
