@@ -105,6 +105,7 @@ class MetricWatch:
 
     ``windows`` are those of the verdicts (None: no metric is limited), ``figures`` those of the application's figures.
     A metric whose values usually come often enough at this hour, and do not now, is not known by older ones.
+    ``known_until``: up to when all values are known at a time, both in ns.
     ``budgeted_with`` is the number of limits and pass rates that share the budget of false alarms. ``version`` is that
     of a rubric in force: another one begins with nothing against it.
     """
@@ -116,6 +117,7 @@ class MetricWatch:
         self.cursor_ns = 0
         self.budgeted_with: Callable[[], int] = lambda: max(1, self.series)
         self.version: Callable[[str], str] = lambda _rubric: ""
+        self.known_until: Callable[[int], int] = lambda now_ns: now_ns
         self._windows, self._figures = windows, figures
         self._followed: dict[Place, _Followed] = {}
         self.series = 0
@@ -164,7 +166,7 @@ class MetricWatch:
         }
 
     def _members(self, place: Place, now_ns: int) -> list[WindowContents]:
-        """What the window of a limit holds."""
+        """What the window of a limit holds: nothing where its values no longer come."""
         (number, key), followed = place, self._known(place)
         windows = self._of_kind(key)
         if windows is None:
@@ -172,6 +174,8 @@ class MetricWatch:
         values = windows.of(self.limits[number])
         if followed is not None and values is not windows:
             values.design[key] = followed.design.value
+            if followed.arrivals.is_silent(self.known_until(now_ns), values.window_ns):
+                return []
             values.usual[key] = followed.arrivals.least(now_ns - values.window_ns, now_ns)
         return values.members(key, now_ns)
 

@@ -106,6 +106,7 @@ class Watch:
         self.declared, self._plain, self._max_keys = declared, declared, max_keys
         self.metrics = metrics or MetricWatch(declared, windows=None, figures=None)
         self.metrics.budgeted_with, self.metrics.version = lambda: self._series, self._version
+        self.metrics.known_until = known_until
         self.watched = watched
         self.conditions = conditions(declared) if among is None else tuple(among)
         self.alerts: dict[tuple[str, Labels], Alert] = {}

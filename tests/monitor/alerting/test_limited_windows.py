@@ -115,6 +115,20 @@ def test_values_that_usually_come_often_are_not_replaced_by_older_ones_when_they
     assert service.grade.appraisal.reason == "no value of relevance in the window"
 
 
+def test_values_that_no_longer_come_are_silent_and_their_alert_is_neither_over_nor_sent_again():
+    service = Graded()
+    service.hours(8, 0.9)
+    service.hours(8, 0.4)
+    assert service.grade.appraisal.status is Status.WARNING
+    service.hours(2, None)
+    assert service.grade.appraisal.status is Status.WARNING, "two hours without a value are usual at six an hour"
+    service.hours(4, None)
+    assert (service.grade.appraisal.status, service.grade.estimate) == (Status.INSUFFICIENT_DATA, None)
+    service.hours(8, 0.4)
+    assert service.grade.appraisal.status is Status.WARNING
+    assert [turn for _, turn in service.events] == ["firing", "unknown", "firing"]
+
+
 def test_in_mode_bound_the_window_of_a_metric_is_that_of_its_verdicts():
     service = Graded(replace(DECLARED, policy=Policy(mode="bound")))
     service.hours(6, 0.85)
