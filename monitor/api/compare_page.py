@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sidejudge.dashboards.pages.compare_page import (
     KINDS,
@@ -52,7 +52,7 @@ from .params import duration_of, nanoseconds_of, one_of, only_known, rubric_of, 
 from .response_body import ResponseBody, instant
 from .verdict_pages import html, refused
 from .verdict_schemas import ProblemBody
-from .view import MonitorView
+from .view import MonitorView, PlaceChoice
 
 
 class SideBody(ResponseBody):
@@ -133,12 +133,9 @@ _Used: TypeAlias = Sequence[tuple[ComparedVerdict, bool]]
 """The verdicts that are compared, each with whether it is of the later side."""
 
 
-class ComparisonChoice(BaseModel):
+class ComparisonChoice(PlaceChoice):
     """What is compared. ``by`` and ``last`` are empty where the page chooses; versions are ``before`` and ``after``."""
 
-    service: str = Field(default="", max_length=2000)
-    environment: str = Field(default="", max_length=2000)
-    rubric: str = Field(default="", max_length=200)
     by: str = Field(default="", max_length=20)
     before: str = Field(default="", max_length=200)
     after: str = Field(default="", max_length=200)

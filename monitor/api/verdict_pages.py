@@ -11,7 +11,7 @@ from typing import Annotated, get_args
 
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from sidejudge.dashboards.pages.plain_pages import IN_A_FILE, VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
@@ -21,7 +21,7 @@ from sidejudge.scoring.verdict.verdict import State
 from .access import AccessRules
 from .errors import ProblemError
 from .params import one_of, only_known, position_of, rubric_of, span_of
-from .view import MonitorView, Passed, VerdictSearch
+from .view import MonitorView, Passed, PlaceChoice, VerdictSearch
 
 _ON_A_PAGE = 50
 _COLUMNS = (
@@ -31,12 +31,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class VerdictChoice(BaseModel):
+class VerdictChoice(PlaceChoice):
     """The chosen filters, as in the address; empty for any."""
 
-    service: str = Field(default="", max_length=2000)
-    environment: str = Field(default="", max_length=2000)
-    rubric: str = Field(default="", max_length=200)
     passed: str = Field(default="", max_length=200)
     state: str = Field(default="", max_length=200)
     last: str = Field(default="", max_length=20)

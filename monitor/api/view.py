@@ -164,12 +164,17 @@ class ReportedAgreement:
     table: Confusion
 
 
-class ServiceChoice(BaseModel):
-    """Which service, and what of it; ``metric`` is empty for the composite, ``last`` for a time that fits the data."""
+class PlaceChoice(BaseModel):
+    """A service, an environment and a rubric, as in an address; empty for any."""
 
     service: str = Field(default="", max_length=2000)
     environment: str = Field(default="", max_length=2000)
     rubric: str = Field(default="", max_length=200)
+
+
+class ServiceChoice(PlaceChoice):
+    """Which service, and what of it; ``metric`` is empty for the composite, ``last`` for a time that fits the data."""
+
     metric: str = Field(default="", max_length=200)
     last: str = Field(default="", max_length=20)
 
