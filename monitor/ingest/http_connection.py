@@ -299,8 +299,12 @@ class HttpConnection(HttpToolsProtocol):
 
     def _without_offer(self) -> bytes:
         """The head that was just parsed, without what offers another protocol."""
-        lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
         lines += [b"%b: %b" % header for header in self.headers if header[0] not in _OFFER]
+        stated = b",".join(value.lower() for name, value in self.headers if name == b"connection").split(b",")
+        if b"close" in map(bytes.strip, stated):
+            lines.append(b"connection: close")
         return b"\r\n".join((*lines, b"", b""))
 
     def _refuse(self, status: int, cause: str) -> None:

@@ -27,6 +27,7 @@ class App:
     def __init__(self) -> None:
         self.begun = self.left = 0
         self.callers: list[str] = []
+        self.versions: list[str] = []
         self.go = asyncio.Event()
         self.go.set()
         self.body = b"ok"
@@ -35,6 +36,7 @@ class App:
     async def __call__(self, scope, receive, send):
         self.begun += 1
         self.callers.append(scope["client"][0])
+        self.versions.append(scope["http_version"])
         more = True
         while more:
             message = await receive()
@@ -243,6 +245,17 @@ async def test_an_offer_of_another_protocol_is_ignored_and_its_connection_lives_
         writer.write(GET)
         assert await reader.readexactly(len(OK)) == OK
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("version", "connection"), [("1.1", "Upgrade, close"), ("1.1", "close\r\nConnection: upgrade"), ("1.0", "Upgrade")]
+)
+async def test_an_offer_of_another_protocol_changes_nothing_else_of_a_request(version, connection):
+    async with serving() as app:
+        reader, writer = await connect(app)
+        writer.write(f"GET / HTTP/{version}\r\nHost: x\r\nConnection: {connection}\r\nUpgrade: h2c\r\n\r\n".encode())
+        assert (await rest(reader, 2)).endswith(b"\r\n\r\nok"), "the connection ends with the response"
+        assert app.versions == [version]
 
 
 async def test_a_caller_is_who_its_connection_comes_from_whatever_a_header_claims(monkeypatch):
