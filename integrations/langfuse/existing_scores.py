@@ -118,10 +118,16 @@ class ExistingScore:
         return within > 0 or _same_text(self.row.get("comment"), body.get("comment"))
 
 
-async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
-    """Those of the scores that are stored, by id; of several rows of one id the latest. Raises ``LangfuseError``."""
+async def existing_scores(
+    langfuse: Langfuse, ids: Sequence[str], *, v3: bool, names: Mapping[str, str] | None = None
+) -> dict[str, ExistingScore]:
+    """Those of the scores that are stored, by id. Raises ``LangfuseError``.
+
+    Of several rows of one id the latest of its name in ``names``, by id, and else the latest.
+    """
     found: dict[str, ExistingScore] = {}
-    for row in reversed(await read_back(langfuse, ids, v3=v3, fields="details,annotation")):
+    rows = reversed(await read_back(langfuse, ids, v3=v3, fields="details,annotation"))
+    for row in sorted(rows, key=lambda row: row.get("name") == (names or {}).get(str(row["id"]))):
         revision = _mapping(row.get("metadata")).get(REVISION)
         found[str(row["id"])] = ExistingScore(
             at_ns=instant_ns(row.get("timestamp")) or 0, revision=_count(revision), row=row

@@ -64,12 +64,14 @@ class Writing:
 class SendResult:
     """The result of a batch: indices of accepted scores, and of refused ones with the reason.
 
-    ``error`` kept the rest from being sent; it concerns all of them equally.
+    ``error`` kept the rest from being sent; it concerns all of them equally. ``sent`` are the indices of all that were
+    in a request.
     """
 
     taken: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
     error: LangfuseError | None = None
+    sent: set[int] = field(default_factory=set)
 
 
 class ScoreSender:
@@ -130,6 +132,7 @@ class ScoreSender:
             }
             for name, index in events.items()
         ]  # fmt: skip
+        outcome.sent.update(group)
         try:
             reply = await self._langfuse.post("ingestion", {"batch": batch})
         except LangfuseError as error:
@@ -161,6 +164,7 @@ class ScoreSender:
         return f"{self._last_ns:020d}-{score['id']}"
 
     async def _array(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult) -> None:
+        outcome.sent.update(group)
         try:
             reply = await self._langfuse.post("scores", [scores[index] for index in group])
         except LangfuseError as error:
@@ -171,7 +175,7 @@ class ScoreSender:
             else:
                 outcome.error = error
             return
-        if reply.status == 207:
+        if reply.status == 207 and _counts_refused(reply.body):
             await self._apart(scores, group, outcome, _first_error(reply.body))
         else:
             outcome.taken += group
@@ -187,6 +191,7 @@ class ScoreSender:
                 return
 
     async def _single(self, scores: Sequence[ScoreOfLangfuse], index: int, outcome: SendResult) -> None:
+        outcome.sent.add(index)
         try:
             await self._langfuse.post("scores", scores[index])
         except LangfuseError as error:
@@ -225,16 +230,20 @@ def _is_absent(error: LangfuseError) -> bool:
 
 
 def _answered(body: object) -> tuple[set[str], dict[str, str]]:
-    """The events that were taken, and those that were refused as they are, with the reason."""
-    successes = body.get("successes") if isinstance(body, Mapping) else None
-    errors = body.get("errors") if isinstance(body, Mapping) else None
-    taken = {str(each.get("id")) for each in successes or () if isinstance(each, Mapping)}
+    """The events that were taken, and those that were refused as they are, with the reason; none is both."""
+    taken = {str(each.get("id")) for each in _listed(body, "successes")}
     refused = {
         str(each.get("id")): f"refused: {each.get('message', '')}: {each.get('error', '')}"[:300]
-        for each in errors or ()
-        if isinstance(each, Mapping) and each.get("status") == 400
+        for each in _listed(body, "errors")
+        if each.get("status") == 400 and str(each.get("id")) not in taken
     }
     return taken, refused
+
+
+def _listed(body: object, key: str) -> list[Mapping[str, object]]:
+    """The objects of a list in an answer; none where it is no list."""
+    listed = body.get(key) if isinstance(body, Mapping) else None
+    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
 
 
 def _is_refusal(error: LangfuseError) -> bool:
@@ -257,6 +266,11 @@ def is_too_short(error: LangfuseError) -> bool:
 def _issue(error: LangfuseError) -> Mapping[str, object]:
     issues = error.body.get("error") if isinstance(error.body, Mapping) else None
     return issues[0] if isinstance(issues, list) and issues and isinstance(issues[0], Mapping) else {}
+
+
+def _counts_refused(body: object) -> bool:
+    """Whether an answer to an array has a refused score. What it says nothing about is believed, and read back."""
+    return isinstance(body, Mapping) and bool(body.get("errors") or body.get("rejected"))
 
 
 def _first_error(body: object) -> str:

@@ -223,8 +223,9 @@ class ScoreDelivery(DeliveryTask):
         if outcome.error is not None:
             done = {*outcome.taken, *outcome.refused}
             left = [row for index, row in enumerate(kept) if index not in done]
-            self._counters.exported(LANGFUSE, len(left))
-            self._counters.export_failed(LANGFUSE, outcome.error.kind, len(left))
+            failed = len(outcome.sent - done)
+            self._counters.exported(LANGFUSE, failed)
+            self._counters.export_failed(LANGFUSE, outcome.error.kind, failed)
             await self._set_aside(left, outcome.error)
             raise outcome.error
 
@@ -315,13 +316,15 @@ class ScoreDelivery(DeliveryTask):
     async def _shown(self, server: LangfuseServer | None, rows: Sequence[PendingScore]) -> Mapping[str, ExistingScore]:
         if server is None or not rows:
             return {}
-        return await existing_scores(self._langfuse, [row.id for row in rows], v3=server.scores_v3)
+        names = {row.id: str(json.loads(row.body or "{}").get("name")) for row in rows}
+        return await existing_scores(self._langfuse, [*names], v3=server.scores_v3, names=names)
 
     def _arrived(self, row: PendingScore, shown: ExistingScore | None) -> bool:
         """Whether the shown score is this writing or a later one."""
-        if shown is None:
-            return False
         body = self._stated(row)
+        # Langfuse gives a score the name of its config, which a person may change.
+        if shown is None or shown.row.get("name") != body.get("name"):
+            return False
         if shown.states(body, whole=True):
             return True
         if shown.withdrawn:
@@ -405,6 +408,7 @@ class ScoreDelivery(DeliveryTask):
         if looks % 2:
             await self._outbox.missed([row], now_ns + LOOK_AGAIN_NS[0], _OTHER, then="sent")
         elif looks < 2 * RESEND_AFTER:
+            self._configs.forget()  # one that was renamed gives the score its new name
             await self._outbox.again([row], max(self._now_ms(), shown.latest_ms + 1), _OTHER)
         else:
             await self._outbox.missed([row], 0, f"{_OTHER}, though it was written again", then="dead")

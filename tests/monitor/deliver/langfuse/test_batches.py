@@ -36,6 +36,22 @@ async def test_a_batch_keeps_the_timestamps_in_every_version(batching, mode):
     assert bool(batching.posts()) is (mode is Mode.NEW), "arrays go before batches where they are taken"
 
 
+@pytest.mark.parametrize("takes_events", [True, False])
+async def test_what_never_left_is_counted_neither_as_handed_over_nor_as_failed(batching, takes_events):
+    batching.fake.scores.takes_events = takes_events
+    for number in range(50):
+        await batching.end(number, score(number))
+    await batching.step()
+    batching.handed, held = 0, batching.fake.scores.written
+    for number in range(50, 150):
+        await batching.end(number, score(number))
+    path = "/ingestion" if takes_events else "/scores"
+    batching.fake.standing_fault = only("POST", path, faults.error(500, "Internal Server Error"))
+    await batching.step()
+    assert batching.fake.scores.written == held
+    assert (batching.handed, batching.failed) == (n := EVENTS if takes_events else 1, {"server_error": n})
+
+
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
 async def test_a_revision_takes_the_place_of_what_it_revises_in_every_version(batching, mode):
     batching.fake.mode = mode
@@ -81,6 +97,7 @@ async def test_where_ingestion_goes_away_scores_go_the_older_way(batching, statu
         (faults.hangs(), "retrying"),
         (faults.resets(), "retrying"),
         (lambda _: faults.answer({"successes": [], "errors": []}, 207), "retrying"),
+        (lambda _: faults.answer({"successes": 7, "errors": True}, 207), "retrying"),
     ],
 )
 async def test_an_outage_of_any_kind_costs_no_score_of_a_batch(batching, fault, state):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sidejudge.integrations.store.archive import read_dead
 from tests.fakes.langfuse import server as faults
-from tests.fakes.langfuse.server import answer, only
+from tests.fakes.langfuse.server import Mode, answer, only
 from tests.langfuse_bench import score, trace
 
 HOUR_NS = 3600 * 10**9
@@ -28,6 +30,41 @@ async def test_half_of_a_batch_that_is_refused_is_given_up_score_by_score_and_th
     await batching.settle()
     assert batching.values() == wanted(range(0, 40, 2))
     assert {dead.trace_id for dead in read_dead(batching.store.path)} == {trace(n) for n in range(1, 40, 2)}
+
+
+async def test_what_is_reported_as_taken_and_as_refused_is_taken_and_counted_once(batching):
+    def both(request):
+        act = batching.fake._act(request)
+        if request.path != "/ingestion" or not request.body["batch"]:
+            return act
+        done = json.loads(act.body)["successes"]
+        errors = [{"id": each["id"], "status": 400, "message": "refused"} for each in done]
+        return answer({"successes": [{"id": "unknown", "status": 201}, *reversed(done), None], "errors": errors}, 207)
+
+    batching.fake.standing_fault = both
+    for number in range(10):
+        await batching.end(number, score(number))
+    await batching.settle()
+    assert (batching.handed, batching.failed) == (10, {})
+    assert batching.values() == wanted(range(10))
+
+
+@pytest.mark.parametrize("count", [1, 10])
+@pytest.mark.parametrize("body", [{"accepted": 10, "rejected": 0, "errors": []}, {}, []], ids=str)
+async def test_a_207_to_an_array_that_refuses_none_is_read_back_before_any_score_is_given_up(bench, body, count):
+    bench.fake.mode = Mode.NEW
+
+    def odd(request):
+        act = bench.fake._act(request)
+        return answer(body, 207) if request.path == "/scores" and request.body != [] else act
+
+    bench.fake.standing_fault = odd
+    for number in range(count):
+        await bench.end(number, score(number))
+    await bench.settle()
+    assert bench.values() == wanted(range(count))
+    assert read_dead(bench.store.path) == []
+    assert bench.failed.total() == 0
 
 
 async def test_keys_that_are_rotated_under_way_lose_nothing(batching):

@@ -67,6 +67,24 @@ async def test_a_200_that_stored_nothing_is_found_and_the_score_is_sent_again_wi
     assert "configId" not in bench.posts()[-1]
 
 
+@pytest.mark.parametrize("revised", [False, True])
+@pytest.mark.parametrize("mode", [Mode.DUAL, Mode.NEW], ids=lambda mode: mode.value)
+async def test_a_config_that_somebody_renames_does_not_take_the_scores_along(bench, mode, revised):
+    bench.fake.mode = mode
+    await bench.end(1, score(1))
+    await bench.settle()
+    bench.fake.configs.all[0]["name"] = "Quality"
+    number = 1 if revised else 2
+    await bench.end(number, score(number, 0.75, metadata={"revision": 2}), revision=2)
+    await bench.settle()
+    found = {(row["id"], row["name"]): row["value"] for row in bench.fake.scores.stored()}
+    assert found[score(number)["id"], "qa_score"] == 0.75
+    assert bench.store.outbox.counts().dead == 0
+    if mode is Mode.DUAL:
+        assert {name for _, name in found} == {"qa_score"}
+    assert [config["name"] for config in bench.fake.configs.all] == ["Quality", "qa_score"]
+
+
 async def test_a_score_that_is_never_stored_though_others_are_is_given_up(bench):
     forgets = faults.forgets(bench.fake)
     bench.fake.standing_fault = only(*POST, lambda r: forgets(r) if r.body and r.body["traceId"] == trace(1) else None)
