@@ -113,9 +113,10 @@ def _outdated(config: Row, wanted: Declared) -> OutdatedConfig | None:
     return None
 
 
-def _labels(config: Row) -> set[object]:
+def _labels(config: Row) -> set[str]:
     categories = config.get("categories")
-    return {c.get("label") for c in categories if isinstance(c, Mapping)} if isinstance(categories, list) else set()
+    listed = categories if isinstance(categories, list) else []
+    return {str(each.get("label")) for each in listed if isinstance(each, Mapping)}
 
 
 def _fits(config: Row, wanted: Declared) -> bool:

@@ -74,6 +74,11 @@ async def test_a_score_that_is_not_as_declared_names_no_config(fake, client, sco
     assert await found(client, score) is None
 
 
+async def test_a_label_that_is_no_text_makes_a_config_unfit_and_fails_nothing(fake, client):
+    add(fake, "qa_state", "CATEGORICAL", categories=[{"label": {"text": "valid"}, "value": 0}, None])
+    assert await found(client, {"name": "qa_state", "dataType": "CATEGORICAL", "value": "valid"}) is None
+
+
 async def test_where_configs_are_forbidden_scores_go_without_and_an_outage_is_told(fake, client):
     fake.standing_fault = only("POST", "/score-configs", faults.error(403, "not allowed"))
     assert await found(client) is None

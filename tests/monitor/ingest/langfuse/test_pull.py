@@ -739,6 +739,50 @@ async def test_what_another_monitor_left_unread_is_read_though_the_first_listing
     assert bench.taken() == {trace_id(1): 3}
 
 
+class Claimed(Gained):
+    """A share in which another monitor has claimed every trace, and has not read it yet."""
+
+    def __init__(self) -> None:
+        self.claims = 0
+
+    def cursor(self, _: Any, before_ns: int) -> int:
+        return before_ns
+
+    async def claim(self, _: Any) -> tuple[set[str], set[str]]:
+        self.claims += 1
+        return set(), set()
+
+
+async def test_a_trace_that_another_monitor_has_claimed_is_asked_for_again_once_it_may_have_settled(benches, fake):
+    bench = benches(fake)
+    share = bench.pull._share = bench.pull._taking.share = Claimed()
+    bench.put(*rows(1))
+    for seconds, claims in ((0, 1), (1, 1), (8.999, 1), (0.001, 2), (9.999, 2), (0.001, 3)):
+        bench.now_ns += round(seconds * 1000) * 10**6
+        await bench.poll(every_s=0)
+        assert share.claims == claims
+    assert (bench.bodies(), bench.ended()) == ([], {})
+
+
+async def test_after_a_failure_nothing_is_asked_for_as_long_as_the_server_wants(benches, fake):
+    bench = benches(fake)
+    fake.standing_fault = only("GET", "/v2/observations", faults.error(503, "later", details={"retryAfterSeconds": 90}))
+    await bench.poll(every_s=0)
+    asked = len(fake.requests)
+    for seconds, more in ((0, False), (89, False), (2, True)):
+        bench.now_ns += seconds * SECOND
+        await bench.poll(every_s=0)
+        assert (len(fake.requests) > asked) is more
+
+
+async def test_the_server_is_identified_once_an_hour(benches, fake):
+    bench = benches(fake)
+    for seconds, times in ((0, 1), (15, 1), (3584, 1), (1, 2), (3599, 2), (1, 3)):
+        bench.now_ns += seconds * SECOND
+        await bench.poll(every_s=0)
+        assert len(fake.requested("GET", "/projects")) == times
+
+
 async def judged(bench: Bench, *numbers: int) -> None:
     """Have these traces read and end with a verdict."""
     bench.put(*(row for number in numbers for row in rows(number)))
