@@ -16,11 +16,13 @@ import pytest
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseSource
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
+from sidejudge.monitor.ingest.langfuse import pull as pull_module
 from sidejudge.monitor.ingest.langfuse.pull import Pull
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
@@ -773,6 +775,33 @@ async def test_after_a_failure_nothing_is_asked_for_as_long_as_the_server_wants(
         bench.now_ns += seconds * SECOND
         await bench.poll(every_s=0)
         assert (len(fake.requests) > asked) is more
+
+
+async def test_while_very_many_traces_are_not_whole_listing_waits_and_says_so(benches, fake, monkeypatch):
+    monkeypatch.setattr(pull_module, "MOST_PENDING", 2)
+    bench = benches(fake)
+    for number in (1, 2, 3):
+        bench.put(*rows(number, start_ns=bench.now_ns))
+    await bench.poll()
+    snapshot = bench.pull.snapshot()
+    assert (snapshot.state, snapshot.reason) == ("waiting", "more than 2 traces are not whole yet")
+    assert snapshot.read_s is None
+    await bench.poll(4)
+    assert bench.pull.snapshot().state == "ok"
+    assert set(bench.taken()) == {trace_id(1), trace_id(2), trace_id(3)}
+
+
+async def test_a_store_that_fails_is_counted_and_reported(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+
+    async def fails(*_: Any) -> None:
+        raise StoreError("no room")
+
+    bench.store.pulled.put = fails
+    await bench.poll()
+    snapshot = bench.pull.snapshot()
+    assert (snapshot.state, snapshot.reason, snapshot.errors) == ("retrying", "no room", (("store", 1),))
 
 
 async def test_the_server_is_identified_once_an_hour(benches, fake):
