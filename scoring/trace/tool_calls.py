@@ -22,6 +22,8 @@ from .trace import Trace, clock_corrections
 from .trace_index import TraceIndex
 
 _NOT_WORDS = re.compile(r"[\W_]+")
+_NO_NAMES: Final = frozenset({"executetool", "toolcall", "toolexecution", "calltool", "runtool", "functioncall"})
+"""What a tool is called, as ``plain`` has it, whose span names the operation alone: the model's message names it."""
 _STEPS: Final = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
 _MOST_LEFT: Final = 100
 """Most spans, and most calls, that are compared argument by argument."""
@@ -289,7 +291,7 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
     keep = requested.arguments if _leaves_out(tool, requested) else tool.arguments
     ran = _completed(ask) if _lacks_result(span) else tool
     return ToolCall(
-        name=tool.name,
+        name=requested.name if plain(tool.name) in _NO_NAMES else tool.name,
         arguments=keep,
         result=ran.result,
         error=ran.error,

@@ -645,6 +645,16 @@ def test_an_operation_that_is_called_a_completion_is_a_model_call() -> None:
     assert normalise(_raw("plan", "", attributes=called | {"gen_ai.operation.name": "plan"})).kind is SpanKind.CHAIN
 
 
+def test_a_tool_s_span_that_names_the_operation_alone_has_the_name_that_the_model_asked_for() -> None:
+    part = {"type": "tool_call", "name": "look_up", "id": "c1", "arguments": {"q": 1}}
+    asked = json.dumps([{"role": "assistant", "parts": [part]}])
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": asked}
+    ran = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1", "gen_ai.tool.call.result": "found"}
+    spans = [_raw("chat m", "", attributes=chat), _raw("execute_tool", "", number=2, attributes=ran)]
+    case = extract(Trace.of("1" * 32, [normalise(each) for each in spans], "batch"))
+    assert case.tools_used == (ToolCall(name="look_up", arguments={"q": 1}, result="found", call_id="c1"),)
+
+
 def test_a_request_of_mcp_for_a_tool_is_its_call_and_no_other_request_is() -> None:
     request = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "find"}
     span = normalise(_raw("tools/call find", "", attributes=request))
