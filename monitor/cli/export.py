@@ -14,6 +14,7 @@ from sidejudge.scoring.notices.notice import check_runbooks
 from .errors import CALL, DATA, CommandError, ending
 from .settings import config_option, loaded
 from .terminal import table
+from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from sidejudge.integrations.store.outbox import Dead
@@ -153,7 +154,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            write_whole(folder / name, text)
             click.echo(str(folder / name))
     except OSError as error:
         raise CommandError(

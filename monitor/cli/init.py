@@ -15,6 +15,7 @@ from sidejudge.scoring.lexical.amount import amount
 from .errors import CommandError, ending, reading_store, warn
 from .settings import FiniteRange
 from .terminal import counted, visible, waiting
+from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,7 +219,7 @@ def _check(text: str) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)
     click.echo(f"written: {path}")
 
 

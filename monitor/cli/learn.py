@@ -13,6 +13,7 @@ from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending, warn
 from .settings import FiniteRange, match_of, runnable, window_of
 from .terminal import counted, table, waiting
+from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -275,7 +276,7 @@ def _write(scenarios: Mapping[str, object], out: Path | None, routes: Sequence[M
     if out is None:
         click.echo(text, nl=False)
     else:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
         click.echo(f"written to {out}; to watch live what departs from it, add to the configuration:", err=True)
         click.echo(_watching(out.name, routes), err=True, nl=False)
 

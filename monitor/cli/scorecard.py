@@ -14,6 +14,7 @@ from .engine import EngineChoice, engine_of, engine_options, read_verdicts
 from .errors import DATA, CommandError, check_known, ending, warn
 from .settings import config_option, loaded
 from .terminal import ProgressDisplay, progress, visible
+from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine import Engine
@@ -79,7 +80,7 @@ def scorecard(
     if out is None:
         click.echo(text, nl=False)
     else:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text)
     return 0 if clean else DATA
 
 

@@ -32,7 +32,7 @@ class AppendFile:
     """Opened for appending and locked until it is closed; ``AnotherRunError`` while another process has it open."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
+        self._path, self._file = path, path.open("ab", buffering=0)
         if path.is_file():
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,10 +41,13 @@ class AppendFile:
                 raise AnotherRunError(f"{path} is being written by another process") from None
 
     def write(self, block: bytes) -> None:
-        """Append all of it."""
+        """Append all of it. Raises ``OSError``, naming the file."""
         view = memoryview(block)
-        while view:
-            view = view[self._file.write(view) :]
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
 
     def cut(self, size: int) -> None:
         """Cut away what follows the first ``size`` bytes."""
