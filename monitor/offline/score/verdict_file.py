@@ -23,7 +23,7 @@ from sidejudge.monitor.config.rubrics import configured
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .case_lines import NumberedLine
+from .case_lines import NumberedLine, loaded
 from .case_sources import CaseSources
 from .judged_with import JUDGED_WITH, changed, judged_with, stated_settings
 from .request import ScoreRequest
@@ -116,7 +116,7 @@ class VerdictFile(OneFile):
         self._new.write(block)
         self._since = time.monotonic()
 
-    def _next(self) -> dict[str, object] | None:
+    def _next(self) -> Mapping[str, object] | None:
         if self._old is None:
             self.walked = True
             return None
@@ -129,7 +129,7 @@ class VerdictFile(OneFile):
             return None
         self._line += 1
         try:
-            stated = orjson.loads(line)
+            stated = loaded(line)
         except orjson.JSONDecodeError:
             stated = None
         if not isinstance(stated, dict):
@@ -268,7 +268,10 @@ class VerdictShards(NewVerdicts):
         else:
             texts = self._place.get(name).splitlines()
         for text in texts:
-            yield orjson.loads(text)
+            found = loaded(text)
+            if not isinstance(found, dict):
+                raise AnotherRunError(f"{name}: holds a line that is no verdict")
+            yield found
 
 
 def _is_shard(stated: object) -> bool:

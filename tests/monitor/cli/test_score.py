@@ -207,6 +207,15 @@ def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(t
     assert "1 verdict stood already" in score(cases, "--out", out).stderr
 
 
+def test_a_run_goes_on_after_a_verdict_that_quotes_half_a_surrogate_pair(tmp_path: Path) -> None:
+    cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
+    score(cases, "--out", out)
+    first, second = verdicts(out)
+    out.write_text(json.dumps({**first, "reason": "the judge wrote \ud800"}) + "\n")
+    done = score(cases, "--out", out)
+    assert (done.returncode, verdicts(out)[1]["case_id"]) == (0, second["case_id"])
+
+
 def test_verdicts_that_carry_no_digest_are_not_taken_for_this_run_s(tmp_path: Path) -> None:
     cases, out = json_lines(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
     score(cases, "--out", out)
