@@ -28,6 +28,12 @@ class AnotherRunError(SidejudgeError):
     """The file holds verdicts of another run, or another run is writing it."""
 
 
+class BeingWrittenError(AnotherRunError):
+    """Another run is writing the file."""
+
+    remedy = "wait for its end, or name another --out"
+
+
 class AppendFile:
     """Opened for appending and locked until it is closed; ``AnotherRunError`` while another process has it open."""
 
@@ -38,7 +44,7 @@ class AppendFile:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 self._file.close()
-                raise AnotherRunError(f"{path} is being written by another process") from None
+                raise BeingWrittenError(f"{path} is being written by another process") from None
 
     def write(self, block: bytes) -> None:
         """Append all of it. Raises ``OSError``, naming the file."""

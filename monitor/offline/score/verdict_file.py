@@ -58,10 +58,10 @@ class OneFile:
 
 
 class VerdictFile(OneFile):
-    """Appends verdicts to a file, after those that already stand."""
+    """Appends verdicts to a file, after those that already stand; ``anew`` removes these."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, anew: bool = False) -> None:
+        self._path, self._anew = path, anew
         self._old: BinaryIO | None = None
         self._new: AppendFile
         self._kept = 0
@@ -76,6 +76,8 @@ class VerdictFile(OneFile):
     def __enter__(self) -> Self:
         self._new = AppendFile(self._path)
         if self._path.is_file():
+            if self._anew:
+                self._new.cut(0)  # once it is locked: another process may be writing it
             self._old = self._path.open("rb")
         return self
 
@@ -316,9 +318,7 @@ def verdict_output(
         return VerdictStream(sys.stdout.buffer)
     if "://" in out:
         raise OutputError("one file is not written to an object store; add --shards jsonl")
-    if overwrite and Path(out).is_file():
-        Path(out).write_bytes(b"")
-    return VerdictFile(Path(out))
+    return VerdictFile(Path(out), anew=overwrite)
 
 
 def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[str, object]:

@@ -290,9 +290,14 @@ def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp
 def test_two_runs_do_not_write_to_one_file(tmp_path: Path) -> None:
     out = tmp_path / "v.jsonl"
     with VerdictFile(out) as first:
-        with pytest.raises(AnotherRunError, match="is being written by another process"), VerdictFile(out):
-            pass
         first.append(b"{}\n")
+        first.flush()
+        for anew in (False, True):
+            with (
+                pytest.raises(AnotherRunError, match="is being written by another process"),
+                VerdictFile(out, anew=anew),
+            ):
+                pass
     with VerdictFile(out):
         pass
     assert out.read_bytes() == b"{}\n"
