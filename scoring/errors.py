@@ -56,7 +56,8 @@
         NoReferencesError  StoppedError  PairFileError  NotWrittenError  NoDatasetError  UnfitSdkError
         ElsewhereError+  WorkersLostError+
         GuardError
-        AnotherRunError  TableError+  JudgeOutError  OtherConfigError  MetadataError  UnusableError  OutputError
+        AnotherRunError  BeingWrittenError
+        TableError+  JudgeOutError  OtherConfigError  MetadataError  UnusableError  OutputError
         AnswerError*  AgentUnreachableError  SelectionError*  TestSetError
 
 ``*`` is a ``ValueError`` as well, ``+`` a ``RemediedError``. Beside the tree stands ``CommandError`` (``monitor.cli``),
