@@ -140,10 +140,6 @@ def _report(error: Exception, colour: bool | None) -> int:  # noqa: FBT001  # cl
         cause, remedy, code = " ".join(error.format_message().split()).rstrip("."), f"see '{path} --help'", CALL
     elif isinstance(error, click.Abort):
         cause, remedy, code = "interrupted", "call it again", 130
-    elif isinstance(error, BrokenPipeError):
-        # The reader (head, a pager) has seen enough. Python would complain again when it flushes at exit.
-        sys.stdout = None
-        return 0
     elif isinstance(error, OSError):
         what = f"{error.filename}: " if error.filename else ""
         cause, remedy, code = f"{what}{error.strerror or error}", "check the path and the permissions", CALL

@@ -247,6 +247,14 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     assert reported.stderr == ""
 
 
+def test_a_gate_that_nobody_reads_is_not_passed() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([ENTRY, "schema"], stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_check_takes_its_file_as_an_argument_and_as_the_option_of_all_commands(tmp_path):
     path = tmp_path / "c.yaml"
     path.write_text("sampling: {rate: 0.5}\n")
