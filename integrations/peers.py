@@ -63,7 +63,7 @@ class PeerClient:
         if self._client is None:
             self._client = httpx.AsyncClient(
                 timeout=_TIMEOUT_S, trust_env=False, verify=trusted(), headers=self._headers
-            )  # fmt: skip
+            )
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 response = await self._client.post(url + PATH, json=message)

@@ -218,9 +218,7 @@ def usage(prompt: int | None, completion: int | None, cached: int | None, reason
     """Usage from four counts, None when neither of the first two is known."""
     if prompt is None and completion is None:
         return None
-    return Usage(
-        input=prompt or 0, output=completion or 0, cached_input=cached or 0, reasoning_output=reasoning or 0
-    )  # fmt: skip
+    return Usage(input=prompt or 0, output=completion or 0, cached_input=cached or 0, reasoning_output=reasoning or 0)
 
 
 def from_details(details: Json) -> Usage | None:

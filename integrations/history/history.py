@@ -87,9 +87,7 @@ class History:
 
         ``names_row`` gets the record of each row. Every file is read, those of other writers too.
         """
-        erased = {
-            str(record["trace_id"]) for kind in KINDS for record in self.records(kind) if names_row(record)
-        }  # fmt: skip
+        erased = {str(record["trace_id"]) for kind in KINDS for record in self.records(kind) if names_row(record)}
         count = 0
         if erased:
             wanted = pa.array(sorted(erased))

@@ -281,10 +281,8 @@ def _apart(value: float, other: float | None) -> str:
 
 def _metrics(verdict: Verdict) -> str | None:
     found = {
-        score.metric: [score.result.value, score.rating]
-        for score in verdict.scores
-        if isinstance(score.result, Scored)
-    }  # fmt: skip
+        score.metric: [score.result.value, score.rating] for score in verdict.scores if isinstance(score.result, Scored)
+    }
     return json.dumps(found, separators=(",", ":")) if found else None
 
 

@@ -75,7 +75,7 @@ async def totals(
     return [
         SpendTotals(*(await transaction.rows(_TOTALS, {**values, "since": limit.since, "until": limit.until}))[0])
         for limit in limits
-    ]  # fmt: skip
+    ]
 
 
 async def grant(transaction: Transaction, monitor: str, hour: int, usd: float) -> float:

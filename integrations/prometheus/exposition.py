@@ -80,7 +80,7 @@ ONLY: Final = {
     **dict.fromkeys((f.PASS_LOWER_RATIO, f.PASS_UPPER_RATIO), "while the status is `warning` or `critical`"),
     **dict.fromkeys((f.CHANGE_SCORE, f.DRIFT_SCORE), "while it is not 0"),
     **dict.fromkeys((f.SLICE_PASS_RATIO, f.SLICE_OTHERS_PASS_RATIO), "for parts that are worse"),
-}  # fmt: skip
+}
 """Families of which the standard detail has some series, and which."""
 
 

@@ -61,7 +61,7 @@ def _answered(request: tuple[Any, ...], waiting: dict[int, Steps | _Single]) -> 
 
 def _called(
     number: int, name: str, arguments: Mapping[str, Json], case: Case, *, waiting: dict[int, Steps | _Single]
-) -> tuple[str, object]:  # fmt: skip
+) -> tuple[str, object]:
     found = _found(name)
     begun = found.start(case) if isinstance(found, Metric) else found(case, **arguments)
     if not isinstance(begun, GeneratorType):

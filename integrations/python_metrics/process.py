@@ -79,7 +79,7 @@ class FunctionProcess:
 
     def call(
         self, name: str, arguments: Mapping[str, Json], case: Case, *, timeout_s: float, passes: Sequence[str] = ()
-    ) -> Begun:  # fmt: skip
+    ) -> Begun:
         """A function's result on a case, or the steps to it where it asks questions."""
         now = time.monotonic()
         if self._resting.get(name, 0.0) > now:

@@ -187,7 +187,7 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
                 measured_ns=_measured_ns(status, facts.now_ns),
                 undecided=contested or (not known and status.appraisal.undecided),
                 shown=estimate is None or round(estimate.pass_ratio, 9) < limit,
-            )  # fmt: skip
+            )
 
     return find
 

@@ -132,7 +132,7 @@ def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
         unit = "distance" if numeric else "right"
         yield PairedJudges(
             rubric=rubric, metric=metric, unit=unit, n=len(pairs), missing=(missing[0], missing[1]), **compared
-        )  # fmt: skip
+        )
 
 
 def compare_answers(a: Iterable[GoldenAnswer], b: Iterable[GoldenAnswer]) -> Iterator[PairedJudges]:

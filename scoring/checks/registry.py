@@ -98,9 +98,7 @@ def _meant_by(declared: Json) -> str:
     return f": write {{{name}: {label(str(argument), 40)}}}" if name.removeprefix(NOT) in CHECKS else ""
 
 
-def _measure(
-    check: Check, test: object, target: Target, *, negated: bool
-) -> Callable[[Case], Begun]:  # fmt: skip
+def _measure(check: Check, test: object, target: Target, *, negated: bool) -> Callable[[Case], Begun]:
     settle = _settler(check, negated=negated)
     if check.subject is Subject.CASE:
         of_case = cast("Callable[[Case], Result]", test)
@@ -162,9 +160,7 @@ def _value(found: Finding) -> float:
     return found.value if isinstance(found, Scored) else float(found) if isinstance(found, bool | float) else -1.0
 
 
-def _compared(
-    comparison: Comparison, target: Target, settle: Callable[[Finding], Result]
-) -> Callable[[Case], Begun]:  # fmt: skip
+def _compared(comparison: Comparison, target: Target, settle: Callable[[Finding], Result]) -> Callable[[Case], Begun]:
     def wanted(case: Case) -> str | None:
         if comparison.wanted is not None:
             return comparison.wanted

@@ -147,9 +147,7 @@ class DeclaredAsk:
         raise ValueError(f"an answer that is no {kind}")
 
 
-def read_ask(
-    reading: Reading, metric: str, prompts: Prompts, labelled: Labelled = no_labels
-) -> DeclaredAsk | None:  # fmt: skip
+def read_ask(reading: Reading, metric: str, prompts: Prompts, labelled: Labelled = no_labels) -> DeclaredAsk | None:
     """The question that a metric declares; None when its faults are noted in ``reading``."""
     requested = reading.given.get("ask")
     before = len(reading.faults)
@@ -312,9 +310,7 @@ def _ends(given: Json) -> tuple[float, float] | None:
     return None
 
 
-def _categories(
-    of: Json, reading: Reading
-) -> tuple[AnswerKind, tuple[str | float, ...], Mapping[str, float] | None]:  # fmt: skip
+def _categories(of: Json, reading: Reading) -> tuple[AnswerKind, tuple[str | float, ...], Mapping[str, float] | None]:
     if isinstance(of, dict) and len(of) > 1 and CANNOT_TELL not in of:
         values = {
             name: value for name, each in of.items() if (value := as_number(each)) is not None and 0 <= value <= 1

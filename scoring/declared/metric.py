@@ -55,9 +55,7 @@ class PythonMetrics(Protocol):
     ) -> PythonMetric: ...
 
 
-def no_python(
-    name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]
-) -> PythonMetric:  # fmt: skip
+def no_python(name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]) -> PythonMetric:
     """No source of functions: each one is refused."""
     del timeout_s, arguments, passes
     raise ValueError(f"{name}: functions are not run here")

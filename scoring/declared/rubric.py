@@ -95,7 +95,7 @@ def _match(reading: Reading) -> SpanMatch | None:
 
 def _criteria(
     reading: Reading, base: Rubric | None, sources: Sources, match: SpanMatch | None
-) -> tuple[list[Criterion], set[str]]:  # fmt: skip
+) -> tuple[list[Criterion], set[str]]:
     """All criteria in order, and the ids of those whose weight is stated."""
     made = {each.metric.id: each for each in base.criteria} if base is not None else {}
     offered = {each.metric.id: each for each in base.opt_in} if base is not None else {}
@@ -151,7 +151,7 @@ def _changed(known: Criterion, entry: Mapping[str, Json]) -> Criterion:
 
 def _with_weights(
     reading: Reading, criteria: Sequence[Criterion], stated: set[str], *, extends: bool
-) -> list[Criterion]:  # fmt: skip
+) -> list[Criterion]:
     """Weights that sum to 1: equal ones where none is stated; under ``extends`` the others share the rest."""
     total = math.fsum(each.weight for each in criteria if each.metric.id in stated)
     if not stated and not extends:

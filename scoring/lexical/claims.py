@@ -22,7 +22,7 @@ from .lexicon import (
     STOPWORDS,
     UNSPACED_NEGATIONS,
     VAGUE,
-)  # fmt: skip
+)
 from .numerals import CURRENCIES, NUMBER_WORDS, spoken_figures
 from .text import fold_digits, is_unspaced, normalise, pieces, tokens, without_ending
 

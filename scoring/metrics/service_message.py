@@ -249,7 +249,7 @@ _MESSAGES: Final = (
         r"(?:the )?(?:model|agent|llm)(?: has)? (?:returned|produced|generated|gave) (?:an empty|no) (?:response"
         r"|output|answer|content)\s*[.!]?\s*$|\[?request interrupted by user",
     ),
-)  # fmt: skip
+)
 
 
 def service_message(text: str, asked: Iterable[str] = (), results: Iterable[str] = ()) -> str | None:

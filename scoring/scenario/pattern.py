@@ -31,7 +31,7 @@ _UNLIKE_PYTHON: Final = (
     (re.compile(r"(?:[^\\]|^)(?:\\\\)*\\[1-9]|\(\?P="), "back-references are not supported (RE2 syntax)"),
     (re.compile(r"(?:[^\\]|^)(?:\\\\)*\\C"), r"\C is not supported; write . or (?s:.)"),
     (re.compile(r"\\[bB][^\x00-\x7f]|[^\x00-\x7f]\\[bB]"), r"\b knows ASCII letters only; write (^|\PL) or (\PL|$)"),
-)  # fmt: skip
+)
 """Syntax of Python's ``re`` that RE2 refuses with few words, or reads differently."""
 
 

@@ -130,7 +130,7 @@ def _score(rubric: Rubric | None, tally: RubricTally) -> Cell:
             (tally.states[State.PARTIAL], f"{tally.states[State.PARTIAL]} of {of} scored in part"),
         )
         if count
-    ]  # fmt: skip
+    ]
     rating = None
     if invalid or disqualified:
         rating = BLOCKER

@@ -19,7 +19,7 @@ SPANS_HANDED_OVER = counter(
     "sidejudge_spans_handed_over_total",
     help="Spans that came from a monitor that was ending.",
     note="The monitor that they were sent to first has counted them as received; here they are not.",
-)  # fmt: skip
+)
 SPANS_REJECTED = counter(
     "sidejudge_spans_rejected_total", labels=("reason",),
     help="Spans that were refused; the response to the sender counts them.",
@@ -44,7 +44,7 @@ BEGUN_BY_CALLERS = counter(
     help="Traces below a span of another process that did not arrive: the caller of the application chose their ids.",
     note="As far as SDKs mark remote parents (`flags`). At a rate below 1 such a caller may have all of his traces "
     "judged, or none; `sampling.randomness_key` takes that from him.",
-)  # fmt: skip
+)
 CLAIMS_DISBELIEVED = counter(
     "sidejudge_claims_disbelieved_total", labels=("reason",),
     help="Traces and resources that claim to stand for more traces than is believed.",
@@ -57,7 +57,7 @@ LOG_RECORDS_RECEIVED = counter("sidejudge_log_records_received_total", "Log reco
 LOG_RECORDS_REJECTED = counter(
     "sidejudge_log_records_rejected_total",
     help="Log records that could not be read; the response to the sender counts them.",
-)  # fmt: skip
+)
 LOG_RECORDS_IGNORED = counter(
     "sidejudge_log_records_ignored_total", labels=("reason",),
     help="Log records that were taken and not used.",
@@ -107,25 +107,25 @@ FORWARD_BUFFER_BYTES = gauge(
     "sidejudge_forward_buffer_bytes",
     help="What the requests that are kept for upstream take of the disk; `forward.buffer` is the most.",
     note='Their number is `sidejudge_queue_items{queue="forward"}`.',
-)  # fmt: skip
+)
 FORWARD_WITHHELD = counter(
     "sidejudge_forwarded_requests_unauthorized_total",
     help="Requests that went on upstream without `forward.authorization` and `forward.headers`.",
     note="A web page may have made them: a foreign `Origin` or `Host`, or a content type of forms. The log has the "
     "cause of the first.",
-)  # fmt: skip
+)
 
 
 PULL_ROWS = counter(
     "sidejudge_pull_rows_total",
     help="Observations that were read from Langfuse, each as often as it was read.",
     note="0 where `sources.langfuse` is not configured.",
-)  # fmt: skip
+)
 PULL_TRACES = counter(
     "sidejudge_pull_traces_total",
     help="Traces that were taken from Langfuse; one that has grown since is taken again.",
     note="Those that were not read, being not drawn or not to be judged, are in `sidejudge_traces_total` alone.",
-)  # fmt: skip
+)
 PULL_ERRORS = counter(
     "sidejudge_pull_errors_total", labels=("reason",),
     help="Readings that ended early. What they left is read by a later one.",
@@ -133,11 +133,11 @@ PULL_ERRORS = counter(
 PULL_LAG = gauge(
     "sidejudge_pull_lag_seconds",
     help="For how long what is in Langfuse was not listed, or what is whole was not read. Absent until it was read.",
-)  # fmt: skip
+)
 PULL_LAST_SUCCESS = gauge(
     "sidejudge_pull_last_success_timestamp_seconds",
     help="When Langfuse was last read without an error. Absent until it was.",
-)  # fmt: skip
+)
 FLEET_ROUNDS = counter(
     "sidejudge_fleet_rounds_total", labels=("outcome",),
     help="Rounds of what monitors share in the fleet's database, by how they ended.",
@@ -147,18 +147,18 @@ FLEET_ROUNDS = counter(
 FLEET_LAST_SUCCESS = gauge(
     "sidejudge_fleet_last_success_timestamp_seconds",
     help="When a round with the fleet's database was last whole. Absent until one was.",
-)  # fmt: skip
+)
 FLEET_MONITORS = gauge(
     "sidejudge_fleet_monitors",
     help="Monitors of the fleet that are there, as this one saw in its latest round; 1 before the first.",
-)  # fmt: skip
+)
 FLEET_LEASES = gauge("sidejudge_fleet_leases", "Leases that this monitor holds: what it alone of the fleet may do.")
 FLEET_CLOCK_OFFSET = gauge(
     "sidejudge_fleet_clock_offset_seconds",
     help="By how much this monitor's clock is ahead of the fleet's database's; negative when it is behind.",
     note="As the latest round found it; absent until one did. Beyond 60 s either way verdicts stand in other minutes "
     "than those of other monitors, and the log and the status page name it.",
-)  # fmt: skip
+)
 BELATED = counter(
     "sidejudge_belated_traces_total", labels=("outcome",),
     help="Traces that were judged again because a reference changed after their spans were let go, by what came of it.",
@@ -173,4 +173,4 @@ BELATED_FAILED = counter(
 BELATED_GIVEN_UP = gauge(
     "sidejudge_belated_given_up",
     help="Traces whose verdict stands though their reference is another by now, and that are not tried any more.",
-)  # fmt: skip
+)

@@ -72,8 +72,8 @@ CONFIG_VALID = gauge(
     "sidejudge_config_valid",
     help="Whether the configuration is in force. At 0, requests are forwarded and not judged: the log says why.",
     note="Where only forwarding could start for another reason (a damaged store), `sidejudge_build_info` is missing.",
-)  # fmt: skip
+)
 CONFIG_RELOADED = gauge(
     "sidejudge_config_last_reload_successful",
     help="Whether the latest reload of the configuration put it into force; 1 before the first.",
-)  # fmt: skip
+)

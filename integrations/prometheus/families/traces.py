@@ -20,17 +20,17 @@ TRACES_OPEN = gauge("sidejudge_traces_open", "Traces that arrived and have not e
 SAMPLING_RATE = gauge(
     "sidejudge_sampling_rate_ratio",
     help="Base sampling rate of this moment: configured, or following the traffic; rules may grant more.",
-)  # fmt: skip
+)
 LOAD_SHARE = gauge(
     "sidejudge_load_share_ratio",
     help="Share of the traces that sampling keeps that are judged: 1, and less while more close than can be judged.",
     note="The others end as `shed`; verdicts carry the true probability.",
-)  # fmt: skip
+)
 JUDGING_BEHIND = gauge(
     "sidejudge_judging_behind_seconds",
     help="How long the oldest closed trace waits to be judged; 0 while none does.",
     note="Those that wait for a judge's answers are the queue `judge`.",
-)  # fmt: skip
+)
 
 
 _VERSION_WHO: tuple[Label, ...] = (*WHO, "version")
