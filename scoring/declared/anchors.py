@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from sidejudge.scoring.questions.kinds import AnswerKind
 
-from .reading import MAX_TEXT, Reading, as_number, is_number, is_text, listed
+from .reading import MAX_TEXT, Reading, as_number, is_number, is_text
 
 Anchors: TypeAlias = tuple[tuple[str, str], ...]
 """(value as the judge reads it, its meaning), ascending."""
@@ -36,7 +36,7 @@ def read_anchors(reading: Reading, kind: AnswerKind, choices: Sequence[str | flo
     if kind == "one_of":
         for name in declared:
             if name not in choices:
-                reading.complain(f"{name[:40]!r} is no category; valid here: {listed(map(str, choices))}", "anchors")
+                reading.complain(f"{name[:40]!r} is no category; valid here: {', '.join(map(str, choices))}", "anchors")
         return tuple(declared.items())
     if kind not in ("scale", "number") or not choices:
         if declared:

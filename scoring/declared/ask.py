@@ -21,7 +21,7 @@ from sidejudge.scoring.trace.span import Json
 
 from .anchors import Anchors, read_anchors
 from .labelled import Labelled, LabelledCase, chosen, no_labels
-from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_number, is_text, listed
+from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_number, is_text
 
 VARIABLES: Final[Mapping[str, str]] = {
     "input": "input", "output": "model_output", "expected": "expected_outcome", "context": "context",
@@ -264,7 +264,7 @@ def _parts(text: str, reading: Reading) -> tuple[str, ...]:
         elif _METADATA.fullmatch(name):
             found[name] = None
         else:
-            valid = listed([*VARIABLES, f"{METADATA}KEY"])
+            valid = ", ".join([*VARIABLES, f"{METADATA}KEY"])
             reading.complain(f"names {{{{{name[:40]}}}}}, which is not a variable; valid here: {valid}", "ask")
     return tuple(sorted(found))
 
@@ -341,7 +341,7 @@ def _passes(reading: Reading, kind: AnswerKind, choices: Sequence[str | float]) 
     with_values = isinstance(answer, dict) and isinstance(answer.get("one_of"), dict)
     if kind == "one_of" and not with_values:
         if given is None or not all(each in choices for each in listed_values):
-            reading.complain(f"must name the categories that pass, of {listed(map(str, choices))}", "passes")
+            reading.complain(f"must name the categories that pass, of {', '.join(map(str, choices))}", "passes")
             return ()
         return tuple(str(each) for each in listed_values)
     if given is not None:
@@ -390,7 +390,7 @@ def _requested_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
         case "scale":
             return f"a whole number from {choices[0]} to {choices[1]}"
         case "one_of":
-            return f"one of {listed(json.dumps(each, ensure_ascii=False) for each in choices)}"
+            return f"one of {', '.join(json.dumps(each, ensure_ascii=False) for each in choices)}"
         case "findings":
             return f"a list of at most {choices[0]} texts, one for each finding, empty where there is none"
         case _:

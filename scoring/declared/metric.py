@@ -19,7 +19,7 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 from .ask import Prompts, no_prompts, read_ask
 from .cel import CelError, compile_cel
 from .labelled import Labelled, no_labels
-from .reading import DeclarationError, Reading, as_number, is_number, listed
+from .reading import DeclarationError, Reading, as_number, is_number
 from .spans import SpanMatch, over_spans
 
 KINDS: Final = ("check", "cel", "ask", "python", "reported", "use")
@@ -98,7 +98,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
     reading = Reading(given, (*_SHARED, *KINDS, *_OF_KIND.get(kind, ())))
     name = reading.name("id")
     if len(kinds) != 1:
-        reading.complain(f"must have exactly one of {listed(KINDS)}")
+        reading.complain(f"must have exactly one of {', '.join(KINDS)}")
         reading.check()
     if kind == "use":
         return _used(reading, name, sources, match)
@@ -293,14 +293,14 @@ def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None
         every = [f"{name}.{each}" for name, rubric in sources.rubrics.items() for each in rubric.metric_ids]
         named = [each for each in every if each.rpartition(".")[2] == stated]
         near = named or get_close_matches(stated, every, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"valid here: {listed(sources.rubrics)}"
+        meant = f"did you mean {near[0]}?" if near else f"valid here: {', '.join(sources.rubrics)}"
         reading.complain(f"must be RUBRIC.METRIC; there is no rubric {rubric!r}; {meant}", "use")
         reading.check()
         raise AssertionError
     criteria = {each.metric.id: each for each in all_criteria(found)}
     if metric not in criteria:
         near = get_close_matches(metric, criteria, n=1)
-        meant = f"did you mean {rubric}.{near[0]}?" if near else f"valid here: {listed(criteria)}"
+        meant = f"did you mean {rubric}.{near[0]}?" if near else f"valid here: {', '.join(criteria)}"
         reading.complain(f"rubric {rubric} has no metric {metric!r}; {meant}", "use")
         reading.check()
     return with_changes(criteria[metric], reading, name)

@@ -151,8 +151,3 @@ def is_number(value: object) -> bool:
 def as_number(value: object) -> float | None:
     """The value as a finite number; None where it is none."""
     return value if isinstance(value, int | float) and is_number(value) else None
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names joined for a message."""
-    return ", ".join(names)

@@ -15,7 +15,7 @@ from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 from sidejudge.scoring.verdict.score import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
 
 from .metric import KINDS, Sources, read_metric, with_changes
-from .reading import DeclarationError, Fault, Reading, listed
+from .reading import DeclarationError, Fault, Reading
 from .spans import SpanMatch
 
 KEYS: Final = (
@@ -70,7 +70,7 @@ def _base(reading: Reading, sources: Sources) -> Rubric | None:
     name = reading.given["extends"]
     found = sources.rubrics.get(name) if isinstance(name, str) else None
     if found is None:
-        reading.complain(f"there is no rubric {name!r}; valid here: {listed(sources.rubrics)}", "extends")
+        reading.complain(f"there is no rubric {name!r}; valid here: {', '.join(sources.rubrics)}", "extends")
     return found
 
 
@@ -109,7 +109,7 @@ def _criteria(
         return [], stated
     for at, entry in enumerate(map(_by_name, given)):
         if not isinstance(entry, dict):
-            reading.complain("must be a map with id and one of " + listed(KINDS), "metrics", at)
+            reading.complain("must be a map with id and one of " + ", ".join(KINDS), "metrics", at)
             continue
         name = entry.get("id")
         if isinstance(name, str) and name in seen:
@@ -119,7 +119,7 @@ def _criteria(
             known = (made.get(name) or offered.get(name)) if isinstance(name, str) else None
             if known is None and base is not None and not any(entry.get(kind) is not None for kind in KINDS):
                 near = get_close_matches(str(name), [*made, *offered], n=1)
-                meant = f"did you mean {near[0]}?" if near else f"a new one has one of {listed(KINDS)}"
+                meant = f"did you mean {near[0]}?" if near else f"a new one has one of {', '.join(KINDS)}"
                 reading.complain(f"{base.id} has no metric {name!r}; {meant}", "metrics", at, "id")
                 continue
             criterion = _changed(known, entry) if known is not None else read_metric(entry, sources, match)
@@ -177,7 +177,7 @@ def _pass_mark(reading: Reading, criteria: Sequence[Criterion], base: Rubric | N
         return base.pass_mark
     without = [each.metric.id for each in criteria if each.weight and each.metric.bands is None]
     if without:
-        reading.complain(f"is required, for {listed(without[:3])} has neither good nor acceptable", "pass_mark")
+        reading.complain(f"is required, for {', '.join(without[:3])} has neither good nor acceptable", "pass_mark")
         return None
     parts = (each.component(each.metric.bands.acceptable) * each.weight for each in criteria if each.metric.bands)
     return round(math.fsum(parts), 9)
