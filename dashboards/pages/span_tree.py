@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.trace.span import Json, Message, Span
 from sidejudge.scoring.trace.trace import Trace
 
@@ -126,17 +126,17 @@ def _call(span: Span) -> list[tuple[str, str]]:
     """Input and output of a span: a tool's arguments and result, else messages, else its values."""
     if (tool := span.tool) is not None:
         given: list[tuple[str, Json]] = [("arguments", tool.arguments), ("result", tool.result), ("error", tool.error)]
-        return [(name, written(value)) for name, value in given if value is not None]
+        return [(name, text_or_json(value)) for name, value in given if value is not None]
     if span.input_messages or span.output_messages:
         messages = (*span.input_messages, *span.output_messages)
         shown = [(message.role or "message", _message(message)) for message in messages[-_MOST_MESSAGES:]]
         return [(name, text) for name, text in shown if text]
     fields = (("input", span.input), ("output", span.output))
-    return [(name, written(value)) for name, value in fields if value is not None]
+    return [(name, text_or_json(value)) for name, value in fields if value is not None]
 
 
 def _message(message: Message) -> str:
-    calls = (f"{call.name}({written(call.arguments)})" for call in message.tool_calls)
+    calls = (f"{call.name}({text_or_json(call.arguments)})" for call in message.tool_calls)
     return "\n".join(part for part in (message.text, *calls) if part)
 
 

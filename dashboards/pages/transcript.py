@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import turns
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.trace.span import Json
 
@@ -53,7 +53,7 @@ def transcript(case: Case, evidence: Sequence[Evidence], marker: Marker) -> Tran
     for each in evidence:
         if each.turn is not None:
             named.setdefault(each.turn, []).append(each.number)
-    output, shown, left = written(case.model_output), [], MOST_CHARACTERS
+    output, shown, left = text_or_json(case.model_output), [], MOST_CHARACTERS
     for number, turn in enumerate(conversation[:MOST_TURNS]):
         if left <= 0:
             break
@@ -83,11 +83,11 @@ def _indented(case: Case) -> str:
     """The output, over several lines where it is JSON."""
     content = case.output_content
     if not isinstance(content, dict | list):
-        return written(content)
+        return text_or_json(content)
     try:
         return json.dumps(content, ensure_ascii=False, indent=2)
     except (RecursionError, ValueError):
-        return written(content)
+        return text_or_json(content)
 
 
 def _folded(case: Case) -> list[tuple[str, str]]:
@@ -96,4 +96,4 @@ def _folded(case: Case) -> list[tuple[str, str]]:
         ("System prompt", case.system_prompt),
         ("Context", list(case.context) if case.context else None),
     )
-    return [(title, written(value)) for title, value in parts if value not in (None, "")]
+    return [(title, text_or_json(value)) for title, value in parts if value not in (None, "")]

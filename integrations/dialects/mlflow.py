@@ -37,8 +37,8 @@ def normalise(raw: RawSpan) -> Span:
     if _TYPE not in raw.attributes and "gen_ai.operation.name" in raw.attributes:
         return genai.normalise(raw, name=NAME, switch=SWITCH)
     reading = SpanReading(raw)
-    kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
-    given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
+    kind = _KINDS.get(str(unwrap.from_json(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
+    given, returned = unwrap.from_json(reading.value("input", _IN)), unwrap.from_json(reading.value("output", _OUT))
     fields: SpanFields = {
         "input": messages.last_content(_task(given), "user"),
         "output": messages.last_content(unwrap.answer(returned), "assistant"),
@@ -66,7 +66,7 @@ def _task(given: Json) -> Json:
 def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     requested, answered = messages.read(given), messages.read(returned)
     request, response = _map(given), _map(returned)
-    model = as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model")))
+    model = as_text(response.get("model")) or as_text(unwrap.from_json(reading.value("model", "mlflow.llm.model")))
     for field, source, held in (("requested_model", _IN, request), ("model", _OUT, response)):
         if held.get("model"):
             reading.note(field, source)
@@ -87,7 +87,7 @@ def _usage(reading: SpanReading, returned: Json) -> Usage | None:
     if (found := from_details(_map(returned).get("usage"))) is not None:
         reading.note("usage", f"{_OUT}: usage")
         return found
-    counts = _map(unwrap.written(reading.value("usage", "mlflow.chat.tokenUsage")))
+    counts = _map(unwrap.from_json(reading.value("usage", "mlflow.chat.tokenUsage")))
     return usage(
         whole(counts.get("input_tokens")), whole(counts.get("output_tokens")),
         whole(counts.get("cache_read_input_tokens")), None,
@@ -95,7 +95,7 @@ def _usage(reading: SpanReading, returned: Json) -> Usage | None:
 
 
 def _cost(reading: SpanReading) -> float | None:
-    return real(_map(unwrap.written(reading.value("cost_usd", "mlflow.llm.cost"))).get("total_cost"))
+    return real(_map(unwrap.from_json(reading.value("cost_usd", "mlflow.llm.cost"))).get("total_cost"))
 
 
 def _map(value: Json) -> dict[str, Json]:

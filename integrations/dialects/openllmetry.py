@@ -71,7 +71,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
     if kind is SpanKind.TOOL:
         _tool(reading, fields)
     elif stated is not None:
-        given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
+        given, returned = unwrap.from_json(reading.value("input", _IN)), unwrap.from_json(reading.value("output", _OUT))
         if given is not None:
             fields["input"] = messages.last_content(unwrap.task(given), "user")
         if returned is not None:
@@ -84,7 +84,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
 def _tool(reading: SpanReading, fields: SpanFields) -> None:
     tool: ToolCall = fields.get("tool") or ToolCall(name=reading.raw.name, error=failure(reading.raw))
     name = reading.text("tool.name", "gen_ai.tool.name", _NAME) or reading.raw.name.removesuffix(".tool")
-    returned = unwrap.written(reading.attributes.get(_OUT))
+    returned = unwrap.from_json(reading.attributes.get(_OUT))
     if tool.result is None and isinstance(returned, str):
         tool = replace(tool, result=returned)
         reading.note("tool.result", _OUT)
@@ -138,7 +138,7 @@ def _graph_of_an_agent(reading: SpanReading) -> str | None:
 
 
 def _map(reading: SpanReading, field: str, key: str) -> dict[str, Json]:
-    found = unwrap.written(reading.value(field, key))
+    found = unwrap.from_json(reading.value(field, key))
     return found if isinstance(found, dict) else {}
 
 
@@ -177,7 +177,7 @@ def _llamaindex(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
     A step that ran a tool names it and its arguments; one of an agent names the agent. The request is in the output of
     the first step.
     """
-    returned = unwrap.written(reading.value("output", _OUT))
+    returned = unwrap.from_json(reading.value("output", _OUT))
     out = returned if isinstance(returned, dict) else {}
     tool = as_text(unwrap.plain(reading.attributes.get("tool.name"))) or as_text(out.get("tool_name"))
     if kind is not SpanKind.CHAIN or "traceloop.span.kind" not in reading.attributes:

@@ -117,7 +117,7 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     return read if again is None else again
 
 
-def written(value: Content) -> Json:
+def from_json(value: Content) -> Json:
     """The value of a client that writes every value as JSON, texts too: read once, for a text may itself be JSON."""
     found = plain(value)
     if not isinstance(found, str) or found.strip() == "null":

@@ -45,7 +45,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
     """Version 7."""
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
-        returned = unwrap.written(reading.attributes.get("gen_ai.tool.call.result"))
+        returned = unwrap.from_json(reading.attributes.get("gen_ai.tool.call.result"))
         if isinstance(returned, str) and tool.error is None:
             fields["tool"] = tool = ToolCall(
                 name=tool.name, arguments=tool.arguments, result=returned, call_id=tool.call_id
@@ -96,7 +96,7 @@ def _call(reading: SpanReading) -> SpanFields:
 
 
 def _tool(reading: SpanReading) -> SpanFields:
-    returned = unwrap.written(reading.value("tool.result", "ai.toolCall.result"))
+    returned = unwrap.from_json(reading.value("tool.result", "ai.toolCall.result"))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
     name = reading.text("tool.name", "ai.toolCall.name") or reading.raw.name

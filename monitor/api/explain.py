@@ -10,7 +10,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.escalation import escalation_text
 
@@ -102,7 +102,7 @@ def _arrival(details: TraceDocument) -> Iterator[str]:
         yield f"  {amount(details['missing_parents'], 'span')} with a parent that never came"
     if details.get("completion"):
         completion = str(details["completion"])
-        at = f" at {written(details['closed_ns'], 'seconds')}" if isinstance(details.get("closed_ns"), int) else ""
+        at = f" at {iso_time(details['closed_ns'], 'seconds')}" if isinstance(details.get("closed_ns"), int) else ""
         yield f"  it was closed ({completion}){at}: {_COMPLETIONS.get(completion, 'for another reason')}"
     if int(details.get("revision") or 1) > 1:
         yield f"  {_revised(details)} made revision {details['revision']}"

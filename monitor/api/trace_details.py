@@ -20,7 +20,7 @@ from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.result.reason import GAP, outline
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 
 from .explain import happened, why
@@ -166,6 +166,6 @@ class TraceDetails:
 def _pending(owed: PendingRevisions) -> LateReferenceDocument:
     """The late reference of a trace, and the progress of its re-evaluation."""
     return {
-        "since": written(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,
-        "next_attempt": None if owed.over else written(owed.due_ns),
+        "since": iso_time(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,
+        "next_attempt": None if owed.over else iso_time(owed.due_ns),
     }  # fmt: skip

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sidejudge.dashboards.pages.plain_pages import IN_A_FILE, VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules
@@ -97,7 +97,7 @@ def csv_of(verdicts: Iterable[Mapping[str, object]]) -> str:
     writer.writerow(_COLUMNS)
     for verdict in verdicts:
         at = verdict.get("closed_ns")
-        shown = {**verdict, "closed_at": written(at) if isinstance(at, int) else ""}
+        shown = {**verdict, "closed_at": iso_time(at) if isinstance(at, int) else ""}
         writer.writerow([_cell(shown.get(column)) for column in _COLUMNS])
     return text.getvalue()
 

@@ -23,13 +23,13 @@ from sidejudge.monitor.route.router import Excluded, NotARun, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import question_of
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.case.grounds import written as as_text
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.case.run_figures import run_figures
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Completion, JsonRecord
 from sidejudge.scoring.trace.trace import Trace
@@ -326,7 +326,7 @@ class EvaluationStages:
 
     def _verdicts(self, job: EvaluationJob, evaluation: Evaluation, now_ns: int) -> tuple[Verdict, ...]:
         selection = job.decision.selection if job.decision is not None else "random"
-        verdicts = evaluation.verdicts(created_at=written(now_ns), selection=selection)
+        verdicts = evaluation.verdicts(created_at=iso_time(now_ns), selection=selection)
         if self.redact is not None:
             verdicts = tuple([redacted_verdict(each, self.redact) for each in verdicts])
         if evaluation.dropped:
@@ -343,7 +343,7 @@ def _quote(details: TraceDocument, case: Case, redacted: Callable[[str], str]) -
     if question := redacted(question_of(case)[:most])[:BEGINNING]:
         details["input_beginning"] = question
     if case.model_output not in (None, ""):
-        details["output_beginning"] = redacted(as_text(case.model_output)[:most])[:BEGINNING]
+        details["output_beginning"] = redacted(text_or_json(case.model_output)[:most])[:BEGINNING]
 
 
 def _assembled(trace: Trace, damaged: int) -> TraceDocument:

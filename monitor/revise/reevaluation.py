@@ -32,7 +32,7 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import NEVER, Decision, random_bits
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.verdict import Verdict
@@ -279,7 +279,7 @@ class Reevaluation:
 
 def _details(result: TraceResult, before: TraceDocument) -> TraceDocument:
     """The details of the revision, with those that only the first evaluation knew."""
-    details: TraceDocument = {**result.details, "read_again_at": written(result.ended_ns)}
+    details: TraceDocument = {**result.details, "read_again_at": iso_time(result.ended_ns)}
     if "session" in before:
         details["session"] = before["session"]
     if "backfill" in before:

@@ -10,7 +10,7 @@ from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .case import Case, Utterance
-from .grounds import incomplete, written
+from .grounds import incomplete, text_or_json
 
 _NOT_SPOKEN = frozenset(("system", "developer"))
 _ASKING = frozenset(("user", "human", None))
@@ -28,7 +28,7 @@ def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
         return incomplete(case)
     found = tuple(_spoken(case))
     if case.model_output not in (None, "", [], {}):
-        last = Utterance(written(case.model_output), "agent")
+        last = Utterance(text_or_json(case.model_output), "agent")
         stated = normalise("\n".join(turn.text for turn in found))
         if not stated.endswith(normalise(last.text)):
             found = (*found, last)
@@ -55,7 +55,7 @@ def _spoken(case: Case) -> Iterator[Utterance]:
     elif isinstance(case.input, list):
         yield from (turn for message in case.input if (turn := _of_message(message)) is not None)
     elif case.input not in (None, "", {}):
-        yield Utterance(written(case.input), "user")
+        yield Utterance(text_or_json(case.input), "user")
 
 
 def question_of(case: Case) -> str:
@@ -64,16 +64,16 @@ def question_of(case: Case) -> str:
         requested = [turn for message in case.input if (turn := _of_message(message)) is not None]
         from_user = [turn.text for turn in requested if turn.speaker in _ASKING]
         return from_user[-1] if from_user else ""
-    return "" if case.input is None else written(case.input)
+    return "" if case.input is None else text_or_json(case.input)
 
 
 def _of_message(message: Json) -> Utterance | None:
     """The turn of a message of a model's input; the application's system prompt is no turn."""
     if not isinstance(message, dict):
-        return Utterance(written(message), "user")
+        return Utterance(text_or_json(message), "user")
     role = message.get("role")
     if role in _NOT_SPOKEN:
         return None
     content = message.get("content")
-    text = content if isinstance(content, str) and content else written(message)
+    text = content if isinstance(content, str) and content else text_or_json(message)
     return Utterance(text, role if isinstance(role, str) else None)

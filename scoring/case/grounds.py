@@ -87,7 +87,7 @@ def sources(case: Case) -> tuple[str, ...] | Unavailable:
     results = [call.result for call in calls or () if call.result is not None]
     if not case.context and calls and not results and all(call.error is None for call in calls):
         return Unavailable(Reason("no context, and the results of the tools are not known"))
-    return (*(case.context or ()), *map(written, results))
+    return (*(case.context or ()), *map(text_or_json, results))
 
 
 def has_no_sources(case: Case) -> bool:
@@ -106,7 +106,7 @@ def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
     """The texts that claims are verified against: the expected outcome, and the sources as far as they are known."""
     found = sources(case)
     if case.expected_outcome is not None:
-        return (written(case.expected_outcome), *(() if isinstance(found, Unavailable) else found))
+        return (text_or_json(case.expected_outcome), *(() if isinstance(found, Unavailable) else found))
     return (
         Unavailable(Reason("no expected_outcome, and {why}", why=found.reason))
         if isinstance(found, Unavailable)
@@ -123,13 +123,13 @@ def criteria(case: Case) -> Criteria | Unavailable:
         return Criteria(scenario.expected_answer_criteria, "expected_answer_criteria")
     for field, value in (("expected_outcome", case.expected_outcome), ("input", case.input)):
         if value is not None and value not in ("", [], {}):
-            return Criteria(written(value), field)
+            return Criteria(text_or_json(value), field)
     if case.transcript_text:
         return Criteria(case.transcript_text, "transcript")
     return Unavailable(Reason("neither expected_answer_criteria, expected_outcome nor input says what was wanted"))
 
 
-def written(value: Json) -> str:
+def text_or_json(value: Json) -> str:
     """A JSON value as text: texts as they are, all else as JSON."""
     if isinstance(value, str):
         return value

@@ -14,7 +14,7 @@ from sidejudge.scoring.trace.span import Completion, Json, ToolCall
 
 from .case import Case, Utterance
 from .conversation import question_of, transcript_turns
-from .grounds import written
+from .grounds import text_or_json
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def turn_of(case: Case, started_ns: int, *, thinned: bool = False) -> Turn:
     else:
         question = question_of(case)
         utterances = (Utterance(question, _USER),) if question else ()
-    answer = "" if case.model_output in _NOTHING else written(case.model_output)
+    answer = "" if case.model_output in _NOTHING else text_or_json(case.model_output)
     if answer and not (utterances and utterances[-1].text == answer):
         utterances = (*utterances, Utterance(answer, _AGENT))
     return Turn(case=case, utterances=utterances, started_ns=started_ns, thinned=thinned)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final, cast
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.questions.question import Begun, Steps
 from sidejudge.scoring.result.reason import Reason, own
@@ -110,7 +110,7 @@ def _measure(check: Check, test: object, target: Target, *, negated: bool) -> Ca
         of_text = cast("Callable[[str], Finding]", test)
 
         def of_value(value: Json) -> Finding:
-            return of_text(value if type(value) is str else written(value))
+            return of_text(value if type(value) is str else text_or_json(value))
 
     def measure(case: Case) -> Result:
         found = target(case)
@@ -164,7 +164,7 @@ def _compared(comparison: Comparison, target: Target, settle: Callable[[Finding]
     def wanted(case: Case) -> str | None:
         if comparison.wanted is not None:
             return comparison.wanted
-        return None if case.expected_outcome is None else written(case.expected_outcome)
+        return None if case.expected_outcome is None else text_or_json(case.expected_outcome)
 
     def measure(case: Case) -> Begun:
         found = target(case)
@@ -173,7 +173,7 @@ def _compared(comparison: Comparison, target: Target, settle: Callable[[Finding]
         beside = wanted(case)
         if beside is None:
             return _NO_REFERENCE
-        reported = [value if isinstance(value, str) else written(value) for value in found]
+        reported = [value if isinstance(value, str) else text_or_json(value) for value in found]
         if comparison.measure is None:
             return _settled(ask_similar(reported, beside, comparison.least), settle)
         return settle(_best([comparison.measure(each, beside) for each in reported]))

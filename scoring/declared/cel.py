@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.checks.check import library
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label
@@ -84,7 +84,7 @@ def _errors(case: Case) -> list[str]:
 
 
 def _text(value: Json) -> str | None:
-    return None if value is None else written(value)
+    return None if value is None else text_or_json(value)
 
 
 def _listed(values: tuple[object, ...] | None) -> list[object] | None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import turns
-from sidejudge.scoring.case.grounds import called_tools, ground_truth, sources, stated_scenario, written
+from sidejudge.scoring.case.grounds import called_tools, ground_truth, sources, stated_scenario, text_or_json
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.lexical.claims import claims, words_of
 from sidejudge.scoring.lexical.facts import MAX_TEXT, NumberInText, amounts, dates, disagree, numbers, same_date
@@ -152,7 +152,7 @@ def _of_claim(case: Case, claim: str, value: object) -> str | None:
         absent = absent_from(claim, known) if known is not None and case.transcript is not None else None
         return f"held to be true, and {absent} stands neither in transcript nor in reference" if absent else None
     if value is False and len(tokens(claim)) >= _WORD_FOR_WORD:
-        stated = case.reference_index is not None and WordIndex(written(case.expected_outcome)).has_phrase(claim)
+        stated = case.reference_index is not None and WordIndex(text_or_json(case.expected_outcome)).has_phrase(claim)
         return "held to be unsupported, and stands in the reference word for word" if stated else None
     return None
 
@@ -193,7 +193,7 @@ def _of_outcomes(pairs: Sequence[tuple[str, str]], value: object) -> str | None:
 
 
 def _of_output(case: Case, question: Question, value: Mapping[str, object]) -> str | None:
-    output = written(case.model_output) if case.model_output is not None else ""
+    output = text_or_json(case.model_output) if case.model_output is not None else ""
     match question:
         case kinds.GradeAnswer():
             return _of_grade(case, output, value)
@@ -213,7 +213,7 @@ def _of_grade(case: Case, output: str, value: Mapping[str, object]) -> str | Non
         return "credit for an empty answer" if accuracy not in (0, None) else None
     if case.expected_outcome is None:
         return None
-    reference = written(case.expected_outcome)
+    reference = text_or_json(case.expected_outcome)
     if accuracy == 0 and same(output, reference):
         return "no credit for the reference's own words"
     if accuracy == 2 and disagree(figures(reference), figures(output)):
@@ -275,7 +275,7 @@ def _of_agent(case: Case, metric: str, value: Mapping[str, object]) -> str | Non
 
 def _known(*stated: object) -> str | None:
     """All known text in one; None when there is none, or it is too long to look up."""
-    texts = [written(one) for one in stated if one is not None]  # type: ignore[arg-type]  # JSON values of a case
+    texts = [text_or_json(one) for one in stated if one is not None]  # type: ignore[arg-type]  # JSON values of a case
     known = "\n".join(text for text in texts if text)
     return known if 0 < len(known) <= MAX_TEXT else None
 

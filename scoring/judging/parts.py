@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.case.conversation import turns
-from sidejudge.scoring.case.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, written
+from sidejudge.scoring.case.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, text_or_json
 from sidejudge.scoring.lexical.text import normalise
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.trace.span import Json
@@ -43,7 +43,7 @@ def _line(item: object) -> str:
 
 
 def _stated(value: Json) -> str | None:
-    return None if value in (None, "", [], {}) else written(value)
+    return None if value in (None, "", [], {}) else text_or_json(value)
 
 
 def _transcript(case: Case) -> str | None:
@@ -103,7 +103,7 @@ def _context(case: Case) -> str | None:
     found = _listed(sources(case))
     if found is not None or not isinstance(case.transcript, tuple):
         return found or _transcript(case)
-    answer = normalise(written(case.model_output))
+    answer = normalise(text_or_json(case.model_output))
     return _turns(one for one in case.transcript if normalise(one.text) != answer)
 
 

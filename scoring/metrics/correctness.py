@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import question_of
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.text import same
 from sidejudge.scoring.questions.kinds import SameFact, SentenceSimilarity, StatedClaims
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply, Steps
@@ -42,7 +42,7 @@ def answer_relevancy(case: Case) -> Steps:
         return Unavailable(Reason("no input that asks anything: the question is not known"))
     if case.model_output is None:
         return Unavailable(Reason("no output: model_output is null"))
-    output = written(case.output_content)
+    output = text_or_json(case.output_content)
     if not output.strip():
         return Scored(value=0.0, reason=Reason("the output is empty"))
     if same(output, question):
@@ -56,7 +56,7 @@ def answer_correctness(case: Case) -> Steps:
     if isinstance(sides, Unavailable):
         return sides
     facts = yield from _facts(case.once(_compared))
-    alike = yield from _similar(*map(written, sides))
+    alike = yield from _similar(*map(text_or_json, sides))
     if not isinstance(facts, _Facts):
         return facts
     if not isinstance(alike, Scored):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
@@ -149,7 +149,7 @@ def failed_call(step: CallStep) -> Reason:
 
 def _stated(step: CallStep) -> Reason:
     """The failed call with the message of the tool's error."""
-    text = step.call.error or written(step.call.result)
+    text = step.call.error or text_or_json(step.call.result)
     return with_message(failed_call(step), step.failure or "", text)
 
 

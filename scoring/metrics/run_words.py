@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, at_least
@@ -92,7 +92,7 @@ def _statements(case: Case) -> tuple[_Statement, ...]:
 def _words(span: Span) -> str:
     text = "\n".join(message.text for message in span.output_messages if message.text)
     if not text and span.output is not None:
-        text = sole_text(span.output) or written(span.output)
+        text = sole_text(span.output) or text_or_json(span.output)
     return text[:_READ]
 
 

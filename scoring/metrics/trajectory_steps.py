@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
@@ -93,7 +93,7 @@ class TrajectoryStep:
         earlier: Counter[int] = Counter()
         for piece in self.pieces:
             if piece.same_as is None:
-                yield f"{piece.speaker}: {written(piece.value)}"
+                yield f"{piece.speaker}: {text_or_json(piece.value)}"
             elif piece.place == _AFTER:
                 yield f"{piece.speaker}: (the same as in step {piece.same_as})"
             else:
@@ -106,7 +106,7 @@ class TrajectoryStep:
     @property
     def quotable(self) -> Iterator[str]:
         """All texts that a quotation of this step may come from: its own, and those from earlier steps."""
-        yield from (written(piece.value) for piece in self.pieces)
+        yield from (text_or_json(piece.value) for piece in self.pieces)
         if self.span.error is not None:
             yield self.span.error
 
@@ -175,7 +175,7 @@ def _give_texts(steps: Mapping[str, TrajectoryStep]) -> None:
     for _, is_end, _, step in order:
         said = _outputs(step.span) if is_end else _inputs(step.span)
         for speaker, value in said:
-            text = written(value)
+            text = text_or_json(value)
             if not text.strip():
                 continue
             tokens = estimate(text)
@@ -253,11 +253,11 @@ def agents_above(trace: Trace) -> Mapping[str, str]:
 
 
 def _call_key(call: ToolCall) -> int:
-    return hash((call.name, written(call.arguments)))
+    return hash((call.name, text_or_json(call.arguments)))
 
 
 def _short(value: Json) -> str:
-    return label(" ".join(written(value)[: 4 * _RESULT].split()), _RESULT)
+    return label(" ".join(text_or_json(value)[: 4 * _RESULT].split()), _RESULT)
 
 
 def _result(piece: StepText) -> str:

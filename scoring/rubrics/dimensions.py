@@ -14,7 +14,7 @@ from sidejudge.scoring.case.grounds import (
     has_no_sources,
     incomplete,
     stated_scenario,
-    written,
+    text_or_json,
 )
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
@@ -163,7 +163,8 @@ def _source_quality(case: Case) -> Steps:
 
 def _cites_nothing(case: Case) -> bool:
     """Whether citations do not apply: there was nothing to cite, and the output does not claim otherwise."""
-    return case.model_output is not None and has_no_sources(case) and not _CITATION.search(written(case.model_output))
+    output = case.model_output
+    return output is not None and has_no_sources(case) and not _CITATION.search(text_or_json(output))
 
 
 def _tool_efficiency(case: Case) -> Steps:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label, plain
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics.metric import Metric
@@ -125,7 +125,7 @@ def _run(case: Case) -> Trajectory | Unavailable | NotApplicable:
 
 
 def _task(case: Case) -> str:
-    return label(written(case.input), _TASK) if case.input is not None else "(not given)"
+    return label(text_or_json(case.input), _TASK) if case.input is not None else "(not given)"
 
 
 def _sound_steps(budget: Budget) -> Callable[[Case], Steps]:

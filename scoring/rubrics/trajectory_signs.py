@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.lexicon import STOPWORDS
 from sidejudge.scoring.metrics.answer_failure import answer_failure, sole_text
 from sidejudge.scoring.metrics.run_ending import top
@@ -107,7 +107,7 @@ def _repeats(run: Trajectory) -> Iterator[Sign]:
         call = step.span.tool
         if call is None or call.arguments is None:
             continue
-        key = (*key_of(call), written(call.result)[:500])
+        key = (*key_of(call), text_or_json(call.result)[:500])
         seen[key] += 1
         if seen[key] > 1:
             yield step, AGAIN, 2.5 / (seen[key] - 1) ** 0.5
@@ -256,7 +256,7 @@ def _terms(value: Json) -> frozenset[str]:
     """Figures of two digits or more, ids, and uncommon words."""
     if value is None:
         return frozenset()
-    found = set(_TOKEN.findall(written(value)[:_LONGEST].casefold())) - STOPWORDS
+    found = set(_TOKEN.findall(text_or_json(value)[:_LONGEST].casefold())) - STOPWORDS
     return frozenset([term for term in found if len(term) > 3 or _is_figure(term)])
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
-def written(ns: int, timespec: Literal["seconds", "milliseconds"] = "milliseconds") -> str:
+def iso_time(ns: int, timespec: Literal["seconds", "milliseconds"] = "milliseconds") -> str:
     """ISO 8601 in UTC (``2026-11-21T00:00:00.000Z``) of ``ns`` since the epoch."""
     return datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 

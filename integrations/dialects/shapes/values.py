@@ -148,7 +148,7 @@ def instructions(value: Json) -> str | None:
 
 def _bare(value: Json) -> Json:
     """A text that was written as JSON, in quotes, as the text: it may be JSON itself, and stays what it is."""
-    return unwrap.written(value) if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"' else value
+    return unwrap.from_json(value) if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"' else value
 
 
 def _chat(value: Json, given: Json) -> tuple[Message, ...]:

@@ -35,7 +35,7 @@ from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Rep
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT, OUTLINED
 
 from .answer_cache import Cache, CachedAnswer, CacheStorage, key
@@ -366,7 +366,7 @@ class JudgeBackend:
             await self._calls.put(
                 call,
                 bytes.fromhex(identity),
-                {"call": call, "at": written(now_ns), "cost_usd": bill.usd, **body},
+                {"call": call, "at": iso_time(now_ns), "cost_usd": bill.usd, **body},
                 at_ns=now_ns,
                 before_ns=now_ns - self._section.keep_calls.ns,
                 most_bytes=most_bytes,

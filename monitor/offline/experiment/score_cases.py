@@ -24,7 +24,7 @@ from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import PlainEvaluator
 from sidejudge.scoring.evaluators.score import score as score_one
 from sidejudge.scoring.statistics.interval import wilson_pair
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.outcome import OutcomeMemo
 from sidejudge.scoring.verdict.rubric import Rubric
@@ -260,7 +260,7 @@ def _rubrics(named: Rubric | str | Rubrics) -> Rubrics:
 def _plain(rubric: Rubric, answer: PlainEvaluator, memo: OutcomeMemo) -> Callable[[Case], Future[Verdict]]:
     def judged(case: Case) -> Future[Verdict]:
         done: Future[Verdict] = Future()
-        done.set_result(score_one(case, rubric, answer=answer, created_at=written(time.time_ns()), memo=memo))
+        done.set_result(score_one(case, rubric, answer=answer, created_at=iso_time(time.time_ns()), memo=memo))
         return done
 
     return judged

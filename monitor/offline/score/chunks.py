@@ -19,7 +19,7 @@ from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import NumberedLine
@@ -153,11 +153,11 @@ async def reached(
     """The verdicts of a case for which somebody has to be waited for. Raises ``JudgeOutError`` as ``finish``."""
     try:
         evaluation = await finish(evaluator, partial(evaluator.open, case, names), max_wait_s=max_wait_s)
-        return await asyncio.to_thread(evaluation.verdicts, created_at=written(time.time_ns()))
+        return await asyncio.to_thread(evaluation.verdicts, created_at=iso_time(time.time_ns()))
     except (JudgeOutError, ElsewhereError):
         raise
     except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
-        return evaluator.failed(case, names, error, created_at=written(time.time_ns()))
+        return evaluator.failed(case, names, error, created_at=iso_time(time.time_ns()))
 
 
 def _admitted(judge: JudgeBackendProtocol | None) -> NoAnswer | None:

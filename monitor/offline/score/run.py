@@ -29,7 +29,7 @@ from sidejudge.monitor.offline.engine import Engine, RayCluster
 from sidejudge.monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from sidejudge.monitor.runtime.tuning import collect_rarely
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.verdict import Verdict
 
@@ -221,7 +221,7 @@ class Batch:
         return route
 
     def _judge(self, task: _Task) -> tuple[Verdict, ...]:
-        return self._evaluator.verdicts(task.case, task.names, created_at=written(time.time_ns()))
+        return self._evaluator.verdicts(task.case, task.names, created_at=iso_time(time.time_ns()))
 
     def _bad(self, message: str) -> None:
         self.tally.bad_lines += 1

@@ -23,7 +23,7 @@ from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.summary import SEED_RUBRIC
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict
@@ -169,7 +169,7 @@ class RunJudge:
     async def _reached(self, case: Case, names: Sequence[str]) -> Sequence[Verdict]:
         """Runs in a thread: judging takes the processor, and agents' latencies are being measured meanwhile."""
         if self._evaluator.others is None:
-            now = written(time.time_ns())
+            now = iso_time(time.time_ns())
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
         return await reached(self._evaluator, case, names, max_wait_s=self._max_wait_s)
 

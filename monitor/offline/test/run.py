@@ -20,7 +20,7 @@ from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.offline.score.resume import AnotherRunError, AppendFile, case_digest
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json, JsonRecord
 
 from .judge import AnswerError, RunJudge, read_answer
@@ -207,7 +207,7 @@ class Runner:
             latency_ms, error = _ms_since(started), str(wrong)
         return {
             "error": error, "timed_out": timed_out, "latency_e2e_ms": latency_ms, "attempts": attempts, "case": case,
-            "verdicts": [], "finished_at": written(time.time_ns()),
+            "verdicts": [], "finished_at": iso_time(time.time_ns()),
         }  # fmt: skip
 
     async def _judged(self, record: JsonRecord) -> Sequence[Mapping[str, object]]:

@@ -14,7 +14,7 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.trends import STEPS, ArchivedTrends, Trends
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from tests.monitor.alerting.test_trends import HOUR, NOW, put, verdict
 from tests.needs import PYARROW
 
@@ -34,14 +34,14 @@ async def both(tmp_path: Path):
     kept = []
     for number in range(1, 120):
         at_ns = NOW - number * DAY // 2
-        stated = verdict(passed=number % 3 != 0, created_at=written(at_ns)) | {
+        stated = verdict(passed=number % 3 != 0, created_at=iso_time(at_ns)) | {
             "rubric_version": f"qa@{number > 60}", "sampling_probability": 1 / (1 + number % 4), "revision": 1,
         }  # fmt: skip
         await put(store, number, at_ns, stated)
         first = {**stated, "trace_id": number.to_bytes(16, "big").hex(), "case_id": str(number)}
         revised = [{**first, "passed": not first["passed"]}, {**first, "revision": 2}] if number % 5 == 0 else [first]
         for place, record in enumerate(revised):
-            kept.append(module.Row(kind="verdicts", day=written(at_ns)[:10], seq=2 * number + place, record=record))
+            kept.append(module.Row(kind="verdicts", day=iso_time(at_ns)[:10], seq=2 * number + place, record=record))
     history.write(kept)
     yield store, tmp_path / "history"
     store.close()

@@ -12,7 +12,7 @@ import pytest
 from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.comparisons import ComparedSource
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from tests.monitor.alerting.test_trends import NOW, verdict
 from tests.needs import PYARROW
 
@@ -27,7 +27,7 @@ def key(number: int) -> str:
 
 def judged(number: int, days_ago: float, *, passed: bool = True, revision: int = 1) -> tuple[str, int, dict]:
     at_ns = NOW - round(days_ago * DAY)
-    record = verdict(passed=passed, created_at=written(at_ns)) | {
+    record = verdict(passed=passed, created_at=iso_time(at_ns)) | {
         "trace_id": key(number), "case_id": key(number), "revision": revision, "rubric_version": "qa@1",
         "scores": [
             {"metric": "accuracy", "value": number / 100, "rating": "pass" if passed else "fail", "status": "ok"},
@@ -48,7 +48,7 @@ def archive(path: Path, rows: list[tuple[str, int, dict]]) -> str:
     module = import_module("sidejudge.integrations.history.history")
     history = module.History(import_module("sidejudge.integrations.history.place").Place(str(path)), "w")
     history.write([
-        module.Row(kind=kind, day=written(at_ns)[:10], seq=seq, record=record)
+        module.Row(kind=kind, day=iso_time(at_ns)[:10], seq=seq, record=record)
         for seq, (kind, at_ns, record) in enumerate(rows)
     ])  # fmt: skip
     return str(path)

@@ -10,7 +10,7 @@ import yaml
 
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.demo.traffic import SampleTraffic
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -120,7 +120,7 @@ def test_simulate_raises_its_alert(call, config, tmp_path, verdicts):
     past, begin_ns = tmp_path / "past.jsonl", 1_795_250_400 * 10**9
     lines = [json.loads(line) for line in verdicts.read_text().splitlines()] * 10
     dated = (
-        each | {"case_id": f"c{n}", "created_at": written(begin_ns + n * 12 * 10**9)} for n, each in enumerate(lines)
+        each | {"case_id": f"c{n}", "created_at": iso_time(begin_ns + n * 12 * 10**9)} for n, each in enumerate(lines)
     )
     past.write_text("".join(json.dumps(each) + "\n" for each in dated))
     alerts = {"min_samples": 5, "hysteresis": {"needed": 1, "looks": 1}}

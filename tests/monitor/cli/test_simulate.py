@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from tests.verdict_lines import verdict_line
 
 BEGIN_NS = 1_795_255_200 * 10**9
@@ -27,7 +27,7 @@ def past(folder: Path, *more: str) -> Path:
         lines.append(
             verdict_line(
                 f"c{number}", passed=passed, service="calls\x1b[31m", environment="prod", sampling_probability=0.1,
-                created_at=written(BEGIN_NS + number * MINUTE_NS // 4), judge={"model": "m", "cost_usd": 0.001},
+                created_at=iso_time(BEGIN_NS + number * MINUTE_NS // 4), judge={"model": "m", "cost_usd": 0.001},
             )
         )  # fmt: skip
     path.write_text("\n".join([*map(json.dumps, lines), *more]) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.case.grounds import Criteria, criteria, ground_truth, sources, written
+from sidejudge.scoring.case.grounds import Criteria, criteria, ground_truth, sources, text_or_json
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.trace.span import ToolCall
 
@@ -66,4 +66,4 @@ def test_what_is_nested_too_deeply_is_not_shown():
     deep: list = []
     for _ in range(100_000):
         deep = [deep]
-    assert written(deep) == "(nested too deeply to be shown)"
+    assert text_or_json(deep) == "(nested too deeply to be shown)"

@@ -6,7 +6,7 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics import trajectory_selection
@@ -87,7 +87,7 @@ def test_what_is_shown_in_full_is_whole(long_run):
 def test_an_error_counts_with_words_that_stand_in_its_step_alone(long_run):
     run = long_run.once(trajectory)
     step = next(each for each in run.steps if each.span.kind is SpanKind.LLM and len(each.own) and each.number > 5)
-    words = written(step.own[-1].value)[:60]
+    words = text_or_json(step.own[-1].value)[:60]
     held = Finding(category="reasoning", step=step.number, evidence="e", quotation=f"“{words}”", impact="high")
     other = Finding(category="reasoning", step=step.number, evidence="e", quotation=words + " never", impact="high")
     absent = Finding(category="planning", step=len(run.steps) + 1, evidence="e", quotation=words, impact="low")

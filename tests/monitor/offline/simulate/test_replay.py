@@ -19,7 +19,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.status import Policy, Status, Thresholds
-from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import iso_time
 from tests.verdict_lines import metric_line, verdict_line
 
 HOUR_NS, MINUTE_NS = 3_600 * 10**9, 60 * 10**9
@@ -36,7 +36,7 @@ def verdicts(*stretches: tuple[float, float], per_hour: int = 120, seed: int = 1
             passed = chance.random() < ratio
             found.append(
                 verdict_line(
-                    f"c{len(found)}", composite=0.95 if passed else 0.4, passed=passed, created_at=written(at_ns),
+                    f"c{len(found)}", composite=0.95 if passed else 0.4, passed=passed, created_at=iso_time(at_ns),
                     service="calls", environment="prod", sampling_probability=0.05,
                     scores=[metric_line("question_score_accuracy", 0.99 if passed else 0.5)],
                     judge={"model": "m" if usd else None, "cost_usd": usd},
