@@ -126,7 +126,7 @@ def _split(path: str) -> tuple[tuple[str, ...], str]:
 _steps = lru_cache(maxsize=2048)(_split)
 
 
-def listed(node: Json) -> list[dict[str, Json]]:
+def numbered_maps(node: Json) -> list[dict[str, Json]]:
     """The entries of a map whose keys are numbers, in order of the numbers."""
     if not isinstance(node, dict):
         return []

@@ -14,7 +14,7 @@ from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import messages, openinference_frameworks, unwrap
-from .fields import Fields, listed, real, text, tokens, tree
+from .fields import Fields, numbered_maps, real, text, tokens, tree
 from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
 from .unwrap import as_text
@@ -201,13 +201,13 @@ def _instructions(request: AttributeValue, response: AttributeValue) -> str | No
 
 def _flattened(reading: SpanReading, prefix: str) -> Iterator[Message]:
     """Messages from keys such as ``llm.input_messages.0.message.tool_calls.1.tool_call.function.name``."""
-    for entry in listed(tree(reading, prefix)):
+    for entry in numbered_maps(tree(reading, prefix)):
         body = entry.get("message")
         if not isinstance(body, dict):
             continue
-        contents: list[Json] = [_content(part) for part in listed(body.get("contents"))]
+        contents: list[Json] = [_content(part) for part in numbered_maps(body.get("contents"))]
         calls: list[Json] = [
-            call for part in listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
+            call for part in numbered_maps(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
         ]
         text = body.get("content")
         if text is None and "content" in body and not contents and not calls:
@@ -236,7 +236,7 @@ def _tool(reading: SpanReading) -> SpanFields:
 def _documents(reading: SpanReading) -> tuple[str, ...]:
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
         texts: list[str] = []
-        for entry in listed(tree(reading, prefix)):
+        for entry in numbered_maps(tree(reading, prefix)):
             document = entry.get("document")
             text = document.get("content") if isinstance(document, dict) else None
             if isinstance(text, str) and text:

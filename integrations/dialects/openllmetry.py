@@ -14,7 +14,7 @@ from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Message, SpanKind, ToolCall
 
 from . import genai, labels, messages, unwrap
-from .fields import listed, tree
+from .fields import numbered_maps, tree
 from .langgraph_nodes import UNNAMED
 from .reading import SpanReading, failure
 from .span_fields import SpanFields
@@ -255,8 +255,8 @@ def _adapt_old(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
 
 def _messages(reading: SpanReading, field: str, prefix: str, role: str) -> tuple[Message, ...]:
     found: list[Json] = []
-    for entry in listed(tree(reading, prefix)):
-        calls: list[Json] = [*listed(entry.get("tool_calls"))]
+    for entry in numbered_maps(tree(reading, prefix)):
+        calls: list[Json] = [*numbered_maps(entry.get("tool_calls"))]
         found.append({
             "role": entry.get("role") or role, "content": messages.content(entry.get("content")), "tool_calls": calls,
             "function_call": entry.get("function_call"), "tool_call_id": entry.get("tool_call_id"),

@@ -85,7 +85,7 @@ class Database:
     """
 
     def __init__(self, url: str, *, schema: str = "sidejudge", timeout_s: float = 5.0, rest_s: float = 1.0) -> None:
-        self.schema, self.shown = schema, shown(url)
+        self.schema, self.shown = schema, without_credentials(url)
         self._url, self._timeout_s, self._rest_s = url, timeout_s, rest_s
         self._lock = asyncio.Lock()
         self._connection: AsyncConnection[Row] | None = None
@@ -238,7 +238,7 @@ class LeaseLost(DatabaseError):  # noqa: N818  # likewise
     """Another monitor holds the lease by now: nothing was written."""
 
 
-def shown(url: str) -> str:
+def without_credentials(url: str) -> str:
     """An address without its password, user and options, as logs and pages show it."""
     try:
         parts = urlsplit(url)

@@ -83,7 +83,7 @@ def decode(text: str, *, fenced: bool = False) -> Mapping[str, object]:
     return parsed.value
 
 
-def listed(text: str) -> ShapedItems:
+def read_items(text: str) -> ShapedItems:
     """The items of a judge's text in any shape; where the text breaks off, the complete items.
 
     Raises:

@@ -21,7 +21,7 @@ from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.trace.span import Json
 
 from . import layout
-from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, listed, shortened
+from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, read_items, shortened
 from .certainty import Tokens, certainties
 from .form import AGAIN, DATA, SEED_002, Form, object_of, one_of, prompt, version
 from .forms import form_of
@@ -175,7 +175,7 @@ class JudgeRequest:
                 found = {"answer": decode(text)}
                 faults: dict[str, str] = {}
             else:
-                items = listed(text)
+                items = read_items(text)
                 metrics = [form_for(question).metric for question in self.questions]
                 found, faults = by_id(named(items, self.ids, metrics, self._shown), self.ids)
                 shapes = items.shapes

@@ -20,7 +20,7 @@ from .grounding import read_claims
 from .pairing import Pairing, pair_up
 from .settle import judgements_of, least_certain, methods_of, read_cosines, settle
 from .stated import ECHOES, sentences
-from .structure import shown
+from .structure import shown_items
 from .summary import MAX_FACTS, SummaryField
 
 _SHOWN_WRONG = 20
@@ -72,7 +72,7 @@ def answer_correctness(case: Case) -> Steps:
             found=facts.found,
             alike=alike.value,
         ),
-        details={"f1": facts.f1, "semantic_similarity": alike.value, "missed": shown(facts.missed)},
+        details={"f1": facts.f1, "semantic_similarity": alike.value, "missed": shown_items(facts.missed)},
         judgements=tuple(dict.fromkeys((*facts.judgements, *alike.judgements))),
     )
 
@@ -86,9 +86,9 @@ def exact_match(case: Case) -> Result:
     if not made.expected:
         return NotApplicable(Reason("the expected outcome has no closed-form field"))
     wrong = [path or "the output as a whole" for path in made.wrong]
-    details: dict[str, object] = {"wrong": shown(wrong[:_SHOWN_WRONG])}
+    details: dict[str, object] = {"wrong": shown_items(wrong[:_SHOWN_WRONG])}
     if made.strange:
-        details["ignored"] = shown(made.strange)
+        details["ignored"] = shown_items(made.strange)
     return Scored(
         value=made.matched / made.places,
         reason=Reason("{n} of {all} fields", n=made.matched, all=made.places)

@@ -18,7 +18,7 @@ from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, U
 
 from .settle import bounded, judgements_of, least_certain, methods_of, refuted, settle, truth
 from .stated import stated
-from .structure import shown
+from .structure import shown_items
 from .summary import MAX_FACTS, SummaryField, known_texts, summaries, why
 
 
@@ -101,14 +101,14 @@ def fabrication_free(case: Case) -> Steps:
     value = (total - len(fabricated)) / total
     reported = Reason("{n} of {all} facts fabricated", n=len(fabricated), all=total)
     if fabricated:
-        reported += Reason(": {first} ({why})", first=quoted(str(shown(fabricated)[0])), why=found.reason)
+        reported += Reason(": {first} ({why})", first=quoted(str(shown_items(fabricated)[0])), why=found.reason)
     if found.gap is not None:
         return bounded(found.gap, reported, found.against, at_most=value)
     return Scored(
         value=value,
         method=found.method,
         reason=reported,
-        details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},
+        details={"fabricated": shown_items(fabricated), "hallucination_rate": len(fabricated) / total},
         judgements=found.judgements,
     )
 
@@ -162,7 +162,7 @@ def _refuted(found: Grounding) -> Reason:
 
 def _reported(found: Grounding, stated: Reason) -> Reason:
     if found.unsupported:
-        stated += Reason("; unsupported: {first}", first=quoted(str(shown(found.unsupported)[0])))
+        stated += Reason("; unsupported: {first}", first=quoted(str(shown_items(found.unsupported)[0])))
         if found.reason:
             stated += Reason(" ({why})", why=found.reason)
     return stated
@@ -173,7 +173,7 @@ def _scored(found: Grounding, value: float, stated: Reason) -> Scored:
         value=value,
         method=found.method,
         reason=_reported(found, stated),
-        details={"claims": found.claims, "unsupported": shown(found.unsupported)},
+        details={"claims": found.claims, "unsupported": shown_items(found.unsupported)},
         judgements=found.judgements,
     )
 

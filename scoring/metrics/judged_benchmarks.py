@@ -14,7 +14,7 @@ from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 
 from .correctness import both_sides
 from .settle import settle
-from .structure import shown
+from .structure import shown_items
 
 MAX_PARTS = 500
 """Most steps or instructions of one case."""
@@ -69,7 +69,7 @@ def instruction_following(case: Case) -> Steps:
         method=method,
         reason=Reason("{n} of {all} followed", n=len(judged) - len(broken), all=len(judged))
         + (Reason("; not: {first}", first=quoted(label(broken[0]))) if broken else ""),
-        details={"not_followed": shown(broken)},
+        details={"not_followed": shown_items(broken)},
         judgements=judgements,
     )
 

@@ -16,7 +16,7 @@ from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
-from .structure import Matched, items_by_id, reference, shown, shown_by_name, strict_key
+from .structure import Matched, items_by_id, reference, shown_by_name, shown_items, strict_key
 
 CLASSES = ("positive", "neutral", "negative")
 
@@ -113,7 +113,7 @@ def accuracy(labels: Labels) -> Result:
     return Scored(
         value=(total - len(wrong)) / total,
         reason=Reason("{n} of {all} sentences", n=total - len(wrong), all=total),
-        details={"wrong": shown(sentence.sentence_id for sentence in wrong), **labels.remarks()},
+        details={"wrong": shown_items(sentence.sentence_id for sentence in wrong), **labels.remarks()},
     )
 
 
@@ -135,7 +135,7 @@ def macro_f1(labels: Labels) -> Result:
 def missing(labels: Labels) -> Result:
     """The number of sentences that the reference labels and the model does not."""
     skipped = [sentence.sentence_id for sentence in labels.sentences if sentence.found is None]
-    named = shown(skipped)
+    named = shown_items(skipped)
     return Scored(
         value=len(skipped),
         reason=Reason("without a label: {ids}", ids=quoted(", ".join(map(str, named[:5])))) if skipped else "",
@@ -192,9 +192,9 @@ def dominant_emotion(case: Case) -> Result:
     return Scored(
         value=float(top == found),
         reason="" if top == found else Reason("{found}, expected {top}", found=_named(found), top=_named(top)),
-        details={"top": shown(sorted(found)), "expected": shown(sorted(top))},
+        details={"top": shown_items(sorted(found)), "expected": shown_items(sorted(top))},
     )
 
 
 def _named(emotions: frozenset[str]) -> ReasonPart:
-    return quoted(" and ".join(map(str, shown(sorted(emotions)[:3])))) if emotions else own("none")
+    return quoted(" and ".join(map(str, shown_items(sorted(emotions)[:3])))) if emotions else own("none")

@@ -172,14 +172,14 @@ def strict_key(value: object) -> object:
     return (kind(value), value if isinstance(value, str | int | float | None) else repr(value))
 
 
-def shown(ids: Iterable[object]) -> list[str | int | float]:
-    """Ids as a verdict shows them: few, short, and writable, whatever an output calls its items."""
+def shown_items(ids: Iterable[object]) -> list[str | int | float]:
+    """Ids or texts as the details of a verdict hold them: the first few, each cut, whatever an output holds there."""
     return [_label(one) for one in islice(ids, _SHOWN_IDS)]
 
 
 def shown_by_name(**ids: Iterable[object]) -> dict[str, object]:
     """Several lists of ids as a verdict shows them; empty ones are left out."""
-    return {name: listed for name, each in ids.items() if (listed := shown(each))}
+    return {name: listed for name, each in ids.items() if (listed := shown_items(each))}
 
 
 def _label(value: object) -> str | int | float:

@@ -20,7 +20,7 @@ from sidejudge.scoring.trace.span import Json
 
 from .pairing import Pairing, pair_up
 from .settle import settle, truth
-from .structure import items, reference, shown
+from .structure import items, reference, shown_items
 
 _WHY = 200
 """Most characters of an answer's reason that are quoted."""
@@ -132,11 +132,12 @@ def required_fields(case: Case) -> Result:
     missing = [
         name for name, value in wanted.items() if name not in found or (is_filled(value) and not is_filled(found[name]))
     ]
+    shown = shown_items(missing)
     return Scored(
         value=(len(wanted) - len(missing)) / len(wanted),
         reason=Reason("{n} of {all} fields", n=len(wanted) - len(missing), all=len(wanted))
-        + (Reason("; missing: {names}", names=quoted(", ".join(map(str, shown(missing[:5]))))) if missing else ""),
-        details={"missing": shown(missing)},
+        + (Reason("; missing: {names}", names=quoted(", ".join(map(str, shown[:5])))) if missing else ""),
+        details={"missing": shown},
     )
 
 
@@ -180,8 +181,8 @@ def highlight_recall(case: Case) -> Steps:
         value=matched / len(wanted),
         method=paired.method,
         reason=Reason("{n} of {all} highlights", n=matched, all=len(wanted))
-        + (Reason("; missed: {first}", first=quoted(str(shown(missed)[0]))) if missed else ""),
-        details={"missed": shown(missed)},
+        + (Reason("; missed: {first}", first=quoted(str(shown_items(missed)[0]))) if missed else ""),
+        details={"missed": shown_items(missed)},
         judgements=paired.judgements,
     )
 
@@ -211,10 +212,10 @@ def highlight_correctness(case: Case) -> Steps:
         method=method,
         reason=Reason("{n} of {all} highlights", n=len(found) - len(wrong), all=len(found))
         + (
-            Reason("; wrong: {first} ({why})", first=quoted(str(shown(wrong)[0])), why=why(replies, values))
+            Reason("; wrong: {first} ({why})", first=quoted(str(shown_items(wrong)[0])), why=why(replies, values))
             if wrong
             else ""
         ),
-        details={"wrong": shown(wrong)},
+        details={"wrong": shown_items(wrong)},
         judgements=judgements,
     )

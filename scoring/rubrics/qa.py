@@ -13,8 +13,8 @@ from sidejudge.scoring.metrics.structure import (
     Matched,
     items_by_id,
     over,
-    shown,
     shown_by_name,
+    shown_items,
     strict_key,
     structure_compliance,
 )
@@ -170,7 +170,7 @@ def _accuracy(card: CallScorecard) -> Result:
     return Scored(
         value=card.ratio(right),
         reason=reason,
-        details={"wrong": shown(item.question_id for item in wrong), **card.remarks()},
+        details={"wrong": shown_items(item.question_id for item in wrong), **card.remarks()},
     )
 
 
@@ -190,7 +190,7 @@ def _false_pass_rate(card: CallScorecard) -> Result:
         value=len(wrong) / len(requested),
         reason=Reason("{n} of {all} PASS_FAIL questions wrongly passed", n=len(wrong), all=len(requested))
         + (Reason(": {ids}", ids=", ".join(label(str(item.question_id)) for item in wrong[:5])) if wrong else ""),
-        details={"wrongly_passed": shown(item.question_id for item in wrong)},
+        details={"wrongly_passed": shown_items(item.question_id for item in wrong)},
     )
 
 
@@ -227,8 +227,8 @@ def _evidence(case: Case) -> Steps:
             borne_out=sum(factual),
         ),
         details={
-            "without_evidence": shown([*(q for (q, _), c in zip(reasons, cited, strict=True) if not c), *blank]),
-            "not_factual": shown([*(q for (q, _), f in zip(reasons, factual, strict=True) if not f), *blank]),
+            "without_evidence": shown_items([*(q for (q, _), c in zip(reasons, cited, strict=True) if not c), *blank]),
+            "not_factual": shown_items([*(q for (q, _), f in zip(reasons, factual, strict=True) if not f), *blank]),
         },
         judgements=judgements,
     )

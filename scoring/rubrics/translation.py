@@ -10,7 +10,7 @@ from sidejudge.scoring.lexical.critical_facts import Drift, drift
 from sidejudge.scoring.lexical.text import same
 from sidejudge.scoring.metrics.metric import Measure, Metric
 from sidejudge.scoring.metrics.settle import bounded, judgements_of, read_cosines, read_number, refuted, settle, truth
-from sidejudge.scoring.metrics.structure import over, response_structure_compliance, shown
+from sidejudge.scoring.metrics.structure import over, response_structure_compliance, shown_items
 from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
 from sidejudge.scoring.questions.kinds import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
@@ -72,7 +72,7 @@ def _meaning(case: Case) -> Steps:
         alike |= zip(requested, cosines, strict=True)
     total = sum(alike[index] for index in range(len(translation.sentences)))
     worst = sorted(alike, key=lambda index: (alike[index], index))[:_SHOWN]
-    reported = [(shown([translation.sentences[index].source_id])[0], round(alike[index], 3)) for index in worst]
+    reported = [(shown_items([translation.sentences[index].source_id])[0], round(alike[index], 3)) for index in worst]
     return Scored(
         value=_ratio(total, translation),
         method=method,
@@ -136,7 +136,7 @@ def _preservation(key: str, name_key: str, what: str) -> Measure:
             value=right / len(handled),
             reason=Reason("{n} of {all} {what}s", n=right, all=len(handled), what=own(what))
             + (Reason("; wrong: {names}", names=quoted(", ".join(map(str, wrong[:5])))) if wrong else ""),
-            details={"wrong": shown(each.name for each in wrong)},
+            details={"wrong": shown_items(each.name for each in wrong)},
         )
 
     return measure
@@ -271,8 +271,8 @@ def _preserved(
         method=method,
         reason=reason,
         details={
-            "omitted": shown(tally.omitted[:_SHOWN]),
-            "added": shown(tally.added[:_SHOWN]),
+            "omitted": shown_items(tally.omitted[:_SHOWN]),
+            "added": shown_items(tally.added[:_SHOWN]),
             "additions": tally.additions,
             **details,
         },

@@ -23,7 +23,7 @@ from sidejudge.scoring.scenario.scenario import ALL_CALLS, MAX_WORK, Scenario
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, ToolCall
 
-from .workflow_sides import MOST, NAMED, listed, not_understood, shown
+from .workflow_sides import MOST, NAMED, names_of, not_understood, shown_names
 
 _FAULT = 200
 """Most characters of the fault of one argument."""
@@ -59,7 +59,7 @@ def _ordered(scenario: Scenario, called: Sequence[str], broken: Sequence[Reason]
     return Scored(
         value=float(not broken),
         reason=together(broken[:NAMED]),
-        details={"expected": shown(scenario.tools_in_order), "called": shown(called)},
+        details={"expected": shown_names(scenario.tools_in_order), "called": shown_names(called)},
     )
 
 
@@ -218,12 +218,12 @@ def hold_result_use(case: Case, scenario: Scenario) -> Result:
         return Unavailable(Reason("the output is not known"))
     unused, unknown = unused_results(case, concerned)
     if unknown and not unused:
-        return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=listed(unknown)))
+        return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=names_of(unknown)))
     return Scored(
         value=float(not unused),
         method=Method.LEXICAL,
-        reason=Reason("the output bears out nothing of {tools}", tools=listed(unused)) if unused else "",
-        details={"unused": shown(unused)},
+        reason=Reason("the output bears out nothing of {tools}", tools=names_of(unused)) if unused else "",
+        details={"unused": shown_names(unused)},
     )
 
 

@@ -105,14 +105,14 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
     missing, unexpected = side.missing(names), side.unexpected(names)
     return {
         "pass": not missing and not unexpected,
-        "included": shown([name for name in side.include if name in names]),
-        "excluded": shown([name for name in side.exclude if name not in names]),
-        "missing": shown(missing),
-        "unexpected": shown(unexpected),
+        "included": shown_names([name for name in side.include if name in names]),
+        "excluded": shown_names([name for name in side.exclude if name not in names]),
+        "missing": shown_names(missing),
+        "unexpected": shown_names(unexpected),
     }
 
 
-def shown(names: Sequence[str]) -> list[str]:
+def shown_names(names: Sequence[str]) -> list[str]:
     """The first names, cut, because names of a trace may be many and long."""
     return labels(names, MOST) if names else []
 
@@ -215,7 +215,7 @@ def hold_tools(case: Case, scenario: Scenario) -> Result:
     return _validated(case, scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
 
 
-def listed(tools: Sequence[str]) -> Reason:
+def names_of(tools: Sequence[str]) -> Reason:
     """The first of many names, each cut."""
     return together(map(part, labels(tools, NAMED)), ", ")
 
@@ -227,7 +227,7 @@ def _called_in_part(side: Side, called: Iterable[str]) -> Scored | None:
     if not forbidden:
         return None
     found = {**validate(replace(side, include=(), closed=False), forbidden), "excluded": []}
-    return Scored(value=0.0, reason=Reason("unexpected: {names}", names=listed(forbidden)), details=found)
+    return Scored(value=0.0, reason=Reason("unexpected: {names}", names=names_of(forbidden)), details=found)
 
 
 def agents_in_part(case: Case, scenario: Scenario) -> Scored | None:

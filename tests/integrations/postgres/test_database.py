@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sidejudge.integrations.postgres.database import Database, DatabaseAway, DatabaseRefuses, cause, shown
+from sidejudge.integrations.postgres.database import Database, DatabaseAway, DatabaseRefuses, cause, without_credentials
 from tests.postgres_server import PostgresServer, SlowProxy
 
 
@@ -105,7 +105,7 @@ async def test_no_error_names_the_password(
 
 def test_addresses_and_causes_are_shown_without_secrets() -> None:
     url = "postgresql://u:p%40ss%2Fw0rd@db.example:5432/fleet?password=other"
-    assert shown(url) == "postgresql://db.example:5432/fleet"
+    assert without_credentials(url) == "postgresql://db.example:5432/fleet"
     for text in ("password p@ss/w0rd is wrong", "for p%40ss%2Fw0rd", "password='a b' host=x", "at postgres://u:zzz@h"):
         clean = cause(RuntimeError(text), url)
         assert not any(secret in clean for secret in ("p@ss", "p%40", "a b", "zzz"))
