@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias, TypedDict
+from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
 from sidejudge.scoring.trace.reported import ReportedScore
 from sidejudge.scoring.trace.span import Json, Message, ToolCall, Unread, Usage
 
 Contents: TypeAlias = Literal["input", "output", "input_messages", "output_messages"]
-CONTENTS: Final[tuple[Contents, ...]] = ("input", "output", "input_messages", "output_messages")
+CONTENTS: Final[tuple[Contents, ...]] = get_args(Contents)
 """The fields that hold what went into a step and what came out."""
 
 

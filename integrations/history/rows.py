@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
 from sidejudge.scoring.trace.span import JsonRecord
 
 Kind: TypeAlias = Literal["verdicts", "outcomes"]
-KINDS: Final[Sequence[Kind]] = ("verdicts", "outcomes")
+KINDS: Final[Sequence[Kind]] = get_args(Kind)
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _TEXT, _REAL, _TRUTH, _WHOLE = pa.string(), pa.float64(), pa.bool_(), pa.int64()
 _SCORE: Final = pa.struct([

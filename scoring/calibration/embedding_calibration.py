@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from sidejudge.scoring.evaluators.embedding import SAME_ENTITY, SAME_STATEMENT, states
 from sidejudge.scoring.questions.question import NoAnswer
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 
-PairKind: TypeAlias = Literal["entity", "statement"]
-KINDS: Final[tuple[PairKind, ...]] = ("statement", "entity")
+PairKind: TypeAlias = Literal["statement", "entity"]
+KINDS: Final[tuple[PairKind, ...]] = get_args(PairKind)
 OF_THE_SEED: Final[dict[PairKind, float]] = {"statement": SAME_STATEMENT, "entity": SAME_ENTITY}
 LEAST: Final = 10
 """Pairs of each sort, same and different, below which nothing is fitted."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import AskDeclared
@@ -18,9 +18,7 @@ from .layout import form_for
 Trap: TypeAlias = Literal[
     "position", "verbosity", "authority", "injection", "language", "format", "self_praise", "sycophancy"
 ]
-TRAPS: Final[tuple[Trap, ...]] = (
-    "position", "verbosity", "authority", "injection", "language", "format", "self_praise", "sycophancy",
-)  # fmt: skip
+TRAPS: Final[tuple[Trap, ...]] = get_args(Trap)
 """Changes to a question that leave its right answer and mislead a biased judge.
 
 ``self_praise``: the text praises itself; ``sycophancy``: the asker states a wish. Where ``position`` swaps two sides,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class FleetSnapshot:
 
 CircuitName: TypeAlias = Literal["closed", "open", "half_open"]
 """Calls pass; none passes; one passes as a probe."""
-CIRCUITS: tuple[CircuitName, ...] = ("closed", "open", "half_open")
+CIRCUITS: tuple[CircuitName, ...] = get_args(CircuitName)
 Period: TypeAlias = Literal["hour", "day"]
 
 

@@ -11,8 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 Meaning: TypeAlias = Literal[
     "input", "output", "content", "system", "documents", "parameters", "kind", "agent", "node", "tool", "name",
-    "own_name",
-    "call_id", "model", "requested_model", "response_id", "usage", "cost_usd", "error", "outcome",
+    "own_name", "call_id", "model", "requested_model", "response_id", "usage", "cost_usd", "error", "outcome",
 ]  # fmt: skip
 """``content`` may be an input or an output: its value decides. ``parameters`` are a tool's arguments or nothing.
 ``own_name`` is a name of anything: of the span's own agent or tool where the span's name holds it."""

@@ -1,12 +1,9 @@
 """Chunk: the part of a request that belongs to one trace, and the headers of its spans, attributes not decoded.
 
-An upper estimate of the memory that a kept chunk takes once it is decoded and judged, read from its bytes alone.
-
-Two bytes can be an empty attribute, which takes 600 bytes as a Python object; a short span takes 1.5 kB; a comma in a
-text that is JSON stands for a value. None of them can be there without a certain byte, so counting bytes bounds
-them without parsing. The price: a text in which such bytes are frequent is estimated higher than it is.
-
-The earliest start of the spans in a kept chunk.
+``decoded_size`` estimates from above how much memory a kept chunk takes once it is decoded and judged, from its bytes
+alone. Two bytes can be an empty attribute, which takes 600 bytes as a Python object; a short span takes 1.5 kB; a comma
+in a text that is JSON stands for a value. Each of them needs a certain byte, so counting these bytes bounds the memory
+without parsing. A text in which such bytes are frequent is estimated higher than it is.
 """
 
 from __future__ import annotations
