@@ -378,11 +378,7 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
         name = _first(body, "name", "tool_name", "toolName")
         if not name:
             continue
-        raw = None
-        for key in _ARGUMENTS:
-            if key in body:
-                raw = body[key]
-                break
+        raw = next((body[key] for key in _ARGUMENTS if key in body), None)
         call_id = _first(call, "call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "ref")
         found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id))
     return tuple(found)

@@ -204,17 +204,15 @@ def _words(case: Case, run: Trajectory) -> Iterator[Sign]:
 
 def _is_misplaced(run: Trajectory, step: TrajectoryStep, first: Mapping[str, int]) -> bool:
     """Whether a step attributes a result's figure to something that the result does not name."""
-    for piece in step.own:
-        if piece.place != "out" or not isinstance(piece.value, str):
+    texts = [piece.value[:_LONGEST] for piece in step.own if piece.place == "out" and isinstance(piece.value, str)]
+    for sentence in (each for text in texts for each in _SENTENCE.split(text)):
+        names = {name.casefold() for name in _NAME.findall(sentence)}
+        if not any(first.get(name, step.number) < step.number for name in names):
             continue
-        for sentence in _SENTENCE.split(piece.value[:_LONGEST]):
-            names = {name.casefold() for name in _NAME.findall(sentence)}
-            for term in _terms(sentence):
-                origin = first.get(term, 0) if _is_figure(term) else 0
-                if names and origin and origin != step.number and run[origin].span.tool is not None:
-                    known = frozenset().union(*(_terms(each.value) for each in run[origin].pieces))
-                    if not names & known and any(first.get(name, step.number) < step.number for name in names):
-                        return True
+        origins = {first.get(term, 0) for term in _terms(sentence) if _is_figure(term)} - {0, step.number}
+        for origin in (run[number] for number in origins):
+            if origin.span.tool is not None and all(names.isdisjoint(_terms(each.value)) for each in origin.pieces):
+                return True
     return False
 
 
