@@ -1,4 +1,4 @@
-"""Why something was not taken, by what helps: waiting, or a person; and how long to wait after failures in a row.
+"""Backoff: errors of a delivery, by what helps (waiting, or a person), and the wait after failures in a row.
 
 Waits have jitter, so that many monitors do not come back at the same moment.
 """

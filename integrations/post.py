@@ -1,4 +1,4 @@
-"""Post: one POST to somebody who receives notices or telemetry, and what the answer means.
+"""Post: one POST to a receiver of notices or telemetry, and what its answer means.
 
 Redirects are not followed: they could lead what was meant for one receiver to another.
 """

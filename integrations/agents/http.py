@@ -1,9 +1,9 @@
 """An agent behind HTTP: one POST for each test, a bounded answer, retries only where nothing was done.
 
-Asked is ``POST URL`` with ``{"input": …, "test_id": "…", "metadata": {…}}`` as JSON. An answer is 200–299 with text, or
-with a JSON object that has ``output`` (whatever its content type). Tried again, at most twice: a connection that was
-refused, and a 503 that names in ``Retry-After`` a wait of at most 30 s. Redirects are not followed, because they would
-change the method or send the test elsewhere.
+The request is ``POST URL`` with ``{"input": …, "test_id": "…", "metadata": {…}}`` as JSON. An answer is 200–299 with
+text, or with a JSON object that has ``output`` (whatever its content type). The request is repeated, at most twice,
+after a refused connection and after a 503 whose ``Retry-After`` is at most 30 s. Redirects are not followed, because
+they would change the method or send the test elsewhere.
 """
 
 from __future__ import annotations

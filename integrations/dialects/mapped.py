@@ -1,4 +1,4 @@
-"""Attributes that a person says the meaning of: ``sources.attributes`` of the configuration, from names to fields.
+"""Mapped attributes: ``sources.attributes`` of the configuration states which attribute holds which field.
 
 A mapping by hand takes precedence over what a dialect reads and what shapes show. A name is the name of an attribute,
 or names an attribute of an event as the report of unread contents does: ``event acme.answer: body``.

@@ -1,4 +1,4 @@
-"""The one unwrap: from the shapes in which clients send *the same thing* to the thing.
+"""Unwrap: takes a content out of the shapes in which clients send it. All dialects use these functions.
 
 A content may come as native text, as JSON text, as JSON text inside JSON text, as a Python repr, inside
 ``{"args": […], "kwargs": {…}}``, ``{"input": …}``, ``{"output": {…ToolMessage…}}``, and so on. What is not one of

@@ -1,4 +1,4 @@
-"""Providers of our own: a tracer and a logger of OpenTelemetry's SDK that are nobody else's.
+"""Own providers: a tracer and a logger of OpenTelemetry's SDK that only the monitor uses.
 
 The global providers are left alone, so that nothing else in this process is exported with it. The environment variables
 of an application's SDK (its limits, its sampler, its resource) do not apply to the monitor, which may share that

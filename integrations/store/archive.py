@@ -1,6 +1,6 @@
-"""A store that belongs to somebody else: a monitor that runs, or one that is gone.
+"""Archive: reads the store of another process, a monitor that runs or one that has ended.
 
-It is read; only ``replay_dead`` writes, one statement for which a running monitor waits a moment.
+Only ``replay_dead`` writes: one statement, for which a running monitor waits a moment.
 """
 
 from __future__ import annotations

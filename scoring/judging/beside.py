@@ -1,4 +1,4 @@
-"""Beside: an answer and the right one come in, whether it is too much or too little goes out.
+"""Beside: in which direction a judge's answer differs from the right one.
 
 A yes or no, a grade and an option can each be wrong in one of several directions. The share of right answers does not
 reveal a judge that always errs in the same one.

@@ -1,4 +1,4 @@
-"""Observed run: the parts of one run that learning reads, and the task that it was put.
+"""Observed run: the parts of one run that learning reads, and the task that it was given.
 
 A task is the runs of one group with the same kind of request, found by words. There is an ordered list of words: the
 first one in a request names its task. A configuration holds the same list as routes. A word is chosen where the called
