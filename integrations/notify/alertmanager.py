@@ -68,7 +68,7 @@ def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_n
     if wording.instance is not None:
         named = {"instance": wording.instance, **named}
     links = {"runbook_url": wording.runbook(event.runbook), "dashboard_url": wording.dashboard(event.labels)}
-    source = links["dashboard_url"] or _worst(event, wording)
+    source = links["dashboard_url"] or next((wording.trace(each.trace_id) for each in event.examples), None)
     return {
         "labels": {name: plain(value, _MAX_VALUE) for name, value in named.items()},
         "annotations": annotations | {name: link for name, link in links.items() if link is not None},
@@ -76,10 +76,6 @@ def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_n
         "endsAt": _instant(ends_ns),
         **({"generatorURL": source} if source is not None else {}),
     }
-
-
-def _worst(event: AlertEvent, wording: Wording) -> str | None:
-    return next((wording.trace(example.trace_id) for example in event.examples), None)
 
 
 def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, object]]:

@@ -148,16 +148,10 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
 def component(bounds: tuple[float, float | None], *, higher: bool) -> Callable[[float], float]:
     """Map a value within bounds to [0, 1], where 1 is the better end; values beyond the bounds are clipped."""
     low, high = bounds[0], bounds[1] if bounds[1] is not None else bounds[0] + 1
-    if higher and (low, high) == (0.0, 1.0):
-        return _unit
     width = high - low
     if higher:
         return lambda value: min(1.0, max(0.0, (value - low) / width))
     return lambda value: min(1.0, max(0.0, (high - value) / width))
-
-
-def _unit(value: float) -> float:
-    return min(1.0, max(0.0, value))
 
 
 def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
@@ -314,9 +308,8 @@ def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion
     binary = metric.unit == _PASS_OR_FAIL
     blocker = _blocker(reading, bands, binary=binary) if "blocker" in reading.given else criterion.blocker
     prerequisite = reading.truth("prerequisite") if "prerequisite" in reading.given else criterion.prerequisite
-    for key in ("bounds",):
-        if reading.has(key):
-            reading.complain("belongs to the metric and cannot be changed", key)
+    if reading.has("bounds"):
+        reading.complain("belongs to the metric and cannot be changed", "bounds")
     reading.check()
     return replace(
         criterion,

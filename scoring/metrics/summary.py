@@ -5,11 +5,11 @@ Of highlights it counts those of the reference that the model captured, and the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.text import normalise, same
 from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent
 from sidejudge.scoring.questions.question import Answer, Reply, Steps
@@ -55,7 +55,7 @@ class Summary:
     def facts(self) -> tuple[SummaryField, ...]:
         """The purpose, each highlight, each field that is filled."""
         purpose = (SummaryField(self.call_purpose),) if self.call_purpose.strip() else ()
-        reported = (SummaryField(_written(value), name) for name, value in self.fields.items() if is_filled(value))
+        reported = (SummaryField(text_or_json(value), name) for name, value in self.fields.items() if is_filled(value))
         return (*purpose, *map(SummaryField, self.highlights), *reported)
 
 
@@ -76,10 +76,6 @@ def read_summary(value: Json) -> Summary:
         highlights=tuple(one for one in items(summary, "highlights") if isinstance(one, str) and one.strip()),
         fields=fields if isinstance(fields, dict) else {},
     )
-
-
-def _written(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def summaries(case: Case, **needed: str) -> tuple[Summary, Summary] | Unavailable:

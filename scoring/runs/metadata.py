@@ -35,6 +35,7 @@ _MODELS = (("model_id", "model_version"), ("evaluator_model_id", "evaluator_mode
 _FLOATING = re.compile(r"(?:^|[^a-z0-9])latest\s*$", re.IGNORECASE)
 _NEAR = 0.8
 _MOST = 1e15
+"""A number beyond it, or NaN, is no setting of a model."""
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
@@ -120,17 +121,13 @@ def _parameter_faults(params: Mapping[str, object]) -> list[str]:
             faults.append(f"{name} is missing; give the value that was used" + _or_null(name))
         elif name == "seed" and value is None:
             continue  # the provider has no seeded sampling
-        elif isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not _finite(value):
+        elif isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not abs(value) <= _MOST:
             faults.append(f"{name} is not a {'whole ' if whole else ''}number; give the value used" + _or_null(name))
         elif (name == "temperature" and value < 0) or (name == "top_p" and not 0 < value <= 1):
             faults.append(f"{name} is {value:g}; a temperature is 0 or more, top_p lies in (0, 1]")
         elif name == "max_tokens" and value < 1:
             faults.append(f"{name} is {value:d}; give the most tokens that an answer could have")
     return faults
-
-
-def _finite(value: float) -> bool:
-    return -_MOST <= value <= _MOST
 
 
 def _or_null(name: str) -> str:

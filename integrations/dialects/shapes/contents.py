@@ -136,7 +136,7 @@ class SpanContents:
                 break
             if chats and best[1].messages:  # the longest history holds the others
                 best = max(best, other, key=lambda pair: len(pair[1].messages))
-            elif _differ(best[1], other[1]):
+            elif best[1].read != other[1].read:
                 return None
         return best
 
@@ -262,10 +262,6 @@ def _workflow(there: Sequence[NamedValue]) -> AttributeValue:
 def _claim(pair: Candidate, *, chats: bool) -> tuple[bool, bool, int]:
     source, seen = pair
     return chats and bool(seen.messages), source.attribute, source.directness
-
-
-def _differ(one: Seen, other: Seen) -> bool:
-    return one.read != other.read
 
 
 def plain(source: NamedValue, among: frozenset[str]) -> bool:
