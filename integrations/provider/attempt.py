@@ -1,4 +1,4 @@
-"""Attempt: a finished request to a model, and who is told of it: metrics count it, own traces and logs report it."""
+"""Attempt: a finished request to a model, and who is notified: metrics count it, own traces and logs report it."""
 
 from __future__ import annotations
 
