@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from sidejudge.monitor.config.langfuse import LangfuseSource
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.langfuse import pull as pull_module
-from sidejudge.monitor.ingest.langfuse.pull import Pull
+from sidejudge.monitor.ingest.langfuse.pull import Pull, traces_in
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from tests.fakes.langfuse import server as faults
@@ -789,6 +790,25 @@ async def test_while_very_many_traces_are_not_whole_listing_waits_and_says_so(be
     await bench.poll(4)
     assert bench.pull.snapshot().state == "ok"
     assert set(bench.taken()) == {trace_id(1), trace_id(2), trace_id(3)}
+
+
+@pytest.mark.parametrize(
+    ("waiting", "opened", "state"),
+    [(0, 0, "ok"), (500, 50, "ok"), (501, 0, "waiting"), (0, 51, "waiting"), (501, 51, "waiting")],
+)
+async def test_reading_pauses_while_too_much_waits_or_half_of_the_traces_that_may_be_open_are(
+    benches, fake, waiting, opened, state
+):
+    bench = benches(fake)
+    keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+    config = Config.model_validate({"sources": {"langfuse": keys}, "assembly": {"max_open_traces": 100}})
+    pull = traces_in(
+        config, SimpleNamespace(to=lambda _: bench.langfuse), store=bench.store, intake=bench.intake,
+        outcomes=bench.outcomes, sampler=bench.sampler, assembler=SimpleNamespace(open_traces=opened),
+        waiting=lambda: waiting, clock_ns=lambda: bench.now_ns,
+    )  # fmt: skip
+    await pull.poll()
+    assert pull.snapshot().state == state
 
 
 async def test_a_store_that_fails_is_counted_and_reported(benches, fake):
