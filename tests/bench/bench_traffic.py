@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -51,6 +51,12 @@ CAUGHT_UP_S = 4.0
 """When all is judged after the last span: 2.5 s is when a monitor closes a trace, and a batch takes some time."""
 LOST = ("shed", "error", "crashed", "undecodable")
 """What becomes of traces that were drawn and are not judged."""
+
+
+def not_judged(outcomes: dict[str, Any]) -> int:
+    """Traces that were lost, and those of which no reason says how they ended."""
+    return outcomes["seen"] - outcomes["open"] - sum(n for reason, n in outcomes["ended"].items() if reason not in LOST)
+
 
 Start = Callable[[Path], AbstractContextManager[Served]]
 
@@ -123,10 +129,11 @@ def cost(start: Start, load: Load, spans: int, pace: float | None = None) -> Cos
         requests = None if pace is None else pace * len(made) / count
         wall = uvloop.run(flood(server.port, [body for body, _ in made], requests))
         cpu = server.quiet() - before
-        ended = server.outcomes()["ended"] if server.api else {}
-        fates = ", ".join(f"{number} {reason}" for reason, number in sorted(ended.items()) if number)
-        shed = sum(number for reason, number in ended.items() if reason in LOST)
-        return Cost(cpu * 1000 / count, count / wall, server.usage()[1], fates, shed)
+        if not server.api:
+            return Cost(cpu * 1000 / count, count / wall, server.usage()[1], "", 0)
+        outcomes = server.outcomes()
+        fates = ", ".join(f"{number} {reason}" for reason, number in sorted(outcomes["ended"].items()) if number)
+        return Cost(cpu * 1000 / count, count / wall, server.usage()[1], fates, not_judged(outcomes))
 
 
 def keeps_up(start: Start, load: Load, pace: float) -> bool:
@@ -141,8 +148,7 @@ def keeps_up(start: Start, load: Load, pace: float) -> bool:
         while server.waiting() and time.perf_counter() - begin < SUSTAINED_S + CAUGHT_UP_S:
             time.sleep(0.1)
         in_time = time.perf_counter() - begin < SUSTAINED_S + CAUGHT_UP_S
-        ended = server.outcomes()["ended"]
-        return in_time and not any(ended[reason] for reason in LOST)
+        return in_time and not not_judged(server.outcomes())
 
 
 def highest_pace(load: Load) -> float:
