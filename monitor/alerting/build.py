@@ -16,9 +16,6 @@ from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declar
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.status import Policy, Thresholds
 
-from .limited_windows import LimitedWindows
-from .windows import MOST_VERDICTS
-
 
 def declaration(config: Config) -> Declaration:
     """The conditions of this configuration, and when a status changes."""
@@ -73,11 +70,6 @@ def declaration(config: Config) -> Declaration:
         silence_severity=Severity(alerts.silence.severity),
         metrics=metric_limits(alerts.metrics, configured(config)) if alerts.metrics else (),
     )
-
-
-def windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> LimitedWindows:
-    """The windows that statuses under this declaration look at; ``most``: verdicts that they hold."""
-    return LimitedWindows(declared, most)
 
 
 WATCHED = ("alert", "severity", "raised when", "for", "of each")

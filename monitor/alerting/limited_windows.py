@@ -8,7 +8,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.metric_status import MetricLimit
 
 from .observation import Key, Observation
-from .windows import Windows
+from .windows import MOST_VERDICTS, Windows
 
 
 class LimitedWindows(Windows):
@@ -19,7 +19,7 @@ class LimitedWindows(Windows):
     verdict. In the other modes all windows are equally long, and ``own`` is empty.
     """
 
-    def __init__(self, declared: Declaration, most: int) -> None:
+    def __init__(self, declared: Declaration, most: int = MOST_VERDICTS) -> None:
         adaptive, least = declared.policy.mode == "adaptive", declared.policy.min_samples
 
         super().__init__(

@@ -20,8 +20,8 @@ import orjson
 
 from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.store.archive import latest_verdict_ns, read_verdicts
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import Key, Observation, observe_stored
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.offline.engine import Engine, Here
@@ -273,7 +273,7 @@ class Replay:
 
     def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs
-        self._windows = windows_of(declared)
+        self._windows = LimitedWindows(declared)
         self._watch = Watch(declared, self._windows, watched)
         self._look_ns = declared.look_ns
         self._acceptable = {name: each.on_average for name, each in watched.items()}

@@ -18,10 +18,11 @@ from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.alerting.build import declaration, windows_of
+from sidejudge.monitor.alerting.build import declaration
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.failures import FailureGroups, illustrated
 from sidejudge.monitor.alerting.fleet.build import FleetBoard, FleetParts, fleet_parts
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.notify.build import Notifications
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
@@ -106,7 +107,7 @@ class MonitorParts(ABC):
         self.store = opened(config.store)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         declared = declaration(config)
-        self.windows, self.figures = windows_of(declared), windows_of(declared)
+        self.windows, self.figures = LimitedWindows(declared), LimitedWindows(declared)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router, self.silent_routes = (
             configured(config),

@@ -22,9 +22,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.alerting.details import Details, WatchedWindow
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
@@ -370,8 +370,8 @@ class FleetValues:
     """The values of all monitors in windows, and the watch of their limits."""
 
     def __init__(self, declared: Declaration, in_force: InForce) -> None:
-        self._verdicts = windows_of(declared, MOST_VALUES)
-        self._figures = windows_of(declared, MOST_VALUES)
+        self._verdicts = LimitedWindows(declared, MOST_VALUES)
+        self._figures = LimitedWindows(declared, MOST_VALUES)
         self.metrics = MetricWatch(declared, windows=self._verdicts, figures=self._figures)
         self._in_force = in_force
         self._held: dict[tuple[str, int], list[str]] = {}

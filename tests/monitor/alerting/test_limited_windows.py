@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
@@ -40,8 +39,8 @@ class Graded:
         self.begin()
 
     def begin(self) -> None:
-        self.windows: LimitedWindows = windows_of(self.declared)
-        metrics = MetricWatch(self.declared, windows=self.windows, figures=windows_of(self.declared))
+        self.windows: LimitedWindows = LimitedWindows(self.declared)
+        metrics = MetricWatch(self.declared, windows=self.windows, figures=LimitedWindows(self.declared))
         self.watch = Watch(self.declared, self.windows, {"qa": WatchedWindow()}, metrics=metrics)
         self.events: list[tuple[str, str]] = []
 

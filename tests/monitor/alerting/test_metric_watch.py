@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
@@ -42,8 +42,8 @@ class Played:
             policy=Policy(mode=mode), metrics=(LATENCY, GRADE),  # type: ignore[arg-type]  # a mode of the table
             hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.02, hold_ns=0),
         )  # fmt: skip
-        self.windows = windows_of(self.declared)
-        self.figures = windows_of(self.declared)
+        self.windows = LimitedWindows(self.declared)
+        self.figures = LimitedWindows(self.declared)
         metrics = MetricWatch(self.declared, windows=self.windows, figures=self.figures)
         self.watch = Watch(self.declared, self.windows, {}, metrics=metrics)
         self.rng, self.now_ns, self.count = random.Random(seed), 10**18, 0
@@ -159,7 +159,7 @@ def test_another_version_of_a_rubric_begins_with_nothing_against_its_limits(rest
     begun = len(played.events)
     if restarted:
         kept = played.watch.to_memory()
-        played.windows = windows_of(played.declared)
+        played.windows = LimitedWindows(played.declared)
         played.windows.know(GRADED)
         metrics = MetricWatch(played.declared, windows=played.windows, figures=played.figures)
         watched = {"qa": WatchedWindow(version="qa@2")}

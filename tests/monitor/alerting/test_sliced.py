@@ -9,7 +9,6 @@ from collections import Counter
 
 import pytest
 
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import (
     MOST_SLICED,
@@ -22,6 +21,7 @@ from sidejudge.monitor.alerting.fleet.slices import (
     slice_of,
 )
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.sliced import MOST_SLICES, MOST_VALUES, SHOWN, SlicedTraffic, SlicePace
 from sidejudge.monitor.alerting.watch import Watch
@@ -41,7 +41,7 @@ class Traffic:
     def __init__(self, *, declared: Declaration = DECLARED, seed: int = 1, look: int = 10) -> None:
         self.declared, self.chance, self.look_min = declared, random.Random(seed), look
         self.now_ns, self.number, self.events = BEGIN_NS, 0, []
-        self.windows = windows_of(declared)
+        self.windows = LimitedWindows(declared)
         self.begin()
 
     def begin(self) -> None:
@@ -215,10 +215,10 @@ def test_without_dimensions_nothing_is_divided():
 
 
 def test_a_fleet_knows_of_slices_what_one_monitor_with_all_the_traffic_would():
-    chance, one = random.Random(7), windows_of(DECLARED)
+    chance, one = random.Random(7), LimitedWindows(DECLARED)
     alone, leading = Watch(DECLARED, one), FleetWindows(DECLARED.window_ns, longest_ns=DECLARED.longest_ns, enough=30)
     leader, begin = Watch(DECLARED, leading), slice_of(BEGIN_NS)
-    windows = [windows_of(DECLARED) for _ in range(3)]
+    windows = [LimitedWindows(DECLARED) for _ in range(3)]
     publishers = [SlicePublisher(own, {}, lambda _: "1") for own in windows]
     for number in range(begin, begin + 170):
         for place in range(4):

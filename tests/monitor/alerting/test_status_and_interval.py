@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.monitor.alerting.build import windows_of
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.condition import Observed
@@ -39,7 +39,7 @@ def looks(
 ):
     """The service's status after each look, one ``every`` so many minutes."""
     declared, chance = Declaration(policy=Policy(mode=mode)), random.Random(seed)
-    windows = windows_of(declared)
+    windows = LimitedWindows(declared)
     watch, now_ns, number = Watch(declared, windows), 10**18, 0
     for minutes, ratio in course:
         for minute in range(minutes):
@@ -101,7 +101,7 @@ def test_no_status_in_force_says_what_its_own_interval_rules_out(course, traffic
 def test_critical_is_neither_over_nor_sent_again_while_the_window_hovers_about_its_threshold():
     """The evidence of hours shows that it is critical, and the window rules that out at some looks."""
     declared, chance = Declaration(), random.Random(3)
-    windows = windows_of(declared)
+    windows = LimitedWindows(declared)
     watch, now_ns, turns, statuses = Watch(declared, windows), 10**18, [], []
     for minute in range(420):
         now_ns += MINUTE_NS
@@ -120,7 +120,7 @@ def test_critical_is_neither_over_nor_sent_again_while_the_window_hovers_about_i
 
 def test_between_two_looks_no_status_is_shown_beside_figures_that_rule_it_out():
     declared = Declaration(policy=Policy(mode="bound"))
-    windows = windows_of(declared)
+    windows = LimitedWindows(declared)
     watch, begin_ns = Watch(declared, windows), 10**18
     for number in range(134):
         old = number < 100
@@ -156,7 +156,7 @@ def test_healthy_is_never_said_below_the_threshold_in_mode_bound_either(course):
 @pytest.mark.parametrize("seed", range(2))
 def test_late_verdicts_revisions_huge_weights_a_clock_set_back_and_restarts_do_not_change_that(seed):
     declared, chance = Declaration(), random.Random(seed)
-    windows = windows_of(declared)
+    windows = LimitedWindows(declared)
     watch, now_ns, ratio, past = Watch(declared, windows), 10**18, 0.95, []
     for minute in range(150):
         now_ns += MINUTE_NS - (90 * MINUTE_NS if minute == 110 else 0)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
@@ -127,7 +127,7 @@ def test_an_alarm_that_a_fall_raised_shows_what_came_since_the_fall_everywhere()
 
 def test_a_fall_that_comes_each_night_is_no_news_after_a_week_and_a_deeper_one_is():
     declared = Declaration()
-    windows = windows_of(declared)
+    windows = LimitedWindows(declared)
     watch, hour_ns, draw, fired = Watch(declared, windows), 60 * MINUTE_NS, random.Random(3), Counter()
 
     def lives(days: range, night: float) -> None:
@@ -155,7 +155,7 @@ def test_a_fall_that_comes_each_night_is_no_news_after_a_week_and_a_deeper_one_i
 def test_no_alert_is_over_because_a_window_empties(mode, trickle):
     declared = Declaration(policy=Policy(mode=mode))
     played = Played(declared)
-    played.windows = windows_of(declared)
+    played.windows = LimitedWindows(declared)
     played.watch = Watch(declared, played.windows)
     played.minutes(60, ratio=0.96)
     assert played.minutes(60, ratio=0.77)[-1] is Status.WARNING
@@ -180,7 +180,7 @@ def test_silence_is_told_as_such_and_is_no_recovery():
 
 def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_not_forget_it():
     played = Played(Declaration())
-    played.windows = windows_of(played.watch.declared)
+    played.windows = LimitedWindows(played.watch.declared)
     played.watch = Watch(played.watch.declared, played.windows)
     played.watch.why_silent = lambda service, since_ns: SilenceCause.NONE_SAMPLED
     played.minutes(600, ratio=0.5)
@@ -194,7 +194,7 @@ def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_n
     reported = len(played.reported)
     played.minutes(30 * 60, per_minute=0)
     assert {condition for condition, turn, _ in played.reported[reported:] if turn != "expired"} == set()
-    again = Watch(played.watch.declared, windows_of(played.watch.declared))  # which knows no cause of its own
+    again = Watch(played.watch.declared, LimitedWindows(played.watch.declared))  # which knows no cause of its own
     again.restore(played.watch.to_memory())
     again.look(Observed(now_ns=played.now_ns), {}, {})
     (found,) = again.service_statuses(played.now_ns)
@@ -204,7 +204,7 @@ def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_n
 
 def test_a_weekend_is_no_silence_where_there_never_is_traffic_and_a_monday_without_any_is():
     declared, monday_ns = Declaration(), 4 * 86_400 * 10**9 + 2_900 * 7 * 86_400 * 10**9
-    windows = windows_of(declared)
+    windows = LimitedWindows(declared)
     watch, hour_ns = Watch(declared, windows), 60 * MINUTE_NS
     for hour in (h for h in range(3 * 168) if h % 168 < 120 and 8 <= h % 24 < 18):
         for place in range(12):
@@ -224,7 +224,7 @@ def test_a_window_reaches_further_only_where_traffic_is_usually_thin():
     reach = {}
     for per_minute in (4, 0):
         played = Played(Declaration())
-        played.windows = windows_of(played.watch.declared)
+        played.windows = LimitedWindows(played.watch.declared)
         played.watch = Watch(played.watch.declared, played.windows)
         for _ in range(30):
             played.minutes(1, per_minute=4)
@@ -377,7 +377,7 @@ def test_what_only_evidence_from_before_a_recovery_holds_up_is_not_sent_after_it
 def test_an_hour_with_fewer_verdicts_than_usual_by_chance_is_no_silence():
     declared = Declaration()
     played = Played(declared)
-    played.windows = windows_of(declared)
+    played.windows = LimitedWindows(declared)
     played.watch = Watch(declared, played.windows)
     found: Counter[Status] = Counter()
     for minute in range(36 * 60):

@@ -10,12 +10,12 @@ from typing import Final
 
 import pytest
 
-from sidejudge.monitor.alerting.build import windows_of
 from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
 from sidejudge.monitor.alerting.fleet.status import FleetStatus
 from sidejudge.monitor.alerting.fleet.windows import FleetValues, divided, values_of
+from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.scoring.alerts.declaration import Declaration
@@ -38,7 +38,7 @@ class Member:
 
     def __init__(self, name: str, tables: Tables) -> None:
         self.name, self.tables, self.now_ns, self.sent = name, tables, BEGIN, list[str]()
-        self.windows, self.figures = (windows_of(DECLARED) for _ in range(2))
+        self.windows, self.figures = (LimitedWindows(DECLARED) for _ in range(2))
         self.publisher = SlicePublisher(self.windows, {}, lambda _: "1", figures=self.figures, limits=LIMITS)
         self.status = FleetStatus(
             name=name, declared=DECLARED, watched={}, publisher=self.publisher, clock_ns=lambda: self.now_ns,
@@ -80,7 +80,7 @@ def traffic(rng: random.Random, minutes: int, *, slower: float) -> list[tuple[Ke
 def test_the_fleet_finds_what_one_monitor_with_all_the_traffic_finds_and_reports_it_once(slower, firing):
     tables, rng = Tables(), random.Random(5)
     members = [Member(f"m{each}", tables) for each in range(3)]
-    windows, figures = (windows_of(DECLARED) for _ in range(2))
+    windows, figures = (LimitedWindows(DECLARED) for _ in range(2))
     alone = MetricWatch(DECLARED, windows=windows, figures=figures)
     seen = traffic(rng, 40, slower=slower)
     for minute in range(60):
