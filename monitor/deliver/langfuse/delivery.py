@@ -385,14 +385,23 @@ class ScoreDelivery(DeliveryTask):
             )
 
     async def _hidden(self, server: LangfuseServer, absent: Sequence[PendingScore]) -> list[PendingScore]:
-        """Those of absent scores that are older than all that is shown, where they would be named or sent again."""
-        hidden = []
-        for row in absent:
-            asked = row.missed + 1 in (NAMED, RESEND_AFTER) and self._clock_ns() - row.at_ns >= SHOWN_NS
-            with suppress(LangfuseError):  # what cannot be known now is treated as any other
-                if asked and not await anything_before(self._langfuse, row.at_ns + 1, v2=server.observations_v2):
-                    hidden.append(row)
-        return hidden
+        """Those of absent scores that are older than all that is shown, where they would be named or sent again.
+
+        Where nothing is shown before one of them, nothing is before an older one: few requests find where that begins.
+        """
+        found = [
+            row for row in sorted(absent, key=lambda row: row.at_ns)
+            if row.missed + 1 in (NAMED, RESEND_AFTER) and self._clock_ns() - row.at_ns >= SHOWN_NS
+        ]  # fmt: skip
+        hidden, perhaps = 0, len(found)
+        with suppress(LangfuseError):  # what cannot be known now is treated as any other
+            while hidden < perhaps:
+                middle = (hidden + perhaps + 1) // 2
+                if await anything_before(self._langfuse, found[middle - 1].at_ns + 1, v2=server.observations_v2):
+                    perhaps = middle - 1
+                else:
+                    hidden = middle
+        return found[:hidden]
 
     def _name_overtaken(self, rows: Sequence[PendingScore]) -> None:
         if not rows:
