@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from sidejudge.monitor.offline.whole_file import write_whole
 from sidejudge.scoring.notices.notice import check_runbooks
 
 from .errors import CALL, DATA, CommandError, ending
 from .settings import config_option, loaded
 from .terminal import table
-from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from sidejudge.integrations.store.outbox import Dead

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sidejudge.monitor.offline.whole_file import write_whole
 from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CommandError, ending, reading_store, warn
 from .settings import FiniteRange
 from .terminal import counted, visible, waiting
-from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from sidejudge.monitor.offline.whole_file import write_whole
 from sidejudge.scoring.lexical.amount import amount
 
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError, ending, warn
 from .settings import FiniteRange, match_of, runnable, window_of
 from .terminal import counted, table, waiting
-from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sidejudge.monitor.offline.whole_file import write_whole
+
 from .engine import EngineChoice, engine_of, engine_options, read_verdicts
 from .errors import DATA, CommandError, check_known, ending, warn
 from .settings import config_option, loaded
 from .terminal import ProgressDisplay, progress, visible
-from .whole_file import write_whole
 
 if TYPE_CHECKING:
     from sidejudge.monitor.offline.engine import Engine

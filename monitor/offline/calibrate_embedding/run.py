@@ -7,7 +7,6 @@ thresholds can be written into a configuration file, whose other lines and comme
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +17,7 @@ import yaml
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import EmbeddingSection
 from sidejudge.monitor.evaluate.embedding import embedding_model
+from sidejudge.monitor.offline.whole_file import write_whole
 from sidejudge.scoring.calibration.embedding_calibration import KINDS, FittedThreshold, MeaningPair, fit
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.evaluators.embedding import cosine, unit
@@ -98,14 +98,7 @@ def write_thresholds(path: Path, thresholds: Mapping[str, float], check: Callabl
     if section is None or not section.value:
         raise NotWrittenError(f"{path} has no section evaluators.embedding")
     stated = "thresholds: {" + ", ".join(f"{name}: {value:g}" for name, value in thresholds.items()) + "}"
-    fresh = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        fresh.write_text(_with(text, section, stated), encoding="utf-8")
-        fresh.chmod(path.stat().st_mode & 0o777)
-        check(fresh)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_whole(path, _with(text, section, stated), check=check)
 
 
 def _with(text: str, section: yaml.MappingNode, stated: str) -> str:

@@ -7,7 +7,6 @@ it is.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import yaml
 from sidejudge.integrations.cases import field_errors, near_field
 from sidejudge.monitor.config.document import Document, Location, plain_value, read_document
 from sidejudge.monitor.config.errors import UNREADABLE, Problem, nearest, path_of
+from sidejudge.monitor.offline.whole_file import write_whole
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
 from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
@@ -229,19 +229,14 @@ def append_test(path: Path, test: Mapping[str, Json], scenarios: Iterable[str]) 
         TestSetError: The file is no test set, or would be none with this test.
     """
     before = path.read_text(encoding="utf-8-sig") if path.exists() else ""
-    mode = path.stat().st_mode & 0o777 if path.exists() else _OWNER_ONLY
     if before:
         read_test_set(path, scenarios)
-    text = _with(before, test, path)
-    fresh = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-            file.write(text)
-        found = read_test_set(fresh, scenarios)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return len(found.tests)
+    found: list[TestSet] = []
+    write_whole(
+        path, _with(before, test, path), new_mode=_OWNER_ONLY,
+        check=lambda fresh: found.append(read_test_set(fresh, scenarios)),
+    )  # fmt: skip
+    return len(found[0].tests)
 
 
 def _with(before: str, test: Mapping[str, Json], path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.monitor.cli.whole_file import write_whole
+from sidejudge.monitor.offline.whole_file import write_whole
 
 
 @contextmanager
