@@ -26,8 +26,8 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .dispatcher import NOT_DELIVERED, DeliveryTerms
-from .langfuse.delivery import LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
+from .langfuse.reading_back import LANGFUSE
 from .langfuse.sink import LangfuseScores, langfuse_sink
 from .otel_events.sink import OtelEvents, otel_events_sink
 from .sink import FILE_TERMS, NOT_WRITTEN, Sink, SinkParts, VerdictSink

@@ -8,7 +8,8 @@ from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
 from sidejudge.integrations.store.archive import read_dead
 from sidejudge.integrations.store.outbox import LOOKS_NS, PendingScore
-from sidejudge.monitor.deliver.langfuse.delivery import IDLE_S, _time_in_array
+from sidejudge.monitor.deliver.langfuse.delivery import IDLE_S
+from sidejudge.monitor.deliver.langfuse.reading_back import time_in_array
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
 from tests.langfuse_bench import START_NS, score, trace
@@ -213,7 +214,7 @@ def test_what_did_not_replace_the_writing_before_goes_a_little_later_on_the_same
     row = PendingScore(
         id="a", version=1, at_ns=at_ns, queued_ns=at_ns, attempts=0, missed=missed, body="{}", written_ms=0
     )
-    assert _time_in_array(row) == at_ns + moved_ms * 1_000_000
+    assert time_in_array(row) == at_ns + moved_ms * 1_000_000
 
 
 async def test_a_slow_worker_is_waited_for(bench):
