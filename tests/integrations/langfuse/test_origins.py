@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.integrations.dialects import normalise
-from sidejudge.integrations.langfuse.normalise import contents, origin, raw_span
+from sidejudge.integrations.langfuse.normalise import raw_span
+from sidejudge.integrations.langfuse.origins import contents, origin
 from sidejudge.integrations.raw import RawEvent, RawSpan
 from tests.fakes.langfuse.otel_in import rows_of
 
