@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from sidejudge.integrations.cases import REPORTED
+from sidejudge.integrations.cases.fields import REPORTED
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.case.case import Case

@@ -12,7 +12,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sidejudge.integrations.cases import case_schema
+from sidejudge.integrations.cases.fields import case_schema
 from sidejudge.monitor.config.summary import json_schema
 from sidejudge.scoring.scenario.scenario_schema import scenario_schema
 from sidejudge.scoring.verdict.escalation import EscalationCause

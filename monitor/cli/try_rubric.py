@@ -98,7 +98,7 @@ def _case(what: str, case_id: str | None, url: str) -> Case:
 
 def _fetched(trace_id: str, url: str) -> Case:
     """The case of a trace with its spans; without them from a monitor that does not give them."""
-    from sidejudge.integrations.cases import case_of
+    from sidejudge.integrations.cases.fields import case_of
     from sidejudge.integrations.otlp.wire.decode import decode_spans
     from sidejudge.monitor.api.inspect import inspect_spans
 

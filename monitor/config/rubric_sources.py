@@ -236,7 +236,7 @@ class RubricLabels:
         self, given: dict[str, Json]
     ) -> tuple[list[tuple[Case, list[LabelLine]]], dict[str, VerdictLine]] | str:
         """Each labelled case with its labels, and verdicts by trace or case; or the fault of a file, as text."""
-        from sidejudge.integrations.cases import read_case  # noqa: PLC0415  # only where labels are read
+        from sidejudge.integrations.cases.lines import read_case  # noqa: PLC0415  # only where labels are read
         from sidejudge.scoring.runs.label_line import read_label  # noqa: PLC0415  # as above
         from sidejudge.scoring.runs.verdict_line import read_verdict  # noqa: PLC0415  # as above
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sidejudge.integrations.cases import case_of
+from sidejudge.integrations.cases.fields import case_of
 from sidejudge.monitor.evaluate.result import SessionIdentity, SessionTurn
 from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.monitor.route.router import Router

@@ -20,7 +20,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.integrations.store.sqlite import Store

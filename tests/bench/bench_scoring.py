@@ -28,7 +28,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract

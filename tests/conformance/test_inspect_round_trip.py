@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from sidejudge.integrations.cases import read_case_with_remarks
+from sidejudge.integrations.cases.lines import read_case_with_remarks
 from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.monitor.api.inspect import inspect_spans
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS

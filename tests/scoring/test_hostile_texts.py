@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.rubrics import RUBRICS
 

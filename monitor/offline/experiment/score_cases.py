@@ -17,7 +17,9 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypedDict, Unpack, cast, overload, runtime_checkable
 
-from sidejudge.integrations.cases import CaseError, FieldError, case_of, in_our_names
+from sidejudge.integrations.cases.fields import FieldError, case_of
+from sidejudge.integrations.cases.lines import CaseError
+from sidejudge.integrations.cases.names import in_our_names
 from sidejudge.monitor.config import Config
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators import lexical

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sidejudge.integrations.cases import FieldError, case_of
+from sidejudge.integrations.cases.fields import FieldError, case_of
 from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import probe

@@ -15,7 +15,9 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
-from sidejudge.integrations.cases import OTHER_NAMES, TEXT_FIELDS, CaseError, read_case, repeated_key
+from sidejudge.integrations.cases.fields import TEXT_FIELDS
+from sidejudge.integrations.cases.lines import CaseError, read_case, repeated_key
+from sidejudge.integrations.cases.names import OTHER_NAMES
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
 from sidejudge.scoring.lexical.shown_text import label

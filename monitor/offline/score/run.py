@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import orjson
 
-from sidejudge.integrations.cases import CaseError, read_case_line
+from sidejudge.integrations.cases.lines import CaseError, read_case_line
 from sidejudge.integrations.jsonl import line as json_line
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import Config

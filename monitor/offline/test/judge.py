@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from sidejudge.integrations.cases import case_of, field_errors
+from sidejudge.integrations.cases.fields import case_of, field_errors
 from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.config.model import RouteSection

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from sidejudge.integrations.cases import field_errors, near_field
+from sidejudge.integrations.cases.fields import field_errors, near_field
 from sidejudge.monitor.config.document import Document, Location, plain_value, read_document
 from sidejudge.monitor.config.errors import UNREADABLE, Problem, nearest, path_of
 from sidejudge.monitor.offline.whole_file import write_whole

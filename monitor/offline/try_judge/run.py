@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
-from sidejudge.integrations.cases import case_of
+from sidejudge.integrations.cases.fields import case_of
 from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
 from sidejudge.monitor.config.document import read_document
 from sidejudge.monitor.config.library import EXPECT

@@ -39,7 +39,7 @@ if GUIDED and __name__ == "__main__":  # what is imported is made anew, which no
 else:
     _watched = nullcontext()
 with _watched:
-    from sidejudge.integrations.cases import CaseError, read_case
+    from sidejudge.integrations.cases.lines import CaseError, read_case
     from sidejudge.integrations.dialects import normalise
     from sidejudge.integrations.otlp.wire.kept import decode_kept
     from sidejudge.integrations.otlp.wire.receipt import Undecodable

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from sidejudge.integrations.cases import CaseError, read_case
+from sidejudge.integrations.cases.lines import CaseError, read_case
 from sidejudge.monitor.api.verdict_schemas import SCHEMAS
 from sidejudge.monitor.cli import main
 from sidejudge.scoring.evaluators.score import score

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.monitor.cli.rubrics import rubrics
 from sidejudge.monitor.config import load
 from sidejudge.monitor.config.library import library

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.cases import case_of
+from sidejudge.integrations.cases.fields import case_of
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.case.conversation import turns
 from sidejudge.scoring.case.session import conversation, turn_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.scoring.judging.request import can_judge, requests
 from sidejudge.scoring.questions.question import NoAnswer, PendingMetrics
 from sidejudge.scoring.rubrics import RUBRICS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.questions.question import Answer

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.cases.lines import read_case
 from sidejudge.monitor.cli import main
 from sidejudge.monitor.offline.score.case_lines import TableError, case_lines
 from tests.needs import PYARROW

@@ -11,7 +11,7 @@ import pytest
 
 from sidejudge.integrations.agents import AgentError, AgentReply, Request
 from sidejudge.integrations.agents.http import HttpAgent
-from sidejudge.integrations.cases import case_of
+from sidejudge.integrations.cases.fields import case_of
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.offline.score.judged_with import judged_with
 from sidejudge.monitor.offline.score.resume import AnotherRunError

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.integrations.cases import _READERS
+from sidejudge.integrations.cases.fields import _READERS
 from sidejudge.monitor.offline.test.test_file import ANSWERED, CASE_FIELDS, TestSetError, read_test_set
 
 TESTS = [

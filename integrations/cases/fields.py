@@ -1,23 +1,16 @@
-"""Cases from JSON Lines: one strict reader of the case format.
+"""The fields of a case: how each is read, and its JSON Schema.
 
-A line is a case or an error that names its line, its field and a remedy; nothing is guessed or converted. A field that
-the format does not know is an error when it looks like a misspelt one (``expected_outcom``): what depends on it would
-silently be unavailable. Any other unknown field is left alone and listed among the remarks. Fields are also read under
-the names that deepeval, Ragas, MLflow and Langfuse's datasets give them; a line without an id is called by its number.
+Nothing is guessed or converted. A field that the format does not know is an error when it looks like a misspelt one
+(``expected_outcom``): what depends on it would silently be unavailable. Any other unknown field is left alone.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final, TypeAlias, TypeGuard
-
-import orjson
 
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.errors import SidejudgeError
@@ -25,41 +18,15 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
 from sidejudge.scoring.trace.span import Json, ToolCall
 
+from .names import OTHER_NAMES
+
 _NEAR = 0.82
 _TOOL_FIELDS = ("name", "arguments", "result", "error", "call_id", "handoff")
 _TURN_FIELDS = ("speaker", "text", "at")
 _HANDOFF = "after"
 _TOLERATED = frozenset(("dialects", "provenance", "spans", "remarks"))
 """Fields that ``inspect`` adds for people."""
-OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
-    "case_id": ("id",),
-    "model_output": ("actual_output", "response", "answer", "output", "outputs", "prediction"),
-    "input": ("user_input", "question", "query", "inputs"),
-    "expected_outcome": (
-        "expected_output", "expectedOutput", "ground_truth", "reference", "expected_response", "expected", "target",
-    ),
-    "context": ("retrieval_context", "retrieved_contexts", "contexts"),
-    "tools_used": ("tools_called",),
-    "metadata": ("additional_metadata",),
-    "cost_usd": ("token_cost",),
-})  # fmt: skip
-"""Our field → the names that are read for it, the first that is there. Our own name goes before all of them."""
-_FIELD_OF: Final = {other: field for field, others in OTHER_NAMES.items() for other in others}
-_CALL = {"input_parameters": "arguments", "output": "result"}
-"""deepeval's names within a tool call."""
-
 _Read: TypeAlias = Callable[[Json, str], object]
-
-
-class CaseError(SidejudgeError, ValueError):
-    """A line that is not a valid case: 1-based line, field (``$`` for the line itself), cause and remedy."""
-
-    def __init__(self, line: int, field: str, message: str, remedy: str) -> None:
-        self.line = line
-        self.field = field
-        self.message = message
-        self.remedy = remedy
-        super().__init__(f"line {line}: {field}: {message}; {remedy}")
 
 
 class FieldError(SidejudgeError, ValueError):
@@ -68,86 +35,6 @@ class FieldError(SidejudgeError, ValueError):
     def __init__(self, field: str, message: str, remedy: str) -> None:
         self.field, self.message, self.remedy = field, message, remedy
         super().__init__(message)
-
-
-def read_case(line: bytes | str, number: int) -> Case:
-    """The case on one line of JSON; ``CaseError`` when it is none. ``number`` is the line's, from 1."""
-    return read_case_with_remarks(line, number)[0]
-
-
-def read_case_with_remarks(line: bytes | str, number: int) -> tuple[Case, tuple[str, ...]]:
-    """The case, and the names of fields that the format does not know."""
-    return read_case_line(line, number)[:2]
-
-
-def read_case_line(line: bytes | str, number: int) -> tuple[Case, tuple[str, ...], bytes | None]:
-    """The case, the names of unknown fields, and the line in one canonical form: sorted keys, no spaces.
-
-    The form is ``None`` for what can be read but not written: deep nesting.
-    """
-    try:
-        data: Json = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise CaseError(number, "$", f"not JSON ({error})", "write one JSON object a line") from None
-    if not isinstance(data, dict):
-        raise CaseError(number, "$", "not a JSON object", "write one JSON object a line") from None
-    canonical = _canonical(data)
-    if (twice := _doubled(line, canonical)) is not None:
-        raise CaseError(number, twice[:80], "stands twice in one object", "keep one of the two")
-    fields = {"case_id": f"line-{number}", **in_our_names(data)}
-    try:
-        return case_of(fields), _remarks(fields, _READERS, ""), canonical
-    except FieldError as error:
-        raise CaseError(number, error.field, error.message, error.remedy) from None
-
-
-def _canonical(data: Json) -> bytes | None:
-    try:
-        return orjson.dumps(data, option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:
-        return None
-
-
-def repeated_key(line: bytes, read: Json) -> str | None:
-    """A key that stands twice in one object of a line of JSON, at any depth; ``read`` is what orjson read of it."""
-    return _doubled(line, _canonical(read))
-
-
-def _proves_unique(line: bytes | str, canonical: bytes | None) -> bool:
-    r"""Whether no key stands twice in one object: what was read of the line has as many colons as the line itself.
-
-    A key that was dropped took the colon after it along. Where a backslash may hide a colon (``\u003a``) nothing is
-    proven. Without a second reader, and with the form for its digest, a short case is read in 23 µs instead of 32.
-    """
-    if canonical is None:
-        return False
-    raw = line if isinstance(line, bytes) else line.encode()
-    return b"\\u" not in raw and raw.count(b":") == canonical.count(b":")
-
-
-class _DoubledError(Exception):
-    """An object with this key twice."""
-
-
-def _doubled(line: bytes | str, canonical: bytes | None) -> str | None:
-    """A key that stands twice in one object of the line, at any depth; orjson would keep the last without a word."""
-    if _proves_unique(line, canonical):
-        return None
-    try:
-        _ONCE.decode(line if isinstance(line, str) else line.decode())
-    except _DoubledError as error:
-        return str(error)
-    except RecursionError:  # deeper than this reader goes
-        return None
-    return None
-
-
-def _single(pairs: list[tuple[str, Json]]) -> None:
-    if len(dict(pairs)) != len(pairs):
-        raise _DoubledError(Counter(key for key, _ in pairs).most_common(1)[0][0])
-
-
-_ONCE = json.JSONDecoder(object_pairs_hook=_single)
 
 
 def field_errors(fields: Mapping[str, Json]) -> Iterator[FieldError]:
@@ -173,10 +60,15 @@ def case_of(data: Mapping[str, Json]) -> Case:
         fields["tools_used"] = _in_order(fields.get("tools_used"), handoffs)  # type: ignore[arg-type]  # as read
     for required in ("case_id", "model_output"):
         if required not in fields:
-            _remarks(data, _READERS, "")  # a misspelt name explains it better
+            unknown_fields(data)  # a misspelt name explains it better
             others = ", ".join(OTHER_NAMES[required])
             raise FieldError(required, "is missing", f"every case needs {required} (also read as {others})")
     return Case(**fields)  # type: ignore[arg-type]  # each reader returns its field's type
+
+
+def unknown_fields(data: Mapping[str, Json]) -> tuple[str, ...]:
+    """Names that the format does not know; ``FieldError`` for one that looks like a misspelt field."""
+    return _remarks(data, _READERS, "")
 
 
 def _remarks(data: Mapping[str, Json], known: Iterable[str], path: str) -> tuple[str, ...]:
@@ -484,41 +376,3 @@ def case_schema() -> dict[str, object]:
         "properties": properties,
         "anyOf": [{"required": [name]} for name in ("model_output", *OTHER_NAMES["model_output"])],
     }
-
-
-def in_our_names(data: Mapping[str, Json]) -> dict[str, Json]:
-    """The fields under our names. What has its field already keeps its own name, and so is not read."""
-    expectations = data.get("expectations")
-    if isinstance(expectations, dict) and isinstance(expectations.get("expected_response"), str):
-        data = {**{key: value for key, value in data.items() if key != "expectations"}, **expectations}
-    if _FIELD_OF.keys().isdisjoint(data):
-        return dict(data)
-    chosen: dict[str, str] = {}
-    for field, others in OTHER_NAMES.items():
-        found = next((other for other in others if data.get(other) is not None), None)
-        if found is None and field == "model_output":
-            found = next((other for other in others if other in data and field not in data), None)  # no answer: null
-        if found is not None and data.get(field) is None:
-            chosen[found] = field
-    taken = set(chosen.values())
-    return {
-        chosen.get(name, name): _value(chosen.get(name), name, value)
-        for name, value in data.items()
-        if name in chosen or name not in taken
-    }
-
-
-def _value(field: str | None, name: str, value: Json) -> Json:
-    if field == "case_id" and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if field == "context" and isinstance(value, str):
-        return [value]
-    if name == "tools_called" and isinstance(value, list):
-        return [_call(call) for call in value]
-    return value
-
-
-def _call(call: Json) -> Json:
-    if not isinstance(call, dict):
-        return call
-    return {_CALL.get(key, key): value for key, value in call.items() if key not in {"description", "reasoning"}}

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from sidejudge.integrations.cases import OTHER_NAMES, CaseError, read_case, read_case_with_remarks
+from sidejudge.integrations.cases.lines import CaseError, read_case, read_case_with_remarks
+from sidejudge.integrations.cases.names import OTHER_NAMES
 from sidejudge.scoring.trace.span import ToolCall
 
 DEEPEVAL = {

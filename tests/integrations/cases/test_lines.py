@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sidejudge.integrations.cases import CaseError, read_case, read_case_with_remarks
+from sidejudge.integrations.cases.lines import CaseError, read_case, read_case_with_remarks
 from sidejudge.scoring.case.case import Case, Utterance
 from sidejudge.scoring.trace.span import ToolCall
 

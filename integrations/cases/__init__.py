@@ -1,0 +1,1 @@
+"""Cases: the format, and its lines in a file."""
