@@ -12,7 +12,8 @@ Scores of a trace that upstream has not taken are held back (``integrations/stor
 and then whether it has the trace all the same, and after a day they are dropped and counted.
 
 So that a lower revision never replaces a higher one, the shown score is read before a risky writing: one that is not
-the first of its score or, where Langfuse shows the last writing, one that comes late.
+the first of its score or, where Langfuse shows the last writing, one that comes late. It waits while that cannot be
+read.
 """
 
 from __future__ import annotations
@@ -187,9 +188,13 @@ class ScoreDelivery(DeliveryTask):
         for row in rows:
             if row.body is None:
                 await self._delete(row)
-        kept = await self._not_overtaken([row for row in rows if row.body is not None])
-        if not kept:
-            return
+        kept, unread = await self._not_overtaken([row for row in rows if row.body is not None])
+        if kept:
+            await self._send(kept)
+        if unread is not None:
+            raise unread
+
+    async def _send(self, kept: Sequence[PendingScore]) -> None:
         outcome = await self._sender.send([await self._writing(row) for row in kept])
         now_ns = self._clock_ns()
         taken = [kept[index] for index in outcome.taken]
@@ -214,17 +219,25 @@ class ScoreDelivery(DeliveryTask):
             await self._set_aside(left, outcome.error)
             raise outcome.error
 
-    async def _not_overtaken(self, rows: list[PendingScore]) -> list[PendingScore]:
+    async def _not_overtaken(self, rows: list[PendingScore]) -> tuple[list[PendingScore], LangfuseError | None]:
+        """Those that may be sent now, and why others wait: it cannot be read whether a later score is there."""
         if not rows or not self._reading_back.possible:
-            return rows
-        settled = await (self._in_higher_revision if self._overtaken is None else self._overtaken)(rows)
+            return rows, None
+        risky = rows if self._overtaken is not None else self._risky(rows)
+        try:
+            settled = await (self._overtaken or self._reading_back.in_higher_revision)(risky)
+        except LangfuseError as error:
+            due_ns = self._clock_ns() + self._backoff.postponed_ns(0)
+            await self._outbox.postpone(risky, due_ns, str(error), counts=False)
+            waiting = {row.id for row in risky}
+            return [row for row in rows if row.id not in waiting], error
         await self._outbox.taken([row for row in rows if row.id in settled], self._clock_ns(), verify=False)
-        return [row for row in rows if row.id not in settled]
+        return [row for row in rows if row.id not in settled], None
 
-    async def _in_higher_revision(self, rows: Iterable[PendingScore]) -> frozenset[str]:
+    def _risky(self, rows: Iterable[PendingScore]) -> list[PendingScore]:
+        """Those in whose place a later score may be shown."""
         late_ns = self._clock_ns() - LATE_NS if self._shows_the_last else 0
-        risky = [row for row in rows if not row.withdrawn and (not row.first or row.at_ns < late_ns)]
-        return await self._reading_back.in_higher_revision(risky)
+        return [row for row in rows if not row.withdrawn and (not row.first or row.at_ns < late_ns)]
 
     @property
     def _shows_the_last(self) -> bool:

@@ -84,11 +84,8 @@ class ReadingBack:
         return {**body, "metadata": metadata, "timestamp": timestamp(time_in_array(row))}
 
     async def in_higher_revision(self, rows: Sequence[PendingScore]) -> frozenset[str]:
-        """Ids of scores that are shown in a higher revision. Where they cannot be read, no score is held back."""
-        try:
-            there = await self._shown(rows)
-        except LangfuseError:
-            return frozenset()
+        """Ids of scores that are shown in a higher revision. Raises ``LangfuseError``."""
+        there = await self._shown(rows)
         later = [row for row in rows if row.id in there and _later(there[row.id], row)]
         self._name_overtaken(later)
         return frozenset(row.id for row in later)

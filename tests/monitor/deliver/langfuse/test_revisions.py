@@ -192,6 +192,32 @@ async def test_a_lower_revision_of_another_monitor_never_stays_in_place_of_a_hig
 
 
 @pytest.mark.parametrize(
+    "refuses",
+    [faults.store_away(), faults.resets(), lambda _: faults.answer({"message": "no"}, 403)],
+    ids=["500", "reset", "403"],
+)
+async def test_while_it_cannot_be_read_what_is_there_revisions_wait_and_first_writings_go(bench, second, refuses):
+    bench.fake.mode = Mode.NEW
+    for number in (1, 2, 3):
+        await bench.end(1, revision(number, number / 8), revision=number)
+        await bench.settle()
+    second.now_ns = bench.now_ns
+    await second.step()  # it asks what the server is
+    for number in (1, 2):
+        await second.end(1, revision(number, (number + 4) / 8), revision=number)
+    await second.end(2, score(2, 0.5))
+    bench.fake.standing_fault = only("GET", "/v3/scores", refuses)
+    await second.delivery.step()
+    both = {score(1)["id"]: 3 / 8, score(2)["id"]: 0.5}
+    assert bench.values() == both
+    assert second.delivery.status.state in ("retrying", "stopped")
+    bench.fake.standing_fault = None
+    second.now_ns += HOUR
+    await second.settle()
+    assert (bench.values(), second.store.outbox.counts().waiting, second.failed["overtaken"]) == (both, 0, 1)
+
+
+@pytest.mark.parametrize(
     ("mode", "after_ns", "reads", "value"),
     [
         (Mode.NEW, 300 * SECOND, 0, 0.75),  # nobody can have revised it, and what comes last is shown
