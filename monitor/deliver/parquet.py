@@ -88,7 +88,12 @@ class ParquetHistory(ResultSink):
         self._since_wake += 1
         if self._since_wake >= self.batch:
             self._write()
-        elif self._timer is None:
+        else:
+            self.look()
+
+    def look(self) -> None:
+        """Have what waits written within ``every``."""
+        if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._section.every.seconds, self._write)
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:

@@ -66,6 +66,9 @@ class Sink:
     def committed(self, result: TraceResult) -> None:
         """Receive a result that is on disk, in the event loop."""
 
+    def look(self) -> None:
+        """Deliver what a command has left in the store, such as a request to erase."""
+
     def undelivered(self) -> int:
         """How many deliveries wait at this moment; ``snapshots`` may be some seconds old."""
         return sum(snapshot.waiting for snapshot in self.snapshots())
@@ -123,6 +126,10 @@ class VerdictSink(Sink, ABC):
         """Wake the dispatcher."""
         if result.changed:
             self._dispatcher.wake()
+
+    def look(self) -> None:
+        """Wake the dispatcher."""
+        self._dispatcher.wake()
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
         """All of them."""

@@ -156,6 +156,11 @@ class Sinks:
         for sink in self._sinks:
             sink.committed(result)
 
+    async def look(self) -> None:
+        """Deliver what commands have left in the store."""
+        for sink in self._sinks:
+            sink.look()
+
     async def start(self) -> None:
         """Begin to deliver. Raises ``SinkError`` where a sink never can."""
         for sink in self._sinks:

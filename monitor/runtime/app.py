@@ -156,6 +156,7 @@ class Monitor(MonitorParts):
         for work, seconds in (
             (self.retention.purge, 60.0), (self._remember_baselines, 60.0), (self.retention.relieve, 2.0),
             (self._watch_alerts, self.config.alerts.look.seconds), (self.notifications.tick, NOTIFY_TICK_S),
+            (self.sinks.look, 60.0),
         ):  # fmt: skip
             self.repeat(work, seconds, begin=datetime.now(UTC) + timedelta(seconds=seconds))
         self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30)

@@ -16,11 +16,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from sidejudge.integrations.jsonl import SinkError
 from sidejudge.integrations.store.sqlite import StoreError, StoreUnavailable
+from sidejudge.monitor.deliver.parquet import PARQUET
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.server import AddressError, bind
+from sidejudge.monitor.offline.forget import Selection
 from sidejudge.monitor.runtime.app import Monitor, Periodic
-from tests.needs import PROMTOOL
+from tests.needs import PROMTOOL, PYARROW
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
 
@@ -104,6 +106,20 @@ async def test_metrics_and_outcomes_tell_the_same(started):
     assert total(found, "sidejudge_verdicts_failed_total") == failed
     assert total(found, "sidejudge_verdict_weight_total") == 2 * len(verdicts)
     assert total(found, "sidejudge_evaluation_lag_seconds_count") == len(verdicts)
+
+
+async def test_metrics_of_some_names_are_these_series_and_no_others(started):
+    app = await started()
+    whole = (await app.http.get(app.api + "/metrics")).text.splitlines()
+    wanted = ["sidejudge_traces_seen_total", "sidejudge_traces_open"]
+    lines = {}
+    for coding in ("identity", "gzip"):
+        headers = {"accept-encoding": coding}
+        found = await app.http.get(app.api + "/metrics", params={"name[]": wanted}, headers=headers)
+        assert found.headers.get("content-encoding", "identity") == coding
+        lines[coding] = [line for line in found.text.splitlines() if not line.startswith("#")]
+    assert lines["identity"] == [line for line in whole if line.split(" ")[0].split("{")[0] in wanted]
+    assert [lines["gzip"], len(lines["gzip"])] == [lines["identity"], 2]
 
 
 async def test_the_lag_is_by_the_monitor_s_clock_whatever_a_sender_s_says(started):
@@ -218,6 +234,17 @@ async def test_whatever_is_repeated_ends_with_a_stop_and_logs_no_error_of_a_canc
     jobs = [job.func for job in app.monitor._scheduler.get_jobs() if inspect.iscoroutinefunction(job.func)]
     assert len(jobs) > 4
     assert {each.__func__ for each in jobs} == {Periodic.run}
+
+
+@PYARROW.mark
+async def test_an_idle_monitor_erases_within_a_minute_what_a_command_asks_for(started, tmp_path):
+    app = await started(sinks={"parquet": {"path": str(tmp_path / "history"), "every": "10ms"}})
+    asked = Selection(users=frozenset({"ann"})).request((), PARQUET)
+    await app.monitor.store.notifications.put([asked], time.time_ns())
+    for job in app.monitor._scheduler.get_jobs():
+        if inspect.iscoroutinefunction(job.func) and job.trigger.interval <= timedelta(minutes=1):
+            await job.func()
+    await until(lambda: app.monitor.undelivered() == 0)
 
 
 async def test_the_same_monitor_can_be_stopped_twice_and_takes_nothing_any_more(started):
