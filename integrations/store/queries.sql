@@ -64,7 +64,8 @@ DELETE FROM verdicts WHERE trace_id = ?;
 
 -- name: add_verdict
 INSERT INTO verdicts (trace_id, rubric, closed_ns, service, environment, passed, verdict, probability, version)
-VALUES (?, ?, ?, ?, ?, ?, ?7, json_extract(?7, '$.sampling_probability'), json_extract(?7, '$.rubric_version'))
+VALUES (:trace_id, :rubric, :closed_ns, :service, :environment, :passed, :verdict,
+    json_extract(:verdict, '$.sampling_probability'), json_extract(:verdict, '$.rubric_version'))
 ON CONFLICT (trace_id, rubric) DO UPDATE SET
     closed_ns = excluded.closed_ns, service = excluded.service, environment = excluded.environment,
     passed = excluded.passed, verdict = excluded.verdict, probability = excluded.probability, version = excluded.version;
@@ -366,8 +367,13 @@ SELECT seq, turn FROM turns WHERE session_key = ? ORDER BY seq;
 -- name: mark_turns_done
 UPDATE turns SET done_ns = :closed_ns WHERE session_key = :trace_id AND seq <= :chunks;
 
+-- name: go_on_with_turns
+-- A session that takes no more turns goes on: the time of the last that came is that of its last turn.
+UPDATE turns SET done_ns = :now WHERE done_ns < :now AND seq = (
+    SELECT max(seq) FROM turns WHERE session_key = :session_key);
+
 -- name: recover_turns
-SELECT s.trace_id, s.session_key, s.service, s.environment, s.session_id, s.closed_ns, s.done_ns IS NOT NULL,
+SELECT s.trace_id, s.session_key, s.service, s.environment, s.session_id, s.closed_ns, s.done_ns,
        length(CAST(s.turn AS BLOB)), t.revision, t.closed_ns
 FROM turns AS s LEFT JOIN traces AS t ON t.trace_id = s.session_key ORDER BY s.session_key, s.closed_ns, s.seq;
 

@@ -248,8 +248,8 @@ class Store(Part):
     def recover_turns(self) -> list[tuple[Any, ...]]:
         """For each held turn, session by session: trace id, key of the session, its service, environment and id.
 
-        Then when the trace was judged, whether its session has been judged with it, bytes of the turn, and revision and
-        time of the session's last judging or None.
+        Then when the trace was judged, when its session was judged with it or went on since (or None), bytes of the
+        turn, and revision and time of the session's last judging or None.
         """
         return self._read("recover_turns", ())
 

@@ -57,8 +57,9 @@ class FinishedTrace:
 
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
     returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
-    ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
-    where scores are not. ``entries`` are what else is to be delivered of it. ``referred`` is
+    ``chunks`` the number of the last turn that was judged. ``goes_on`` is the key of the trace's session where that
+    takes no more turns. ``scores`` are all that are to be written back of it; None where scores are not. ``entries``
+    are what else is to be delivered of it. ``referred`` is
     what it was held against: 16 bytes for each key that a reference was
     looked for under, and 16 for what was found there, or None. ``written_ns`` is when a revision was reached that keeps
     the place in time of what it revises (``closed_ns``); None: they are the same. ``keep_contents``: its spans are
@@ -76,6 +77,7 @@ class FinishedTrace:
     chunks: int | None = None
     scores: Sequence[ScoreRow] | None = None
     turn: StoredTurn | None = None
+    goes_on: bytes | None = None
     entries: Sequence[Entry] = ()
     referred: Sequence[tuple[bytes, bytes | None]] = ()
     written_ns: int | None = None
@@ -122,9 +124,7 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     held, last_chunk = connection.execute(sql["held_status"], whole).fetchone()
     if last_chunk is None:  # a session has turns instead
         connection.execute(sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
-    if (turn := finished.turn) is not None:
-        named = map(writable, (turn.service, turn.environment, turn.session_id))
-        connection.execute(sql["put_turn"], (trace_id, turn.key, *named, finished.closed_ns, turn.turn))
+    _write_turn(sql, finished, connection)
     if held is not None and held > finished.revision:
         connection.execute(sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})
         return
@@ -141,11 +141,23 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     if finished.referred:
         referred = [(key, trace_id, finished.closed_ns, digest) for key, digest in finished.referred]
         connection.executemany(sql["referred_put"], referred)
-    of = ("service", "environment", "passed")
-    verdicts = [(trace_id, v["rubric"], finished.closed_ns, *map(v.get, of), json_text(v)) for v in finished.verdicts]
+    verdicts = [
+        {"trace_id": trace_id, "rubric": v["rubric"], "closed_ns": finished.closed_ns, "service": v.get("service"),
+         "environment": v.get("environment"), "passed": v.get("passed"), "verdict": json_text(v)}
+        for v in finished.verdicts
+    ]  # fmt: skip
     connection.executemany(sql["add_verdict"], verdicts)
     if finished.scores is not None:
         written_ns = finished.closed_ns if finished.written_ns is None else finished.written_ns
         replace_scores(connection, trace_id, finished.scores, written_ns)
     if held is None or held < finished.revision:  # written again, it was delivered or still waits
         put_entries(connection, finished.entries, finished.closed_ns)
+
+
+def _write_turn(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.Connection) -> None:
+    if (turn := finished.turn) is not None:
+        named = map(writable, (turn.service, turn.environment, turn.session_id))
+        row = (id_bytes(finished.trace_id), turn.key, *named, finished.closed_ns, turn.turn)
+        connection.execute(sql["put_turn"], row)
+    elif finished.goes_on is not None:
+        connection.execute(sql["go_on_with_turns"], {"session_key": finished.goes_on, "now": finished.closed_ns})

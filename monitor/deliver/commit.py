@@ -76,6 +76,7 @@ class Commit:
             scores=self.sinks.scores(result),
             entries=self.sinks.entries(result),
             turn=turn,
+            goes_on=self._goes_on(result) if turn is None else None,
             referred=result.lookups,
             keep_contents=self.keeps_contents(result),
         )
@@ -88,9 +89,13 @@ class Commit:
         key = self.sessions.join(identity, result.trace_id, len(text), result.ended_ns, former=result.turn.former)
         return StoredTurn(key=key, turn=text, **identity._asdict()) if key is not None else None
 
+    def _goes_on(self, result: TraceResult) -> bytes | None:
+        """The session that takes no more turns and of which the trace is one more."""
+        if self.sessions is None or result.turn is None:
+            return None
+        return self.sessions.full(result.turn.identity)
+
 
 def _turn_head(row: Sequence[Any]) -> StoredTurnHead:
     trace_id, key, service, environment, session_id, *rest = row
-    closed_ns, done, size, revision, judged_ns = rest
-    identity = SessionIdentity(service, environment, session_id)
-    return StoredTurnHead(trace_id, key, identity, closed_ns, bool(done), size, revision, judged_ns)
+    return StoredTurnHead(trace_id, key, SessionIdentity(service, environment, session_id), *rest)

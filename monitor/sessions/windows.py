@@ -44,13 +44,16 @@ class SessionLimits:
 
 
 class StoredTurnHead(NamedTuple):
-    """A turn found at start; ``revision`` and ``judged_ns`` are those of its session's last judging, or None."""
+    """A turn found at start; ``revision`` and ``judged_ns`` are those of its session's last judging, or None.
+
+    ``done_ns`` is when its session was judged with it, or went on since; None: it is not judged with it yet.
+    """
 
     trace_id: bytes
     key: bytes
     identity: SessionIdentity
     closed_ns: int
-    done: bool
+    done_ns: int | None
     size: int
     revision: int | None
     judged_ns: int | None
@@ -143,6 +146,11 @@ class SessionWindows:
             self._full.append(session)
         return session.key
 
+    def full(self, identity: SessionIdentity) -> bytes | None:
+        """The key of the session with this id that takes no more turns; None where there is none."""
+        session = self._latest.get(identity)
+        return session.key if session is not None and self._is_full(session) else None
+
     def _is_full(self, session: _Session) -> bool:
         return len(session.turns) >= self._limits.max_turns or session.size > self._limits.max_bytes
 
@@ -207,8 +215,9 @@ class SessionWindows:
             session.last_ns = max(session.last_ns, turn.closed_ns)
             session.turns[turn.trace_id] = turn.size
             session.size += turn.size
-            session.revision, session.closed_ns = turn.revision or 0, turn.judged_ns or 0
-            if not turn.done:
+            session.revision = turn.revision or 0
+            session.closed_ns = max(session.closed_ns, turn.judged_ns or 0, turn.done_ns or 0)
+            if turn.done_ns is None:
                 waiting.add(turn.key)
         for session in sorted(found.values(), key=lambda each: each.last_ns):
             # Of several sessions under one id only the latest may still grow.

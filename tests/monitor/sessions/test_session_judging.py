@@ -194,6 +194,23 @@ async def test_a_session_that_is_too_long_is_judged_as_cut_short_and_takes_no_mo
     assert (b.story(verdict)["turns"], b.story(verdict)["completion"]) == (2, "pressure")
 
 
+async def test_a_session_that_is_too_long_goes_on_over_restarts_and_the_next_begins_after_a_pause(bench):
+    b = bench(sessions={"routes": [{"rubrics": ["dimensions"]}], "max_turns": 2})
+    for number in range(1, 8):
+        await b.take(turn(number, second=number))
+        await b.after(9)
+        await b.monitor.retention.purge()
+        b.restart()
+    await b.after(14)
+    assert len(b.sessions()) == 1
+    await b.after(2)
+    await b.monitor.retention.purge()
+    b.restart()
+    await b.take(turn(9))
+    await b.after(16)
+    assert [b.story(each)["turns"] for each in b.sessions()] == [2, 1]
+
+
 async def test_traces_without_a_session_and_those_of_evaluators_are_no_turns(bench):
     b = bench()
     await b.take(turn(1, session=None), turn(2, service="sidejudge"))

@@ -122,17 +122,17 @@ class Conversing(RuleBasedStateMachine):
         if former is not None:
             assert key in (former.key, None)
         if key is not None:
-            self.stored[tid(trace)] = StoredTurnHead(tid(trace), key, identity, self.now, False, size, None, None)
+            self.stored[tid(trace)] = StoredTurnHead(tid(trace), key, identity, self.now, None, size, None, None)
 
     @rule(pause=st.integers(0, 15))
     def wait(self, pause):
         self.now += pause
         for closing in self.sessions.due(self.now):
             held = [turn for turn in self.stored.values() if turn.key == closing.trace_id]
-            assert any(not turn.done for turn in held), "nothing new, and closed again"
+            assert any(turn.done_ns is None for turn in held), "nothing new, and closed again"
             self.revisions.setdefault(closing.trace_id, []).append(closing.revision)
             for turn in held:
-                self.stored[turn.trace_id] = turn._replace(done=True)
+                self.stored[turn.trace_id] = turn._replace(done_ns=0)
             if closing.completion == "idle":
                 assert all(turn.closed_ns + 10 <= self.now for turn in held)
             self.judged = {**getattr(self, "judged", {}), closing.trace_id: (closing.revision, self.now)}
@@ -145,7 +145,7 @@ class Conversing(RuleBasedStateMachine):
         for turn in self.stored.values():
             revision, at = judged.get(turn.key, (None, None))
             heads.append(turn._replace(revision=revision, judged_ns=at))
-        waiting = {turn.key for turn in heads if not turn.done}
+        waiting = {turn.key for turn in heads if turn.done_ns is None}
         assert self.sessions.restore(heads) == len(waiting)
 
     @invariant()
@@ -157,7 +157,7 @@ class Conversing(RuleBasedStateMachine):
         if hasattr(self, "sessions"):
             self.wait(15)
             assert self.sessions.open_sessions == 0
-            assert all(turn.done for turn in self.stored.values())
+            assert all(turn.done_ns is not None for turn in self.stored.values())
 
 
 Conversing.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
