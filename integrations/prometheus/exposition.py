@@ -11,6 +11,7 @@ what is asked for together.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, Literal, TypeAlias, cast
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -22,6 +23,7 @@ from .families import Family
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
+_END: Final = b"# EOF"
 _OPENMETRICS_VERSIONS = ("", "0.0.1", "1.0.0")
 _MAX_ACCEPT = 4096
 
@@ -31,6 +33,26 @@ def expose(registry: CollectorRegistry, accept: str = "") -> tuple[bytes, str]:
     if wants_openmetrics(accept):
         return cast("bytes", generate_openmetrics(registry)), OPENMETRICS  # type: ignore[no-untyped-call]  # the library's
     return generate_latest(registry), TEXT
+
+
+def restricted(text: bytes, names: Collection[str]) -> bytes:
+    r"""An exposition with the series of these names alone, as the library leaves out others for ``name[]``.
+
+    >>> restricted(b"# HELP a_total A.\n# TYPE a_total counter\na_total 1.0\n# HELP b B.\nb 2.0\n", ["b"])
+    b'# HELP b B.\nb 2.0\n'
+    """
+    wanted = {name.encode() for name in names}
+    kept: list[bytes] = []
+    head: list[bytes] = []
+    for line in text.split(b"\n")[:-1]:
+        if line == _END:
+            kept.append(line)
+        elif line.startswith(b"#"):
+            head = [line] if line.startswith(b"# HELP ") else [*head, line]
+        elif line.partition(b" ")[0].partition(b"{")[0] in wanted:
+            kept += [*head, line]
+            head = []
+    return b"".join(line + b"\n" for line in kept)
 
 
 def wants_openmetrics(accept: str) -> bool:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sidejudge.integrations.addresses import Credentials
 from sidejudge.integrations.otlp.server.response import Header, answer, header
+from sidejudge.integrations.prometheus.exposition import restricted
 from sidejudge.monitor.ingest.listeners import PROBES
 
 from .access import Guard
-from .errors import SecurityHeaders
-from .readers import METRICS, Readers
-from .shared_result import accepts_gzip
+from .errors import SecurityHeaders, send_problem
+from .readers import METRICS, Readers, names_of_series
+from .shared_result import accepts_gzip, packed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,8 +44,12 @@ def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credential
         return api[0]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "GET" and scope["path"] in _ANSWERED:
-            await answer(send, *await probed(view, scope))
+        if scope["type"] == "http" and scope["path"] in _ANSWERED:
+            if scope["method"] == "GET":
+                await answer(send, *await probed(view, scope))
+            else:  # a stranger may ask for a probe, and has nothing loaded
+                cause, remedy = HTTPStatus.METHOD_NOT_ALLOWED.phrase, "this path answers GET, HEAD and nothing else"
+                await send_problem(send, HTTPStatus.METHOD_NOT_ALLOWED, cause, remedy, [(b"allow", b"GET")])
         else:
             await (await loaded())(scope, receive, send)
 
@@ -56,7 +61,12 @@ async def probed(view: MonitorView, scope: Scope) -> Found:
     """The response to a request for a probe or for metrics."""
     if scope["path"] == METRICS:
         small = accepts_gzip(header(scope, b"accept-encoding"))
-        body, headers = await view.metrics(header(scope, b"accept"), small=small)
+        names = names_of_series(scope)
+        body, headers = await view.metrics(header(scope, b"accept"), small=small and not names)
+        if names:
+            body = await asyncio.to_thread(restricted, body, names)
+            if small:
+                body, headers = await asyncio.to_thread(packed, body), {**headers, "content-encoding": "gzip"}
         more = [(name.encode(), value.encode()) for name, value in headers.items() if name != "content-type"]
         return HTTPStatus.OK, headers["content-type"], body, more
     yes, no = {

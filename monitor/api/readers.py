@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
 from sidejudge.integrations.otlp.server.response import ABORT
 from sidejudge.monitor.ingest.listeners import PROBES
@@ -31,7 +32,14 @@ _GIVEN_UP: Final = (TimeoutError, asyncio.CancelledError)
 500.
 """
 METRICS: Final = "/metrics"
-"""Its response is shared by all callers, so that it takes no turn."""
+"""Its response is shared by all callers, so that it takes no turn, unless only some series are asked for."""
+_NAMES: Final = "name[]"
+"""The parameter that names a series which is asked for, as Prometheus's clients read it."""
+
+
+def names_of_series(scope: Scope) -> list[str]:
+    """The series that a request for metrics asks for; empty for all."""
+    return parse_qs(scope.get("query_string", b"").decode("latin-1")).get(_NAMES, [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +68,14 @@ class Readers:
             await self._app(scope, receive, send)
             return
         answer = _Answer()
-        if scope["path"] == METRICS:
+        is_shared = scope["path"] == METRICS and not names_of_series(scope)
+        if is_shared:
             await self._app(scope, receive, answer.take)
         elif not await self._answered(scope, receive, answer):
             await _busy(send)
             return
         size = len(answer.body)
-        if size > _PIECE and self._unread + size > self._limits.unread_bytes and scope["path"] != METRICS:
+        if size > _PIECE and self._unread + size > self._limits.unread_bytes and not is_shared:
             answer = _Answer()
             await _busy(send)
             return

@@ -116,7 +116,10 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
 
     @app.get(METRICS, response_class=PlainTextResponse, responses=formats, tags=["probes"])
     async def metrics(request: Request) -> Response:
-        """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
+        """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format.
+
+        `name[]`, once or more, names the series that are wanted; without it all are sent.
+        """
         return await at_the_door(request)
 
 

@@ -96,8 +96,8 @@ class SharedMetrics:
             found = self._latest.get(openmetrics)
             if found is None or (self._counted_s <= asked_s and self._may_write()):
                 plain, content_type = await self._write(openmetrics)
-                packed = await asyncio.to_thread(gzip.compress, plain, _LEVEL, mtime=0)
-                found = self._latest[openmetrics] = _Written(plain, content_type, packed)
+                zipped = await asyncio.to_thread(packed, plain)
+                found = self._latest[openmetrics] = _Written(plain, content_type, zipped)
                 self._counted_s = max(self._counted_s, self._clock())
         headers = {"content-type": found.content_type, "vary": "accept-encoding"}
         return (found.small, {**headers, "content-encoding": "gzip"}) if small else (found.plain, headers)
@@ -122,9 +122,14 @@ async def compressed(body: bytes, content_type: str, request: Request) -> Respon
 
     headers = {"content-type": content_type, "vary": "accept-encoding"}
     if len(body) >= _LEAST and accepts_gzip(",".join(request.headers.getlist("accept-encoding"))):
-        body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
+        body = await asyncio.to_thread(packed, body)
         headers["content-encoding"] = "gzip"
     return Response(body, headers=headers)
+
+
+def packed(body: bytes) -> bytes:
+    """A body, gzipped; the same bytes for the same body."""
+    return gzip.compress(body, _LEVEL, mtime=0)
 
 
 def accepts_gzip(encodings: str) -> bool:

@@ -32,6 +32,10 @@ async def main():
     async with httpx.AsyncClient(base_url=addresses["api"], trust_env=False, timeout=60) as client:
         asked = {path: (await client.get(path)).status_code for path in ("/livez", "/readyz", "/startupz", "/metrics")}
         head = await client.head("/livez")
+        other = await client.options("/livez")
+        assert (other.status_code, other.headers["allow"], other.json()["remedy"]) == (
+            405, "GET", "this path answers GET, HEAD and nothing else",
+        )  # fmt: skip
         before = loaded()
         pages = {path: (await client.get(path)).status_code for path in ("/", "/v1/status")}
     await monitor.stop()
