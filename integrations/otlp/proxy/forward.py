@@ -20,12 +20,12 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
-from sidejudge.integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
+from sidejudge.integrations.otlp.server.body import Disconnected, Receive
 from sidejudge.integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
 from sidejudge.integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
 from sidejudge.integrations.otlp.server.response import (
@@ -41,16 +41,15 @@ from sidejudge.integrations.otlp.server.response import (
     success,
 )
 from sidejudge.integrations.otlp.wire.handover import HEADER
-from sidejudge.integrations.otlp.wire.receipt import Passage, Receipt
+from sidejudge.integrations.otlp.wire.receipt import Receipt
 
+from .passing_body import PassingBody
 from .upstream import OnwardRequest, Upstream, UpstreamError, UpstreamResponse
 from .web_pages import WebPages
 
 _log = logging.getLogger("sidejudge.forward")
 
 HANDED_OVER: Final = HEADER.encode()
-_WHOLE: Final = 1 << 20
-"""A body that is complete within this many bytes is sent in one piece; a larger one while it comes in."""
 _BESIDE_S: Final = 1.0
 """How long a copy waits for upstream's response."""
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
@@ -191,7 +190,7 @@ class Forward:
         kept = self._buffer is not None and exported and media_type(headers) in KINDS
         memory = self._receiver.memory
         share = memory.share(sender) if copied or kept else None
-        body = _Body(receive, share, memory.max_bytes, copied=copied, kept=kept)
+        body = PassingBody(receive, share, memory.max_bytes, copied=copied, kept=kept)
         body.sender = sender
 
         def judge_beside() -> None:
@@ -221,7 +220,7 @@ class Forward:
             self._judge(scope, headers, body)
             body.close()
 
-    async def _relay(self, scope: Scope, headers: dict[bytes, bytes], body: _Body, send: Send) -> None:
+    async def _relay(self, scope: Scope, headers: dict[bytes, bytes], body: PassingBody, send: Send) -> None:
         signal = signal_of(scope["path"])
         trusted = self._is_trusted(scope["method"], headers, otlp=signal is not None)
         target, own = self._target(scope), scope["headers"]
@@ -306,7 +305,7 @@ class Forward:
         await answer(exchange.send, 200, exchange.kind, success(Receipt(), "traces", KINDS[exchange.kind]))
         return True
 
-    async def _return(self, came: UpstreamResponse, send: Send, body: _Body) -> None:
+    async def _return(self, came: UpstreamResponse, send: Send, body: PassingBody) -> None:
         """Return a response while it comes. If it breaks off, so does ours: half of it must not look whole."""
         try:
             await send({"type": "http.response.start", "status": came.status, "headers": came.headers})
@@ -365,7 +364,7 @@ class Forward:
         query: bytes = scope.get("query_string", b"")
         return path + b"?" + query if query else path
 
-    def _judge(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> None:
+    def _judge(self, scope: Scope, headers: dict[bytes, bytes], body: PassingBody) -> None:
         """Judge the copy of a body once it is whole, in a task of its own."""
         if not body.ended or not body.copied:
             return
@@ -377,7 +376,7 @@ class Forward:
         self._judging.add(task)
         task.add_done_callback(self._judging.discard)
 
-    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes], body: _Body) -> None:
+    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes], body: PassingBody) -> None:
         messages: list[Message] = [
             {"type": "http.request", "body": part, "more_body": n < len(parts)} for n, part in enumerate(parts, 1)
         ]
@@ -411,105 +410,6 @@ class _Exchange:
     """A request on its way through, and where its answer goes; ``kind`` is its content type."""
 
     request: OnwardRequest
-    body: _Body
+    body: PassingBody
     send: Send
     kind: str
-
-
-class _Body:
-    """A request's body on its way through, and its copy, as long as there is memory for one."""
-
-    def __init__(self, receive: Receive, share: BodyShare | None, max_bytes: int, *, copied: bool, kept: bool) -> None:
-        self._receive, self._share, self._max = receive, share, max_bytes
-        self.sender = b""
-        self._size = 0
-        self._copy: list[bytes] | None = [] if share is not None else None
-        self._all = self._copy
-        self.copied = copied
-        """Whether a copy is to be judged and has not been taken yet."""
-        self.kept = kept
-        """Whether a copy is to be kept where upstream does not take it."""
-        self.passage = Passage()
-        self.why = "too_large"
-        """Why there is no copy."""
-        self.ended = False
-        self.left = False
-        """Whether the application went away while its request was watched."""
-        self._watching: asyncio.Task[None] | None = None
-
-    async def begin(self) -> tuple[bytes, bool]:
-        """Return the body if it is short, else its beginning; and whether there is more."""
-        parts: list[bytes] = []
-        size, more = 0, True
-        while more and size < _WHOLE:
-            part, more = await self._next()
-            parts.append(part)
-            size += len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts), more
-
-    async def rest(self, first: bytes) -> AsyncIterator[bytes]:
-        """Iterate over all of the body: its beginning, and then what comes."""
-        yield first
-        while not self.ended:
-            part, _ = await self._next()
-            if part:
-                yield part
-
-    async def _next(self) -> tuple[bytes, bool]:
-        part, more = await next_part(self._receive)
-        self.ended = not more
-        self._size += len(part)
-        if self._all is not None and self._share is not None:
-            self._all.append(part)
-            try:
-                self._share.grow(self._size)
-            except Refusal:
-                self._drop("memory")
-            if self._size > self._max:
-                self._drop("too_large")
-        return part, more
-
-    async def whole(self) -> bytes | None:
-        """All of it, once it is here; None where there was no memory for it."""
-        while not self.ended:
-            await self._next()
-        return None if self._all is None else b"".join(self._all)
-
-    def _drop(self, why: str) -> None:
-        self._copy, self._all, self.why = None, None, why
-        self.release()
-
-    def refused(self, why: str) -> None:
-        """Let the copy go, if it was not taken yet: upstream has refused the request."""
-        if self.copied and self._copy is not None:
-            self._drop(why)
-
-    def take(self) -> list[bytes] | None:
-        """Return the copy, once; ``None`` if there was no memory for it, or upstream refused it."""
-        taken, self._copy, self.copied = self._copy, None, False
-        if not self.kept:
-            self._all = None
-            self.release()
-        return taken
-
-    def watch(self, relaying: asyncio.Task[object] | None) -> None:
-        """End the request when the application goes away; the whole body has been read."""
-        if self._watching is None and relaying is not None:
-            self._watching = asyncio.create_task(self._watch(relaying))
-
-    async def _watch(self, relaying: asyncio.Task[object]) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.left = True
-        relaying.cancel()
-
-    def release(self) -> None:
-        """Give back the memory of the copy."""
-        if self._share is not None:
-            self._share.release()
-
-    def close(self) -> None:
-        """End the request."""
-        self.release()
-        if self._watching is not None:
-            self._watching.cancel()
