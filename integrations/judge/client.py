@@ -295,10 +295,11 @@ def _written(content: object) -> str:
 
 def _arguments(message: object) -> str:
     """The arguments of the only tool call of a message without a text; some models answer a schema by one."""
-    calls = getattr(message, "tool_calls", None) or []
-    called = [getattr(each, "function", None) for each in calls] or [getattr(message, "function_call", None)]
-    found = getattr(called[0], "arguments", None) if len(called) == 1 else None
-    return found if isinstance(found, str) else ""
+    calls = _of(message, "tool_calls")
+    called = [_of(each, "function") for each in calls] if isinstance(calls, list) else []
+    called = called or [_of(message, "function_call")]
+    found = _of(called[0], "arguments") if len(called) == 1 else None
+    return json.dumps(found) if isinstance(found, dict) else found if isinstance(found, str) else ""
 
 
 def _text(value: object) -> str | None:
@@ -306,8 +307,7 @@ def _text(value: object) -> str | None:
 
 
 def _usage(response: object, model: JudgeModel) -> ProviderUsage:
-    usage = getattr(response, "usage", None)
-    read, written = (_count(getattr(usage, name, 0)) for name in ("prompt_tokens", "completion_tokens"))
+    read, written = _counts(getattr(response, "usage", None))
     if model.price is not None:
         cost: float | None = model.price.of(read, written)
     else:
@@ -316,21 +316,20 @@ def _usage(response: object, model: JudgeModel) -> ProviderUsage:
 
 
 def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Completion:
-    """A response as JSON. Raises ``ProviderError`` for a refusal, others where it cannot be read."""
-    usage = body.get("usage")
-    read, written = (_count(_of(usage, name)) for name in ("prompt_tokens", "completion_tokens"))
+    """A response as JSON. Raises ``ProviderError`` for a refusal or no choice, others where it cannot be read."""
+    read, written = _counts(body.get("usage"))
     paid = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=None)
     name, identity = str(body.get("model") or model.name), _text(body.get("id"))
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise ValueError("its choices hold no answer")
+        why = "the body cannot be read: its choices hold no answer"
+        raise ProviderError(ProviderErrorKind.BAD_ANSWER, why, usage=paid)
     choice = choices[0]
     message, reason = choice["message"], choice.get("finish_reason")
     if message.get("refusal") or reason == "content_filter":
         raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
     text = message["content"] if isinstance(message.get("content"), str) else ""
-    calls: Sequence[JsonRecord] = message.get("tool_calls") or ()
-    arguments = calls[0]["function"]["arguments"] if len(calls) == 1 and not text.strip() else ""
+    arguments = "" if text.strip() else _arguments(message)
     return Completion(
         text=arguments or text,
         model=name,
@@ -342,6 +341,12 @@ def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Com
         response_id=identity,
         tokens=() if arguments else _tokens(choice.get("logprobs")),
     )
+
+
+def _counts(usage: object) -> tuple[int, int]:
+    """Tokens that were read and written. Some providers count a model's thoughts in the total alone."""
+    read, written, total = (_count(_of(usage, name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    return read, max(written, total - read) if read else written
 
 
 def _count(stated: object) -> int:

@@ -315,6 +315,8 @@ class JudgeBackend:
                 why = Reason("filtered: {error}", error=quoted(label(str(error), MAX_REASON)))
                 failed = NoAnswer(why, judgement=paid, final=True)
                 smaller = await self._ask_less(asked, request, left_out)
+            if all(question in smaller for question in request.questions):  # else the failed ones carry its cost
+                smaller = _with_cost(smaller, paid)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             asked.bill.take(own)
@@ -460,6 +462,28 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
+
+
+def _with_cost(replies: Mapping[Question, Reply], paid: Judgement | None) -> dict[Question, Reply]:
+    """The replies, where the first call among them carries the cost of the one before it, too.
+
+    Without any call among them they carry that cost alone.
+    """
+    first = next((each.judgement.call for each in replies.values() if each.judgement and each.judgement.call), None)
+
+    def whole(reply: Reply) -> Reply:
+        own = reply.judgement
+        if own is None and first is None:
+            return replace(reply, judgement=paid)
+        if paid is None or own is None or own.call != first:
+            return reply
+        return replace(reply, judgement=replace(
+            own, cost_usd=own.cost_usd + paid.cost_usd, requests=own.requests + paid.requests,
+            input_tokens=own.input_tokens + paid.input_tokens, output_tokens=own.output_tokens + paid.output_tokens,
+            flags=tuple(dict.fromkeys((*paid.flags, *own.flags))),
+        ))  # fmt: skip
+
+    return {question: whole(reply) for question, reply in replies.items()}
 
 
 def _in_a_row(retries: int) -> int:

@@ -243,7 +243,7 @@ class PanelMember:
             await self._note(
                 ahead, began
             )  # before the call: a process that is killed during it has spent it all the same
-            completion = _accounted(await self._once(request, permit), expected, price)
+            completion = _accounted(await self._once(request, permit, expected, price), expected, price)
             usage = completion.usage
             self.estimating = usage.estimated
         except ProviderError as error:
@@ -269,7 +269,9 @@ class PanelMember:
         if usd:
             await self.remember(usd, now)
 
-    async def _once(self, request: JudgeRequest, permit: Permit) -> Completion:
+    async def _once(
+        self, request: JudgeRequest, permit: Permit, expected: ProviderUsage, price: TokenPrice | None
+    ) -> Completion:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.model.timeout_s + _GRACE_S):
@@ -278,8 +280,11 @@ class PanelMember:
             error = failure if isinstance(failure, ProviderError) else ProviderError(ProviderErrorKind.TIMEOUT)
             self.breaker.failed(permit, error, self.clock())
             duration_s = time.monotonic() - began
+            usage = ProviderUsage(cost_usd=None)  # a timeout: whether it is charged stays unknown
+            if (charged := _charged(error, expected, price)) is not None:
+                usage = replace(charged, cost_usd=self._usd(charged, price))
             self.observer.attempted(
-                JudgeAttempt(model=self.model.name, duration_s=duration_s, usage=error.usage, failure=error.kind)
+                JudgeAttempt(model=self.model.name, duration_s=duration_s, usage=usage, failure=error.kind)
             )
             raise error from None
         except BaseException:

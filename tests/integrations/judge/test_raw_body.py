@@ -8,6 +8,7 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeModel, completion_of
 from sidejudge.integrations.judge.raw_body import MAX_BODY, error_in, read_body
+from sidejudge.integrations.provider.errors import ProviderError
 
 MODEL = JudgeModel(name="openai/m", api_base="http://localhost")
 
@@ -85,7 +86,26 @@ def test_an_account_that_is_none_costs_no_answer(usage, tokens):
 
 def test_no_choices_are_no_response_and_an_error_within_is_named():
     for nothing in ([], None):
-        with pytest.raises(ValueError, match="choices hold no answer"):
-            text_of(json.dumps({"choices": nothing}))
+        body = {"choices": nothing, "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+        with pytest.raises(ProviderError, match="choices hold no answer") as refused:
+            text_of(json.dumps(body))
+        assert (refused.value.usage.input_tokens, refused.value.usage.output_tokens) == (7, 3)
     assert error_in({"error": {"message": "busy"}}) == "busy"
     assert error_in({"choices": []}) is None
+
+
+ANSWER = {"answers": []}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"tool_calls": [{"function": {"name": "f", "arguments": json.dumps(ANSWER)}}]},
+        {"tool_calls": [{"function": {"name": "f", "arguments": ANSWER}}]},
+        {"function_call": {"name": "f", "arguments": json.dumps(ANSWER)}},
+    ],
+)
+def test_arguments_are_read_as_litellm_reads_them(said):
+    body = {"choices": [{"message": {"content": None, **said}, "finish_reason": "stop"}]}
+    found = completion_of(body, MODEL, 0.1)
+    assert (json.loads(found.text), found.tool_call) == (ANSWER, True)

@@ -9,6 +9,7 @@ import pytest
 
 from sidejudge.integrations.judge.client import JudgeModel, TokenPrice
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.kinds import GradeAnswer, SameHighlight, Supported
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.rubrics import RUBRICS
@@ -194,3 +195,41 @@ async def test_the_arguments_of_a_tool_call_are_an_answer(made, provider):
     provider.standing = changed(called)
     assert isinstance((await made().answer(CASE, [ASKED]))[ASKED], Answer)
     assert len(provider.seen) == 1
+
+
+async def test_what_a_filter_stopped_is_paid_with_what_was_asked_again(made, provider, watched):
+    provider.standing = stops("knives")
+    asked = [Supported("He sells knives"), SameHighlight("a", "b")]
+    judge = made(model={"price": PRICE})
+    replies = await judge.answer(CASE, asked)
+    calls = {reply.judgement.call: reply.judgement for reply in replies.values()}
+    assert sum(each.requests for each in calls.values()) == len(provider.seen) == 3
+    spent = judge.budget.spent(3600, judge._clock())
+    assert sum(each.cost_usd for each in calls.values()) == pytest.approx(spent) == pytest.approx(watched.cost_usd)
+
+
+async def test_what_a_filter_stopped_is_paid_where_nothing_more_can_be_asked(made, provider):
+    provider.standing = stops("knives")
+    asked = [Supported("He sells knives"), SameHighlight("a", "b")]
+    (first,), _ = requests(CASE, asked, context_tokens=32_000)
+    judge = made(model={"price": PRICE}, budget_usd_per_hour=1.2 * PRICE.of(first.prompt_tokens, 1024))
+    replies = await judge.answer(CASE, asked)
+    assert len(provider.seen) == 1
+    assert {reply.judgement.cost_usd for reply in replies.values()} == {judge.budget.spent(3600, judge._clock())}
+
+
+@pytest.mark.parametrize("body", [refused_without_usage, in_parts])
+async def test_who_counts_attempts_counts_what_is_charged(made, provider, watched, body):
+    provider.standing = changed(body)
+    judge = made(model={"price": PRICE}, retries=0)
+    await judge.answer(CASE, [ASKED])
+    assert watched.cost_usd == pytest.approx(judge.budget.spent(3600, judge._clock()))
+    assert watched.cost_usd > 0.2
+
+
+async def test_thoughts_that_only_the_total_counts_are_paid_for(made, provider):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 3100}
+    provider.standing = changed(lambda whole: {**whole, "usage": usage})
+    reply = (await made(model={"price": PRICE}).answer(CASE, [ASKED]))[ASKED]
+    assert (reply.judgement.input_tokens, reply.judgement.output_tokens) == (1000, 2100)
+    assert reply.judgement.cost_usd == pytest.approx(PRICE.of(1000, 2100))
