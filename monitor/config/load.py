@@ -274,7 +274,8 @@ def _from_document(document: Document, file: Path) -> tuple[Scenarios, list[Prob
 
 
 def _check(given: Mapping[str, Json], at: Location, place: Place) -> list[Problem]:
-    from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario  # noqa: PLC0415  # only where there are scenarios
+    from sidejudge.scoring.scenario.reading import parse_scenario  # noqa: PLC0415  # only where there are scenarios
+    from sidejudge.scoring.scenario.scenario import ScenarioError  # noqa: PLC0415  # only where there are scenarios
 
     problems: list[Problem] = []
     for name, scenario in given.items():

@@ -13,7 +13,8 @@ from sidejudge.monitor.config.rubric_section import BudgetSection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.run_steps import acts
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
-from sidejudge.scoring.scenario.scenario import Scenario, parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
+from sidejudge.scoring.scenario.scenario import Scenario
 from sidejudge.scoring.trace.loop_guard import evaluator_traffic
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json

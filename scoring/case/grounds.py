@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
 from sidejudge.scoring.result.result import Unavailable
-from sidejudge.scoring.scenario.scenario import Scenario, ScenarioError, parse_inline
+from sidejudge.scoring.scenario.reading import parse_inline
+from sidejudge.scoring.scenario.scenario import Scenario, ScenarioError
 from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .case import Case

@@ -192,6 +192,8 @@ def _inside(value: Json) -> Iterable[Json]:
 
 _LONGEST = 200_000
 """Most characters of the input and of each result that are searched."""
+_SEARCHED = 3
+"""Fewest characters of a value that is searched for."""
 
 
 def unfounded_values(
@@ -226,19 +228,23 @@ def unfounded_values(
 
 
 def searchable(value: Json) -> str:
-    """A value as a text to search for others."""
-    text = value if isinstance(value, str) else "" if value is None else canonical(value)
-    return text[:_LONGEST].casefold()
+    """A value as a text to search for others; the thousands of its numbers are not set apart."""
+    text = (value if isinstance(value, str) else "" if value is None else canonical(value))[:_LONGEST].casefold()
+    return _GROUPED.sub("", text) if "," in text else text
 
 
 def stands_in(value: Json, texts: Sequence[str]) -> bool:
-    """Whether one of the texts contains a value, or each value of a list; true for values too short to search for."""
+    """Whether one of the texts contains a value, or each value of a list; true for values too short to search for.
+
+    A number is found as people write it: 1234.0 in ``1,234``.
+    """
     if isinstance(value, list):
         return all(stands_in(one, texts) for one in value)
     if isinstance(value, bool) or value is None or isinstance(value, dict):
         return True
-    wanted = str(value).casefold()
-    return len(wanted) < 3 or any(wanted in text for text in texts)
+    whole = isinstance(value, float) and value.is_integer()
+    wanted = searchable(str(int(value) if whole else value))
+    return len(wanted) < _SEARCHED or any(wanted in text for text in texts)
 
 
 MOST_CHARACTERS: Final = 100_000

@@ -49,7 +49,7 @@ def states_budget(scenario: Scenario) -> bool:
 def efficiency(scenario: Scenario, calls: Sequence[ToolCall]) -> Efficiency:
     """The worse of selection and call count.
 
-    >>> from sidejudge.scoring.scenario.scenario import parse_scenario
+    >>> from sidejudge.scoring.scenario.reading import parse_scenario
     >>> scenario = parse_scenario("s", {"tools_should_include": ["search"], "max_calls": {"search": 2}})
     >>> efficiency(scenario, [ToolCall(name="search")] * 3)
     Efficiency(value=0.6, faults=('search: 3 calls, at most 2',))

@@ -19,7 +19,8 @@ from sidejudge.scoring.result.result import (
     Scored,
     Unavailable,
 )
-from sidejudge.scoring.scenario.scenario import ALL_CALLS, MAX_WORK, Scenario
+from sidejudge.scoring.scenario.expectation import MAX_WORK
+from sidejudge.scoring.scenario.scenario import ALL_CALLS, Scenario
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, ToolCall
 

@@ -35,7 +35,7 @@ from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.scenario.scenario import parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.trace.trace import Trace
 from tests.bench.load import KEPT, Load
 from tests.bench.servers import _attributes, _each_span

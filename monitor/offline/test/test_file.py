@@ -19,7 +19,8 @@ from sidejudge.monitor.config.errors import UNREADABLE, Problem, nearest, path_o
 from sidejudge.monitor.offline.whole_file import write_whole
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
-from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
+from sidejudge.scoring.scenario.scenario import ScenarioError
 from sidejudge.scoring.trace.span import Json
 
 from .judge import not_plain

@@ -13,7 +13,8 @@ from sidejudge.monitor.api.verdict_schemas import SCHEMAS
 from sidejudge.monitor.cli import main
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.scenario.scenario import FIELDS, ScenarioError, parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
+from sidejudge.scoring.scenario.scenario import FIELDS, ScenarioError
 
 
 def validator(name: str) -> Draft202012Validator:

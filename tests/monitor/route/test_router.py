@@ -8,7 +8,7 @@ import pytest
 from sidejudge.monitor.config import MatchSection, RouteSection
 from sidejudge.monitor.route.router import Excluded, NotARun, Route, Router
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.scenario.scenario import parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
 
 CASE = Case(
     case_id="c",

@@ -12,7 +12,7 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.contract import MIN_RUNS, _shuffled, learn
 from sidejudge.scoring.learning.observed_run import divide, observe_run
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.scenario.scenario import parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.trace.span import ToolCall
 from tests.scoring.learning.simulated_shop import FAULTS, run, runs
 from tests.scoring.learning.simulated_worlds import draw

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
-from sidejudge.scoring.scenario.scenario import parse_scenario
+from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.trace.span import ToolCall
 
 

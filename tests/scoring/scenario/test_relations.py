@@ -7,8 +7,9 @@ import pytest
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.scenario.relations import Relations
-from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
+from sidejudge.scoring.scenario.scenario import ScenarioError
 from sidejudge.scoring.trace.span import ToolCall
 
 METRICS = {metric.id: metric for metric in RUBRICS["workflow"].metrics}
@@ -48,7 +49,7 @@ def _call(name, **arguments):
     [
         ({"min_calls": {"a": 2}}, 1.0), ({"min_calls": {"a": 3}}, 0.0), ({"max_tokens": 30}, 1.0),
         ({"max_tokens": 29}, 0.0),
-        ({"max_seconds": 2}, 1.0), ({"max_seconds": 1}, 0.0),
+        ({"max_seconds": 2}, 1.0), ({"max_seconds": 1}, 0.0), ({"max_seconds": 1.5}, 1.0), ({"max_seconds": 1.4}, 0.0),
     ],
 )  # fmt: skip
 def test_a_budget_is_kept_or_not(scenario, value):
@@ -89,6 +90,15 @@ def test_arguments_fit_and_come_from_somewhere(scenario, order_id, value):
     result = METRICS["arguments"].start(case)
     assert isinstance(result, Scored)
     assert result.value == value
+
+
+@pytest.mark.parametrize(("amount", "value"), [(1234.0, 1.0), (1234, 1.0), ("1,234", 1.0), (1235.0, 0.0), (2345, 0.0)])
+def test_an_amount_stands_in_the_input_however_it_is_written(amount, value):
+    case = Case(
+        case_id="c", model_output="x", input="Refund $1,234", agents_called=(),
+        scenario={"values_from": {"refund": {"amount": ["input"]}}}, tools_used=(_call("refund", amount=amount),),
+    )  # fmt: skip
+    assert METRICS["arguments"].start(case).value == value
 
 
 def test_what_no_scenario_asks_for_does_not_apply():

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.scoring.scenario.scenario import (
-    MAX_CHARACTERS,
-    MAX_PATTERNS,
-    MAX_VALUES,
-    Conforms,
-    Exactly,
-    Matches,
-    ScenarioError,
-    parse_inline,
-    parse_scenario,
-)
+from sidejudge.scoring.scenario.expectation import Conforms, Exactly, Matches
+from sidejudge.scoring.scenario.reading import parse_inline, parse_scenario
+from sidejudge.scoring.scenario.scenario import MAX_CHARACTERS, MAX_PATTERNS, MAX_VALUES, ScenarioError
 
 
 def test_an_empty_scenario_is_open_on_both_sides_and_expects_the_orchestrator():
