@@ -340,7 +340,7 @@ def _passes(reading: Reading, kind: AnswerKind, choices: Sequence[str | float]) 
     answer = reading.given.get("answer")
     with_values = isinstance(answer, dict) and isinstance(answer.get("one_of"), dict)
     if kind == "one_of" and not with_values:
-        if given is None or not all(each in choices for each in listed_values):
+        if given is None or not listed_values or not all(each in choices for each in listed_values):
             reading.complain(f"must name the categories that pass, of {', '.join(map(str, choices))}", "passes")
             return ()
         return tuple(str(each) for each in listed_values)

@@ -31,7 +31,13 @@ MAX_TEXT: Final = 1_000_000
 MAX_JOINED: Final = 20_000_000
 """Most characters that an expression may join with ``+`` inside loops: the library keeps each result until the end."""
 _MOST_ROUNDS: Final = 1_000_000
-_LITERAL: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
+_TEXT: Final = re.compile(
+    r"""\b[bB]?[rR][bB]?(?:"{3}(?s:.)*?"{3}|'{3}(?s:.)*?'{3}|"[^"\n]*"|'[^'\n]*')"""
+    r"""|"{3}(?s:[^\\]|\\.)*?"{3}|'{3}(?s:[^\\]|\\.)*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|//[^\n]*"""
+)
+"""A literal text, raw or not, or a comment: words in it are no names."""
+_FIELD: Final = re.compile(r"(?<=[\w)\]}])(?<!\bin)[ \t]*\.[ \t]*\??[ \t]*\w+")
+"""A field or a method of what stands before it; a point at the beginning of an operand precedes a name."""
 _LOOP: Final = re.compile(r"\.\s*(?:map|filter|all|exists|exists_one|existsOne|transformList|transformMap)\s*\(")
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _MISSING: Final = re.compile(r"missing ('[^']*')")
@@ -154,9 +160,10 @@ def compile_cel(source: str) -> Program:
     kind = str(compiled.return_type().name())
     if kind not in ("BOOL", "INT", "UINT", "DOUBLE", "DYN"):
         raise CelError(f"gives a {kind.lower()}; a condition gives a bool, a measure a number")
-    names = tuple(name for name in VIEW if re.search(rf"\b{name}\b", source))
+    stated = _TEXT.sub("''", source)
+    used = set(re.findall(r"\w+", _FIELD.sub("", stated)))
+    names = tuple(name for name in VIEW if name in used)
     evaluate, view = compiled.eval, _view(names)
-    stated = _LITERAL.sub("", source)
     joins, loops = stated.count("+"), len(_LOOP.findall(stated))
 
     def measure(case: Case) -> Result:

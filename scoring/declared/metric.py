@@ -310,6 +310,7 @@ def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion
     prerequisite = reading.truth("prerequisite") if "prerequisite" in reading.given else criterion.prerequisite
     if reading.has("bounds"):
         reading.complain("belongs to the metric and cannot be changed", "bounds")
+    within(reading, metric.bounds)
     reading.check()
     return replace(
         criterion,
@@ -340,7 +341,10 @@ def _bands(reading: Reading, value: _Value, *, over_several: bool) -> Bands | No
 
 
 def _new_bands(reading: Reading, known: Bands | None, *, more_is_better: bool = True) -> Bands | None:
-    """Bands of ``good`` and ``acceptable``; lower values are better where ``good`` is the lower of the two."""
+    """Bands of ``good`` and ``acceptable``; lower values are better where ``good`` is the lower of the two.
+
+    Which side is better does not change where bands are ``known``.
+    """
     good, acceptable = reading.number("good"), reading.number("acceptable")
     if good is None and acceptable is None:
         return known
@@ -352,7 +356,14 @@ def _new_bands(reading: Reading, known: Bands | None, *, more_is_better: bool = 
     low = acceptable if acceptable is not None else good
     assert high is not None and low is not None  # noqa: S101, PT018  # one of them was given
     better = known.higher_is_better if known is not None else more_is_better
-    if high != low:
+    if known is not None and high != low and better != (high > low):
+        sides = ("higher", "lower") if better else ("lower", "higher")
+        reading.complain(
+            f"of this metric {sides[0]} values are better; with good at {high:g} and acceptable at {low:g} {sides[1]} "
+            "ones would be",
+            "acceptable" if reading.has("acceptable") else "good",
+        )
+    elif high != low:
         better = high > low
     return at_least(good=high, acceptable=low) if better else at_most(good=high, acceptable=low)
 

@@ -155,8 +155,11 @@ def _with_weights(
     """Weights that sum to 1: equal ones where none is stated; under ``extends`` the others share the rest."""
     total = math.fsum(each.weight for each in criteria if each.metric.id in stated)
     if not stated and not extends:
-        sharing = [each for each in criteria if not each.prerequisite] or list(criteria)
-        return [replace(each, weight=1 / len(sharing)) if each in sharing else each for each in criteria]
+        sharing = sum(not each.prerequisite for each in criteria)
+        return [
+            replace(each, weight=1 / (sharing or len(criteria))) if not (sharing and each.prerequisite) else each
+            for each in criteria
+        ]
     if extends:
         rest = math.fsum(each.weight for each in criteria if each.metric.id not in stated)
         left = 1.0 - total

@@ -255,5 +255,5 @@ class Blocker:
         return self.above is not None and _rounded(value) > _rounded(self.above)
 
     def describe(self) -> str:
-        bound = f"< {self.below:g}" if self.below is not None else f"> {self.above:g}"
-        return f"{bound}: {self.effect.value}"
+        bounds = (("<", self.below), (">", self.above))
+        return f"{' or '.join(f'{sign} {at:g}' for sign, at in bounds if at is not None)}: {self.effect.value}"

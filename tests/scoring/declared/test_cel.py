@@ -85,6 +85,25 @@ def test_a_condition_on_what_is_not_known_is_unavailable(source, about):
 
 
 @pytest.mark.parametrize(
+    "source",
+    [
+        "tokens.input + tokens . output < 9 && agents.all(a, a != '')",
+        "agents.all(a, a != 'context')",
+        'agents.all(a, a != """the "input" \\""" context""") && true',
+        "agents.all(a, a != r'''\\d input''')",
+        "agents.all(a, true) // isn't it about the input?\n && tokens.total > 0",
+        "agents[0].size() == 4 // spans",
+        "'desk' in agents",
+    ],
+)
+def test_a_field_or_a_word_in_a_text_or_a_comment_is_no_name_that_has_to_be_known(source):
+    case = Case(case_id="c", model_output=None, agents_called=("desk",), input_tokens=1, output_tokens=2)
+    assert compile_cel(source).measure(case) == Scored(value=1.0)
+    assert isinstance(compile_cel(source.replace("agents", ".agents", 1)).measure(case), Scored)
+    assert isinstance(compile_cel(f"({source}\n) && input == ''").measure(case), Unavailable)
+
+
+@pytest.mark.parametrize(
     ("source", "about"),
     [
         ("metadata.missing == 1", {}),

@@ -367,6 +367,8 @@ def test_the_last_model_call_says_why_it_stopped():
         ({"metrics": [{"id": "a", "python": "nope:f"}]}, "metrics.0.python", "no such function"),
         ({"metrics": [{"id": "a", "use": "qa.nope", "weight": 1}]}, "metrics.0.use", "has no metric"),
         ({"metrics": [{"id": "a" * 40, "check": "pii"}]}, "metrics.0", "35 are allowed"),
+        ({"metrics": [{"id": "a", "ask": "Good?", "answer": {"one_of": ["x", "y"]}, "passes": []}]}, "metrics.0.passes",
+         "must name"),
         ({"extends": "qaa"}, "extends", "there is no rubric"),
         ({"judges": "turns"}, "judges", "one of"),
         ({"metrics": [{"id": "a", "check": {"f-score": "x"}, "blocker": "disqualify"}]}, "metrics.0.blocker", "accept"),
@@ -377,6 +379,25 @@ def test_a_mistake_is_refused_with_its_place_and_what_would_be_right(change, pat
         declared(**change)
     found = {".".join(map(str, each.path)): each.message for each in refused.value.faults}
     assert stated in found[path]
+
+
+@pytest.mark.parametrize(
+    ("bands", "path", "stated"),
+    [
+        ({"acceptable": 85}, "acceptable", "85 is no value of this metric; its values are from 0 to 1"),
+        ({"good": 0.5}, "good", "higher values are better; with good at 0.5 and acceptable at 0.8 lower ones would be"),
+        ({"good": 0.1, "acceptable": 0.2}, "acceptable", "higher values are better"),
+        ({"blocker": {"effect": "disqualify", "below": 5}}, "blocker.below", "5 is no value"),
+    ],
+)
+@pytest.mark.parametrize(
+    "entry", [{"id": "evidence_backed_reasoning"}, {"id": "m", "use": "qa.evidence_backed_reasoning"}]
+)
+def test_bands_of_another_rubrics_metric_keep_to_its_values_and_to_which_side_is_better(entry, bands, path, stated):
+    given = {"metrics": [{**entry, **bands}]} | ({} if "use" in entry else {"extends": "qa"})
+    with pytest.raises(DeclarationError) as refused:
+        declared_rubric("own", given, SOURCES)
+    assert stated in {".".join(map(str, each.path[2:])): each.message for each in refused.value.faults}[path]
 
 
 def test_all_mistakes_are_found_at_once():

@@ -181,6 +181,7 @@ def test_a_bound_of_more_decimals_is_compared_after_rounding_too():
     assert at_least(good=third, acceptable=0.1).rating(third) == "good"
     assert not Blocker(effect=Effect.INVALID, below=third).blocks(third)
     assert not Blocker(effect=Effect.INVALID, above=2 / 3 - 1e-12).blocks(2 / 3)
+    assert Blocker(effect=Effect.INVALID, below=0.1, above=0.9).describe() == "< 0.1 or > 0.9: invalid"
 
 
 @pytest.mark.parametrize(
