@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -161,7 +161,7 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
     stamps = tuple(timestamps(clause))
     plain = _STAMP.sub(" ", clause)
     normal = normalise(plain)
-    dated = list(found_dates(normal))
+    dated = _apart(found_dates(normal))
     # the text without the marks that the reason itself gives ("5/5", "score of 5"): they are no facts of the call
     rest = _MARKS_GIVEN.sub(" ", _cut(normal, [(start, end) for _, start, end in dated]))
     words = words_of(rest)
@@ -248,7 +248,16 @@ def _names(plain: str, *, german: bool) -> Iterator[str]:
                 yield name
 
 
+def _apart(dated: Iterable[tuple[frozenset[str], int, int]]) -> list[tuple[frozenset[str], int, int]]:
+    """Dates in order, without those that begin within another one: *5 May 10* is not the tenth of May as well."""
+    kept: list[tuple[frozenset[str], int, int]] = []
+    for each in sorted(dated, key=lambda each: each[1]):
+        if not kept or each[1] >= kept[-1][2]:
+            kept.append(each)
+    return kept
+
+
 def _cut(text: str, spans: list[tuple[int, int]]) -> str:
-    for start, end in sorted(spans, reverse=True):
+    for start, end in reversed(spans):
         text = f"{text[:start]} {text[end:]}"
     return text

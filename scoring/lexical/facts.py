@@ -225,7 +225,7 @@ def _dated(match: re.Match[str], days: set[tuple[int, int]], year: str | None) -
 
 
 def _values(raw: str) -> frozenset[str]:
-    """Possible values of a number: its last separator marks decimals, or groups, or (before three digits) either."""
+    """Possible values of a number: its last separator marks decimals, groups, or either (``1.234``, not ``0.234``)."""
     marks = [character for character in raw if character in ".,"]
     if not marks:
         return frozenset({_canonical(raw, "")})
@@ -237,7 +237,8 @@ def _values(raw: str) -> frozenset[str]:
     if len(marks) > 1:
         groups = re.split("[.,]", raw)
         return frozenset({grouped} if all(2 <= len(group) <= 3 for group in groups[1:]) else {raw})
-    return frozenset({decimal, grouped} if len(tail) == 3 else {decimal})
+    may_be_grouped = len(tail) == 3 and len(head) <= 3 and not head.startswith("0")
+    return frozenset({decimal, grouped} if may_be_grouped else {decimal})
 
 
 def _canonical(whole: str, fraction: str) -> str:

@@ -107,8 +107,10 @@ def currency_of(text: str, start: int, end: int) -> str | None:
     """
     before = text[max(0, start - 12) : start].rstrip(" .").rpartition(" ")[2]
     after = text[end : end + 12].lstrip(" ").partition(" ")[0]
-    for near, beside in ((before, before[-1:]), (after.rstrip(".,;:!?"), after[:1])):
-        if not near:
+    # A sign with a space on this side and a digit on the other belongs to that digit: 49€ 5 days, 3 $49 parts.
+    apart = before[-2:-1].isdigit() and text[start - 1] == " ", after[1:2].isdigit() and text[end] == " "
+    for near, beside, of_other in zip((before, after.rstrip(".,;:!?")), (before[-1:], after[:1]), apart, strict=True):
+        if not near or of_other:
             continue
         code = CURRENCIES.get(near.casefold()) or CURRENCIES.get(beside)
         if code is not None:

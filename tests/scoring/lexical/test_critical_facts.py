@@ -75,6 +75,7 @@ def test_facts_are_read_each_once(text, found):
         ("9 Uhr", "9:00 Uhr"),
         ("um 9 Uhr", "um neun"),
         ("5 h 30 min", "5 hours 30 minutes"),
+        ("49€, 5 days", "49€ 5 days"),
     ],
 )
 def test_one_fact_written_two_ways_does_not_drift(expected, stated):
@@ -108,6 +109,7 @@ def test_one_fact_written_two_ways_does_not_drift(expected, stated):
         ("1234.5678", "12345678"),
         ("1000-2000 €", "10002000 €"),
         (".5 mg", "5 mg"),
+        ("0.500 mg", "500 mg"),
         ("2:30 pm", "2:30 am"),
         ("10:30 am", "22:30"),
         ("14.30 Uhr", "14.45 Uhr"),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidejudge.scoring.lexical.claims import claims
 from sidejudge.scoring.lexical.facts import MAX_TEXT, amounts, dates, names, numbers, quotes, same_date, timestamps
 from tests.linear_time import assert_linear
 
@@ -18,6 +19,8 @@ from tests.linear_time import assert_linear
         ("12,34,567", {"1234567"}),
         ("1.234", {"1.234", "1234"}),
         ("0.50", {"0.5"}),
+        ("0.500", {"0.5"}),
+        ("1234.500", {"1234.5"}),
         ("007", {"7"}),
         ("४९.५०", {"49.5"}),
     ],
@@ -42,6 +45,12 @@ def test_the_currency_stands_before_or_after(text, currency):
     assert bool(amounts(text)) == (currency is not None)
 
 
+@pytest.mark.parametrize("text", ["49€ 5 days", "5 $49 parts", "5 ₹49"])
+def test_a_sign_that_adjoins_one_number_is_no_currency_of_the_next(text):
+    assert {number.text: number.currency is not None for number in numbers(text)} == {"49": True, "5": False}
+    assert [number.currency for number in numbers("49 € 5 €")] == ["EUR", "EUR"]
+
+
 def test_time_stamps_and_codes_are_no_numbers():
     assert numbers("Q7 at 01:23") == []
     assert numbers("Q77 AB12345 x12,345.60") == []
@@ -63,6 +72,13 @@ def test_time_stamps_in_either_form_are_the_same_second():
 )
 def test_a_date_is_the_same_in_every_form(text):
     assert any(same_date(frozenset({"2026-03-12"}), found) for found in dates(text))
+
+
+def test_of_two_dates_that_overlap_a_claim_makes_the_first_and_keeps_the_words_after_it():
+    (claim,) = claims("The agent refunded on 5 May 10 customers")
+    assert (claim.dates, [number.text for number in claim.numbers]) == ((frozenset({"05-05"}),), ["10"])
+    (claim,) = claims("The agent opened on May 5 and 7 May 12 tickets")
+    assert {"ticke"} <= claim.content
 
 
 def test_a_date_without_a_year_fits_every_year_and_another_day_none():
