@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from sidejudge.integrations.backoff import RefusedError
 from sidejudge.integrations.post import Poster
-from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.alerts.event import AlertEvent, shown_json
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice
 from sidejudge.scoring.notices.text import Wording
@@ -127,7 +127,7 @@ def _report(report: DailyReportText, wording: Wording) -> dict[str, object]:
     """A day as data, with the reasons of failures as they may be sent."""
     sent = wording.report(report)
     failures = [{key: value for key, value in asdict(each).items() if key != "nameless"} for each in sent.failures]
-    stated = {key: value for key, value in sent.to_json().items() if key != "firing_nameless"}
+    stated = {key: value for key, value in asdict(sent).items() if key != "firing_nameless"}
     return {**stated, "failures": failures}
 
 
@@ -149,5 +149,5 @@ def _alert(event: AlertEvent, wording: Wording) -> dict[str, object]:
     stated["fingerprint"] = wording.fingerprint(event.fingerprint)
     stated["runbook_url"] = wording.runbook(event.runbook)
     stated["dashboard_url"] = wording.dashboard(event.labels)
-    stated["examples"] = [{**each.to_json(), "url": wording.trace(each.trace_id)} for each in event.examples]
+    stated["examples"] = [{**shown_json(each), "url": wording.trace(each.trace_id)} for each in event.examples]
     return stated

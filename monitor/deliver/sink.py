@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from sidejudge.integrations.jsonl import line
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
@@ -152,9 +154,7 @@ class ErasureRequest:
     @classmethod
     def from_json(cls, text: str) -> ErasureRequest:
         """A request as ``to_json`` writes it."""
-        stated = json.loads(text)
-        lists = {name: tuple(stated[name]) for name in ("traces", "users", "sessions")}
-        return cls(**lists, before_ns=stated["before_ns"])
+        return msgspec.json.decode(text, type=cls)
 
     def to_json(self) -> str:
         """The request as the body of an entry."""

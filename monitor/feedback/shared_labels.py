@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Final
 
+from msgspec import convert
+
 from sidejudge.integrations.postgres import shared
 from sidejudge.integrations.postgres.database import Transaction
 from sidejudge.monitor.fleet.fleet import Fleet
@@ -88,8 +90,4 @@ class SharedLabels:
 def _read(body: bytes) -> dict[str, tuple[str | None, LabelSums]]:
     """What another monitor saved; names that this version does not know are passed over."""
     stated: Mapping[str, JsonRecord] = json.loads(body)
-    known = LabelSums.__dataclass_fields__
-    return {
-        rubric: (each["version"], LabelSums(**{name: value for name, value in each.items() if name in known}))
-        for rubric, each in stated.items()
-    }
+    return {rubric: (each["version"], convert(each, LabelSums)) for rubric, each in stated.items()}

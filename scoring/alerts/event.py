@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 
+from msgspec import convert
+
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .condition import Condition, Labels, Severity, Unit
@@ -33,10 +35,6 @@ class Example:
     quoted: str | None = None
     nameless: str | None = None
 
-    def to_json(self) -> dict[str, object]:
-        """The example as JSON."""
-        return _stated(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainFailure:
@@ -51,12 +49,8 @@ class MainFailure:
     quoted: str | None = None
     nameless: str | None = None
 
-    def to_json(self) -> dict[str, object]:
-        """The failure as JSON."""
-        return _stated(self)
 
-
-def _stated(shown: Example | MainFailure) -> dict[str, object]:
+def shown_json(shown: Example | MainFailure) -> dict[str, object]:
     """The fields as JSON; the other forms of the reason only where they differ."""
     return {name: each for name, each in asdict(shown).items() if each is not None or name == "composite"}
 
@@ -134,26 +128,16 @@ class AlertEvent:
         return {
             "id": self.id, "fingerprint": self.fingerprint, **_named(self), "turn": self.transition.value,
             "severity": self.severity.value, "labels": dict(self.labels),
-            "examples": [example.to_json() for example in self.examples],
-            "failure": self.failure.to_json() if self.failure is not None else None,
-            "explained": self.explained.to_json() if self.explained is not None else None,
+            "examples": list(map(shown_json, self.examples)),
+            "failure": shown_json(self.failure) if self.failure is not None else None,
+            "explained": asdict(self.explained) if self.explained is not None else None,
         }  # fmt: skip
 
 
 def event_of_json(record: JsonRecord) -> AlertEvent:
     """The event that ``to_json`` wrote."""
-    fields = {key: value for key, value in record.items() if key not in {"id", "fingerprint", "said", "turn"}}
-    return AlertEvent(
-        **{
-            **fields, "transition": AlertTransition(record["turn"]), "severity": Severity(record["severity"]),
-            "stated": record["said"],
-            "labels": tuple(record["labels"].items()),
-            "examples": tuple(Example(**each) for each in record["examples"]),
-            # An older version stored none.
-            "failure": MainFailure(**failure) if (failure := record.get("failure")) is not None else None,
-            "explained": Explanation.of_json(known) if (known := record.get("explained")) is not None else None,
-        }
-    )  # fmt: skip
+    renamed = {"transition": record["turn"], "stated": record["said"], "labels": tuple(record["labels"].items())}
+    return convert({**record, **renamed}, AlertEvent)
 
 
 def fingerprint(condition: str, labels: Labels) -> str:

@@ -18,12 +18,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.statistics.interval import Interval, wilson
-from sidejudge.scoring.trace.span import JsonRecord
 
 MOST_SLICES: Final = 3
 """Most values named, each from another dimension, and most causes."""
@@ -112,22 +111,6 @@ class Explanation:
     slices: tuple[WorstSlice, ...] = ()
     new: tuple[NewVersion, ...] = ()
     causes: tuple[Cause, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The explanation as JSON; times in ns since the epoch."""
-        return asdict(self)
-
-    @classmethod
-    def of_json(cls, record: JsonRecord) -> Explanation:
-        """Read what ``to_json`` wrote."""
-        before = record["before"]
-        return cls(
-            since_ns=record["since_ns"], now=FailureCount(**record["now"]),
-            before=None if before is None else FailureCount(**before),
-            slices=tuple(WorstSlice(**each) for each in record["slices"]),
-            new=tuple(NewVersion(**each) for each in record["new"]),
-            causes=tuple(Cause(**each) for each in record.get("causes", ())),  # an older version stored none
-        )  # fmt: skip
 
 
 def explain(verdicts: Iterable[SlicedVerdict], since_ns: int) -> Explanation | None:

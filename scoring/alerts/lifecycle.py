@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from msgspec import convert
+
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .condition import AlertFinding, Condition, Labels, Severity
@@ -73,14 +75,9 @@ class Alert:
     @classmethod
     def of_json(cls, record: JsonRecord) -> Alert:
         """Read what ``to_json`` wrote."""
-        finding = {key: value for key, value in record["finding"].items() if key != "said"}
-        labels = tuple((str(name), str(value)) for name, value in record["labels"])
-        return cls(
-            condition=str(record["condition"]), labels=labels, stage=Stage(record["stage"]),
-            since_ns=int(record["since_ns"]), breached_ns=int(record["breached_ns"]), fired_ns=record["fired_ns"],
-            reported=int(record["told"]),
-            finding=AlertFinding(labels=labels, stated=record["finding"]["said"], **finding),
-        )  # fmt: skip
+        found = record["finding"]
+        finding = {**found, "stated": found["said"], "labels": record["labels"]}
+        return convert({**record, "finding": finding, "reported": record["told"]}, cls)
 
 
 def advance(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from sidejudge.scoring.status.status import Status
-from sidejudge.scoring.trace.span import JsonRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +86,3 @@ class DailyReportText:
     failures: tuple[FailureLine, ...] = ()
     firing: tuple[str, ...] = ()
     firing_nameless: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The report as JSON; unknown values are null."""
-        return asdict(self)
-
-    @classmethod
-    def of_json(cls, record: JsonRecord) -> DailyReportText:
-        """Read what ``to_json`` wrote."""
-        courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in record["courses"])
-        return cls(
-            begin_ns=record["begin_ns"], end_ns=record["end_ns"], courses=tuple(courses), more=record["more"],
-            weakest=tuple(WeakMetric(**each) for each in record["weakest"]),
-            agreements=tuple(AgreedOn(**each) for each in record["agreements"]),
-            failures=tuple(
-                FailureLine(**{**each, "examples": tuple(each["examples"])}) for each in record.get("failures", ())
-            ),
-            cost_usd=record["cost_usd"], firing=tuple(record["firing"]),
-            firing_nameless=tuple(record.get("firing_nameless", ())),
-        )  # fmt: skip

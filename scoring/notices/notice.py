@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
+
+from msgspec import convert
 
 from sidejudge.scoring.alerts.condition import Labels
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure, event_of_json
@@ -58,7 +60,7 @@ class Notice:
         return {
             "id": self.id, "kind": self.kind.value, "at_ns": self.at_ns,
             "events": [event.to_json() for event in self.events],
-            "report": self.report.to_json() if self.report is not None else None,
+            "report": asdict(self.report) if self.report is not None else None,
         }  # fmt: skip
 
     @classmethod
@@ -67,7 +69,7 @@ class Notice:
         return cls(
             id=record["id"], kind=NoticeKind(record["kind"]), at_ns=record["at_ns"],
             events=tuple(map(event_of_json, record["events"])),
-            report=DailyReportText.of_json(record["report"]) if record["report"] is not None else None,
+            report=convert(record["report"], DailyReportText | None),
         )  # fmt: skip
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 
 import yaml
+from msgspec import convert
 
 from sidejudge.scoring.notices.wording import report_report
 from tests.monitor.api.still import SAID
@@ -74,7 +76,7 @@ async def test_the_daily_report_lists_the_most_frequent_failures(still):
     assert "missing: lookup" in text
     assert "of words: 3, the day before 0 (group " in text
     assert "not found: …" in text, "a receiver sees names and no contents"
-    assert type(report).of_json(json.loads(json.dumps(report.to_json()))) == report
+    assert convert(json.loads(json.dumps(asdict(report))), type(report)) == report
 
 
 async def test_a_failing_trace_can_be_copied_as_a_test_by_those_who_see_contents(still):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import asdict
 
 import pytest
+from msgspec import convert
 
 from sidejudge.scoring.alerts.explanation import (
     GROUP,
@@ -95,7 +97,7 @@ def test_the_order_of_verdicts_changes_nothing_and_it_reads_back():
     assert len(found.slices) == 2
     random.Random(7).shuffle(verdicts)
     assert explain(verdicts, SINCE_NS).slices[0].value == found.slices[0].value
-    assert Explanation.of_json(json.loads(json.dumps(found.to_json()))) == found
+    assert convert(json.loads(json.dumps(asdict(found))), Explanation) == found
 
 
 CAUSES = [
@@ -117,5 +119,5 @@ def test_tools_and_failure_groups_have_their_share_of_the_failures_that_are_not_
     known = Explanation(since_ns=SINCE_NS, now=FailureCount(50, 100, 0.5), before=before)
     found = with_causes(known, CAUSES, 50, 20)
     assert {each.value: each.share for each in found.causes} == pytest.approx(shares)
-    assert Explanation.of_json(json.loads(json.dumps(found.to_json()))) == found
+    assert convert(json.loads(json.dumps(asdict(found))), Explanation) == found
     assert with_causes(known, CAUSES, 0, 0) is known
