@@ -23,7 +23,7 @@ from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import NumberedLine
-from .resume import NewVerdicts
+from .resume import VerdictOutput
 from .tally import RecordedRemarks, ScoreTally
 
 CHUNK_LINES: Final = 512
@@ -49,7 +49,7 @@ class JudgedChunk:
 
 
 @dataclass(slots=True)
-class ChunkVerdicts(NewVerdicts):
+class ChunkVerdicts(VerdictOutput):
     """Takes the verdicts of one chunk; none exists yet."""
 
     blocks: list[bytes] = field(default_factory=list)

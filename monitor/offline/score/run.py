@@ -47,9 +47,8 @@ from .chunks import (
 )
 from .judged_with import judged_with, stated_settings
 from .request import ScoreRequest, judge_wait_s
-from .resume import Wanted, digest_of
+from .resume import VerdictOutput, Wanted, digest_of
 from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
-from .verdict_file import Output
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""
@@ -98,7 +97,7 @@ class Batch:
     def run(
         self,
         source: Iterable[NumberedLine],
-        verdicts: Output | ChunkVerdicts,
+        verdicts: VerdictOutput,
         progress: Callable[[int], None],
         elsewhere: Elsewhere | None = None,
     ) -> ScoreTally:
@@ -129,7 +128,7 @@ class Batch:
         return self.tally
 
     async def _run_in_flight(
-        self, source: Iterable[NumberedLine], verdicts: Output | ChunkVerdicts, progress: Callable[[int], None]
+        self, source: Iterable[NumberedLine], verdicts: VerdictOutput, progress: Callable[[int], None]
     ) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
         judge, max_wait_s = self._settings.evaluators.judge, judge_wait_s(self._settings)
@@ -152,7 +151,7 @@ class Batch:
         finally:
             await self._backends.close()
 
-    def _tasks(self, line: NumberedLine, verdicts: Output | ChunkVerdicts) -> list[_Task]:
+    def _tasks(self, line: NumberedLine, verdicts: VerdictOutput) -> list[_Task]:
         """The rubrics to judge a line by: the verdicts that stand already are only counted."""
         if line.text is None:
             self._bad(f"line {line.number}: {line.fault}")
@@ -183,7 +182,7 @@ class Batch:
         return [task for task in tasks if task.names]
 
     def _missing(
-        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: Output | ChunkVerdicts
+        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: VerdictOutput
     ) -> Sequence[str]:
         """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
@@ -196,7 +195,7 @@ class Batch:
                 self.tally.add(stated)
         return missing
 
-    def _take(self, task: _Task, found: Iterable[Verdict], verdicts: Output | ChunkVerdicts) -> None:
+    def _take(self, task: _Task, found: Iterable[Verdict], verdicts: VerdictOutput) -> None:
         for verdict in found:
             reported = verdict.to_json()
             reported.update(task.extra)
@@ -228,7 +227,7 @@ class Batch:
         self.remarks.complain(message)
 
 
-def _until_walked(lines: Iterator[NumberedLine], verdicts: Output | ChunkVerdicts) -> Iterator[NumberedLine]:
+def _until_walked(lines: Iterator[NumberedLine], verdicts: VerdictOutput) -> Iterator[NumberedLine]:
     while not verdicts.walked and (line := next(lines, None)) is not None:
         yield line
 

@@ -8,14 +8,15 @@ first missing one. A partial last line is removed. After a kill at any moment th
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, Self, TypeAlias
 
+import msgspec
 import orjson
 
 from sidejudge.monitor.config import Config
@@ -27,7 +28,7 @@ from .case_lines import NumberedLine, loaded
 from .case_sources import CaseSources
 from .judged_with import JUDGED_WITH, changed, judged_with, stated_settings
 from .request import ScoreRequest
-from .resume import AnotherRunError, AppendFile, NewVerdicts, Wanted
+from .resume import AnotherRunError, AppendFile, VerdictOutput, Wanted
 from .tally import ScoreTally
 
 if TYPE_CHECKING:
@@ -43,21 +44,7 @@ BLOCK_S = 0.5
 """Verdicts are written when a block is full or this old: a kill costs at most this much work, never a verdict twice."""
 
 
-class OneFile:
-    """An output in one piece: it needs no note of how far the input was read."""
-
-    def counted(self, tally: ScoreTally) -> None:
-        """See ``VerdictShards``; here verdicts that stand are walked beside the cases."""
-
-    def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
-        """All lines."""
-        return lines
-
-    def reached(self, read: int, tally: ScoreTally) -> None:
-        """Nothing."""
-
-
-class VerdictFile(OneFile):
+class VerdictFile(VerdictOutput):
     """Appends verdicts to a file, after those that already stand; ``anew`` removes these."""
 
     def __init__(self, path: Path, *, anew: bool = False) -> None:
@@ -70,8 +57,6 @@ class VerdictFile(OneFile):
         self._size = 0
         self._since = time.monotonic()
         self.walked = False
-        """Whether the verdicts of the file have come to their end."""
-        self.resumed = 0
 
     def __enter__(self) -> Self:
         self._new = AppendFile(self._path)
@@ -140,28 +125,41 @@ class VerdictFile(OneFile):
         return stated
 
 
-class VerdictStream(NewVerdicts, OneFile):
+class VerdictStream(VerdictOutput):
     """Standard output, or a pipe: it holds no earlier verdicts, and nothing can be undone."""
-
-    resumed = 0
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
-        self.flush()
+        self._file.flush()
 
     def append(self, verdict: bytes) -> None:
         self._file.write(verdict)
 
-    def flush(self) -> None:
-        self._file.flush()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shard:
+    """One shard by its name in the folder, and what was counted of the input up to ``read`` bytes."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"\Ashard-\d{6,9}\.(jsonl|parquet)\Z")]
+    verdicts: int
+    read: int
+    bad_lines: int
+    unrouted: int
+    excluded: int
 
 
-class VerdictShards(NewVerdicts):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Manifest:
+    """What a run depends on, whether it has come to its end, and its shards."""
+
+    run: Any = None
+    complete: bool = False
+    shards: list[_Shard]
+
+
+class VerdictShards(VerdictOutput):
     """Writes verdicts to ``place``. ``run`` is what a run depends on: another one is refused.
 
     A shard is written whole, and then the manifest names it, with how far the input was read. A run that was killed
@@ -173,56 +171,48 @@ class VerdictShards(NewVerdicts):
         self, place: Place, form: ShardForm, run: Mapping[str, object], clock_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._place, self._form, self._run, self._clock_s = place, form, dict(run), clock_s
-        self._shards: list[JsonRecord] = []
+        self._shards: list[_Shard] = []
         self._open: list[bytes] = []
         self._whole: list[bytes] = []
         self._size = 0
         self._reached: dict[str, int] = {}
         self._since = 0.0
-        self.resumed = 0
 
     def begin(self, *, anew: bool) -> None:
         """Read the manifest; ``anew`` forgets it. Raises ``OSError``, and ``AnotherRunError`` where it is of others."""
         self._since = self._clock_s()
         try:
-            stated = orjson.loads(self._place.get(_MANIFEST))
+            stated = msgspec.json.decode(self._place.get(_MANIFEST), type=_Manifest)
         except FileNotFoundError:
             return
-        except orjson.JSONDecodeError:
+        except msgspec.DecodeError:
             raise AnotherRunError(f"{_MANIFEST}: is no manifest of verdicts") from None
-        found = stated["shards"] if isinstance(stated, dict) and isinstance(stated.get("shards"), list) else None
-        if found is None or not all(_is_shard(each) for each in found):
-            raise AnotherRunError(f"{_MANIFEST}: is no manifest of verdicts")
         if anew:
             self._place.delete(_MANIFEST)
-            for shard in found:
-                self._place.delete(str(shard["name"]))
-        elif stated.get("run") != self._run:
-            was = stated["run"] if isinstance(stated.get("run"), dict) else {}
+            for shard in stated.shards:
+                self._place.delete(shard.name)
+        elif stated.run != self._run:
+            was = stated.run if isinstance(stated.run, dict) else {}
             setting = changed(was.get(JUDGED_WITH), self._run.get(JUDGED_WITH))
             why = f"{setting} since it began" if setting else "is of another input, configuration or choice of rubrics"
             raise AnotherRunError(f"{_MANIFEST}: {why}")
         else:
-            self._shards = found
+            self._shards = stated.shards
 
     def counted(self, tally: ScoreTally) -> None:
         """Count the existing verdicts."""
         for shard in self._shards:
-            for verdict in self._verdicts(str(shard["name"])):
+            for verdict in self._verdicts(shard.name):
                 tally.add(verdict)
                 self.resumed += 1
         if self._shards:
-            tally.bad_lines, tally.unrouted, tally.excluded = (
-                self._shards[-1][name] for name in ("bad_lines", "unrouted", "excluded")
-            )
+            last = self._shards[-1]
+            tally.bad_lines, tally.unrouted, tally.excluded = last.bad_lines, last.unrouted, last.excluded
 
     def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
         """The lines that the manifest does not cover."""
-        read = self._shards[-1]["read"] if self._shards else -1
+        read = self._shards[-1].read if self._shards else -1
         return dropwhile(lambda line: line.read <= read, lines)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._cut()
@@ -255,13 +245,13 @@ class VerdictShards(NewVerdicts):
             self._place.write(name, table("verdicts", [orjson.loads(line) for line in body.splitlines()]))
         else:
             self._place.put(name, body)
-        self._shards.append({"name": name, "verdicts": body.count(b"\n"), **self._reached})
+        self._shards.append(_Shard(name=name, verdicts=body.count(b"\n"), **self._reached))
         self._reached = {}
         self._write_manifest(complete=False)
         self._since = self._clock_s()
 
     def _write_manifest(self, *, complete: bool) -> None:
-        stated = {"run": self._run, "complete": complete, "shards": self._shards}
+        stated = _Manifest(run=self._run, complete=complete, shards=self._shards)
         self._place.put(_MANIFEST, orjson.dumps(stated, option=orjson.OPT_INDENT_2))
 
     def _verdicts(self, name: str) -> Iterator[JsonRecord]:
@@ -276,19 +266,6 @@ class VerdictShards(NewVerdicts):
             yield found
 
 
-def _is_shard(stated: object) -> bool:
-    """Whether a line of a manifest is one, and names nothing outside its folder."""
-    counts = ("verdicts", "read", "bad_lines", "unrouted", "excluded")
-    return (
-        isinstance(stated, dict)
-        and re.fullmatch(r"shard-\d{6,9}\.(jsonl|parquet)", str(stated.get("name"))) is not None
-        and all(isinstance(stated.get(name), int) for name in counts)
-    )
-
-
-Output: TypeAlias = VerdictFile | VerdictStream | VerdictShards
-
-
 class OutputError(SidejudgeError):
     """The place of verdicts cannot be reached or written."""
 
@@ -301,7 +278,7 @@ def verdict_output(
     settings: Config,
     *,
     overwrite: bool,
-) -> Output:
+) -> VerdictOutput:
     """The output that was asked for; ``overwrite`` begins anew. Raises ``OutputError``, ``AnotherRunError``."""
     if shards is not None:
         try:
