@@ -45,7 +45,7 @@ class FleetParts:
     """What the parts of a monitor share about the fleet's status."""
 
     fleet: Fleet
-    board: FleetBoard
+    watch: Watch
     publisher: SlicePublisher
     status: FleetStatus
 
@@ -54,7 +54,7 @@ class FleetParts:
         document, present = self.status.current(now_ns), {*self.fleet.present}
         shares = document.shares if document is not None else {}
         monitors = [_monitor(row, row.monitor in present, shares.get(row.monitor, 0)) for row in self.fleet.monitors]
-        own = self.board.own_statuses(now_ns)
+        own = self.watch.service_statuses(now_ns)
         if document is not None:
             return FleetReport(
                 name=self.fleet.name, monitors=monitors, services=document.services, own=own,
@@ -119,7 +119,7 @@ def fleet_parts(
         hash_key=hash_key,
     )  # fmt: skip
     board.status = status
-    return FleetParts(fleet=fleet, board=board, publisher=publisher, status=status)
+    return FleetParts(fleet=fleet, watch=watch, publisher=publisher, status=status)
 
 
 def _monitor(row: MonitorRow, is_present: bool, verdicts: int) -> FleetMonitor:  # noqa: FBT001  # all there is to it
@@ -163,10 +163,6 @@ class FleetBoard:
         """The same one by one, for callers that must pause between them."""
         document = self._document(now_ns)
         yield from document.services if document is not None else self._watch.each_service_status(now_ns)
-
-    def own_statuses(self, now_ns: int) -> list[ServiceStatus]:
-        """The statuses by what this monitor alone has seen."""
-        return self._watch.service_statuses(now_ns)
 
     def metric_statuses(self) -> Iterator[MetricStatus]:
         """The statuses of continuous metrics under their limits, of the whole fleet or of this monitor."""

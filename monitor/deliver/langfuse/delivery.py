@@ -96,25 +96,16 @@ class ScoreDelivery(DeliveryTask):
         self._counters = counters
         self._remember = remember
         self._clock_ns = clock_ns
-        self._configs = ScoreConfigs(langfuse, declared)
+        self.configs = ScoreConfigs(langfuse, declared)
         self._sender = ScoreSender(langfuse, arrays=True, clock_ns=clock_ns)
-        self._reading_back = ReadingBack(
-            outbox=outbox, langfuse=langfuse, configs=self._configs, counters=counters, clock_ns=clock_ns
+        self.reading_back = ReadingBack(
+            outbox=outbox, langfuse=langfuse, configs=self.configs, counters=counters, clock_ns=clock_ns
         )
         self._introduced_ns = 0
         self._size = self._most
         self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
         self._reported_dead, self._reported_ns = 0, 0
-
-    @property
-    def server(self) -> LangfuseServer | None:
-        """The answering server; None until one has answered, and while none does."""
-        return self._reading_back.server
-
-    def declare(self, more: Iterable[Declared]) -> None:
-        """Know further scores: the configuration was reloaded."""
-        self._configs.declare(more)
 
     async def flush(self) -> None:
         """Send what may be sent now; end at the first failure."""
@@ -124,7 +115,7 @@ class ScoreDelivery(DeliveryTask):
     async def step(self) -> float:
         await self._count()
         try:
-            if self.server is None or self._clock_ns() - self._introduced_ns >= PROBE_AGAIN_NS:
+            if self.reading_back.server is None or self._clock_ns() - self._introduced_ns >= PROBE_AGAIN_NS:
                 await self._introduce()
             rows = await self._due()
             if rows:
@@ -133,8 +124,8 @@ class ScoreDelivery(DeliveryTask):
             most = max(MOST_IDS, len(rows))
             unseen = await asyncio.to_thread(self._outbox.unseen, self._clock_ns(), most)
             if unseen:
-                await self._reading_back.look_for(unseen, last_stays=self._shows_the_last)
-            await self._ask_for_traces(self.server)
+                await self.reading_back.look_for(unseen, last_stays=self._shows_the_last)
+            await self._ask_for_traces(self.reading_back.server)
         except LangfuseError as error:
             return self._failed(error)
         self.status.change("ok")
@@ -142,7 +133,7 @@ class ScoreDelivery(DeliveryTask):
 
     def snapshot(self) -> ExportSnapshot:
         """How far scores have come."""
-        oldest_ns, server = self._counts.oldest_ns, self.server
+        oldest_ns, server = self._counts.oldest_ns, self.reading_back.server
         return ExportSnapshot(
             destination=self.name,
             state=self.status.state,
@@ -159,10 +150,10 @@ class ScoreDelivery(DeliveryTask):
         )
 
     async def _introduce(self) -> None:
-        before, server = self.server, await probe(self._langfuse)
+        before, server = self.reading_back.server, await probe(self._langfuse)
         if not (server.scores_v3 or server.legacy_reads):
             server = await probe(self._langfuse)  # a proxy's 404 of one moment: what is not read back is believed
-        self._reading_back.server = server
+        self.reading_back.server = server
         self._introduced_ns = self._clock_ns()
         if before == server:
             return
@@ -173,9 +164,9 @@ class ScoreDelivery(DeliveryTask):
             )
         self._sender.arrays, self._sender.events = server.takes_arrays, server.takes_events
         self._size = self._most
-        self._configs.forget()
+        self.configs.forget()
         await self._remember(server)
-        if not self._reading_back.possible:
+        if not self.reading_back.possible:
             log.warning("this Langfuse has no way to read scores back: what it takes is believed to be stored")
         log.info("scores go to Langfuse", extra={"version": server.version, "project": server.project_name})
 
@@ -199,7 +190,7 @@ class ScoreDelivery(DeliveryTask):
         now_ns = self._clock_ns()
         taken = [kept[index] for index in outcome.taken]
         if taken:
-            await self._outbox.taken(taken, now_ns, verify=self._reading_back.possible)
+            await self._outbox.taken(taken, now_ns, verify=self.reading_back.possible)
             self.status.last_success_ns = now_ns
             self._size = min(self._most, self._size * 2)
             if self._backoff.failures > 1:
@@ -221,11 +212,11 @@ class ScoreDelivery(DeliveryTask):
 
     async def _not_overtaken(self, rows: list[PendingScore]) -> tuple[list[PendingScore], LangfuseError | None]:
         """Those that may be sent now, and why others wait: it cannot be read whether a later score is there."""
-        if not rows or not self._reading_back.possible:
+        if not rows or not self.reading_back.possible:
             return rows, None
         risky = rows if self._overtaken is not None else self._risky(rows)
         try:
-            settled = await (self._overtaken or self._reading_back.in_higher_revision)(risky)
+            settled = await (self._overtaken or self.reading_back.in_higher_revision)(risky)
         except LangfuseError as error:
             due_ns = self._clock_ns() + self._backoff.postponed_ns(0)
             await self._outbox.postpone(risky, due_ns, str(error), counts=False)
@@ -258,9 +249,9 @@ class ScoreDelivery(DeliveryTask):
             await self._outbox.taken([row], self._clock_ns(), verify=False)
 
     async def _writing(self, row: PendingScore) -> Writing:
-        body = self._reading_back.stated(row)
+        body = self.reading_back.stated(row)
         # Sent again because it was not stored, it goes without the config that it may not have fitted.
-        config = await self._configs.id_of(body) if row.missed < RESEND_AFTER and not row.withdrawn else None
+        config = await self.configs.id_of(body) if row.missed < RESEND_AFTER and not row.withdrawn else None
         return Writing(body if config is None else {**body, "configId": config}, row.written_ms)
 
     async def _set_aside(self, left: Sequence[PendingScore], error: LangfuseError) -> None:
@@ -280,13 +271,6 @@ class ScoreDelivery(DeliveryTask):
     @property
     def _most(self) -> int:
         return MOST_AT_ONCE if self._sender.several else MOST_SINGLE
-
-    async def look_early(self) -> bool:
-        """Look now for scores that would be looked for within a minute; whether any is there. None counts as missed.
-
-        For a command that waits for them. Raises ``LangfuseError`` and ``StoreError``.
-        """
-        return await self._reading_back.look_early()
 
     async def _ask_for_traces(self, server: LangfuseServer | None) -> None:
         """Ask Langfuse for traces that upstream is not known to have taken: its answer may have been lost."""
@@ -308,7 +292,7 @@ class ScoreDelivery(DeliveryTask):
             self.status.change("retrying", str(error))
         else:
             self.status.change("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
-            self._reading_back.server = None
+            self.reading_back.server = None
         return self._backoff.after_failure(error.retry_after_s, needs_somebody=not error.kind.transient)
 
     async def _count(self) -> None:

@@ -76,7 +76,9 @@ class LangfuseScores(Sink):
     ) -> None:
         self._which, self._judge_traces, self._link_base = config.scores, judge_traces, config.link_base
         self._web_url = config.web_url or config.base_url
-        self._store, self._rubrics, self._langfuse = store, rubrics, langfuse
+        self._store, self._rubrics = store, rubrics
+        self.langfuse = langfuse
+        """The connection, for others that ask the same project: they share its budget."""
         self._delivery = ScoreDelivery(
             outbox=store.outbox,
             langfuse=langfuse,
@@ -88,13 +90,14 @@ class LangfuseScores(Sink):
             untaken=store.untaken,
         )
         self.deliveries = (self._delivery,)
+        self.look_early = self._delivery.reading_back.look_early
         known = self._store.fact(TRACE_LINK)
         self._prefix: str | None = known["prefix"] if known and known["base_url"] == config.base_url else None
         self._base_url = config.base_url
 
     def take_rubrics(self, rubrics: Iterable[Rubric]) -> None:
         """Declare the scores of further rubrics; the rubrics themselves are shared with whoever made the sink."""
-        self._delivery.declare(each for rubric in rubrics for each in declared(rubric))
+        self._delivery.configs.declare(each for rubric in rubrics for each in declared(rubric))
 
     def scores(self, result: TraceResult) -> list[ScoreRow]:
         """The scores that belong to a result."""
@@ -109,21 +112,9 @@ class LangfuseScores(Sink):
         return counts.waiting - counts.held
 
     @property
-    def langfuse(self) -> Langfuse:
-        """The connection, for others that ask the same project: they share its budget."""
-        return self._langfuse
-
-    @property
     def server(self) -> LangfuseServer | None:
         """The answering server; None until one has answered, and while none does."""
-        return self._delivery.server
-
-    async def look_early(self) -> bool:
-        """Check now, not after a minute, whether Langfuse has stored accepted scores; returns whether it has any.
-
-        Raises ``LangfuseError``.
-        """
-        return await self._delivery.look_early()
+        return self._delivery.reading_back.server
 
     async def _remember(self, server: LangfuseServer) -> None:
         self._prefix = trace_url(self._web_url, server.project_id, "")

@@ -117,7 +117,7 @@ async def test_the_status_of_the_fleet_is_that_which_people_would_find(
         name="b", declared=declared, watched={}, publisher=publisher, clock_ns=lambda: now_ns, pass_on=nothing,
         note=nothing, labels=leader.shared.sums,
     )  # fmt: skip
-    parts = FleetParts(fleet=leader.fleet, board=None, publisher=publisher, status=found)  # a round asks no board
+    parts = FleetParts(fleet=leader.fleet, watch=None, publisher=publisher, status=found)  # a round asks no watch
     for number in range(600):
         seen = Observation(identity=str(number), at_ns=now_ns - 300 * S + number, passed=number % 4 != 0)
         windows.add(Key("shop", "prod", "qa"), seen)

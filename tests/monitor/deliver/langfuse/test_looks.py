@@ -25,9 +25,9 @@ async def test_an_early_look_finds_what_is_stored_and_misses_nothing(bench):
     with bench.fake.scores.forgetting():
         await bench.end(2, score(2))
         await bench.step()
-    assert await bench.delivery.look_early()
+    assert await bench.delivery.reading_back.look_early()
     assert bench.store.outbox.counts().unseen == 1
-    assert not await bench.delivery.look_early()
+    assert not await bench.delivery.reading_back.look_early()
     (row,) = bench.store.outbox.unseen(bench.now_ns + 60 * 10**9, 10)
     assert (row.id, row.missed) == (score(2)["id"], 0)
 
