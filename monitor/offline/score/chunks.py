@@ -23,8 +23,8 @@ from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import NumberedLine
-from .resume import VerdictOutput
 from .tally import RecordedRemarks, ScoreTally
+from .verdict_file import VerdictOutput
 
 CHUNK_LINES: Final = 512
 CHUNK_BYTES: Final = 1024 * 1024

@@ -11,11 +11,10 @@ import fcntl
 import hashlib
 import json
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple
 
 import orjson
 
@@ -23,10 +22,6 @@ from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.span import Json
 
 from .judged_with import JUDGED_WITH, JudgedWith, changed
-
-if TYPE_CHECKING:
-    from .case_lines import NumberedLine
-    from .tally import ScoreTally
 
 
 class AnotherRunError(SidejudgeError):
@@ -101,43 +96,6 @@ class Wanted(NamedTuple):
         if ("model_output" in stated) is not ("model_output" in self.extra):
             return f"was written {'with' if 'model_output' in stated else 'without'} --keep-outputs"
         return None
-
-
-class VerdictOutput(ABC):
-    """A place of verdicts. Unless a method is overridden none stands there, and it needs no note of what was read.
-
-    ``walked``: the verdicts that stand have come to their end; ``resumed`` is how many there were.
-    """
-
-    walked = True
-    resumed = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    @abstractmethod
-    def append(self, verdict: bytes) -> None:
-        """Add whole lines, each with its line break."""
-
-    def existing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # see the class
-        """The verdict that stands next, where it is the wanted one; None once they have come to their end."""
-        return None
-
-    def all_walked(self) -> None:  # noqa: B027  # see the class
-        """Check that no verdict follows the last case."""
-
-    def counted(self, tally: ScoreTally) -> None:  # noqa: B027  # see the class
-        """Count the verdicts that stand, unless they are walked beside the cases."""
-
-    def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
-        """The lines that are still to be read."""
-        return lines
-
-    def reached(self, read: int, tally: ScoreTally) -> None:  # noqa: B027  # see the class
-        """All verdicts on the input up to there have been appended."""
 
 
 def _run(verdict: Mapping[str, object]) -> str:

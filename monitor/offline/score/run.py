@@ -47,8 +47,9 @@ from .chunks import (
 )
 from .judged_with import judged_with, stated_settings
 from .request import ScoreRequest, judge_wait_s
-from .resume import VerdictOutput, Wanted, digest_of
+from .resume import Wanted, digest_of
 from .tally import Expense, Gaps, RecordedRemarks, Remarks, ScoreTally
+from .verdict_file import VerdictOutput
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""

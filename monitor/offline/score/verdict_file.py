@@ -28,7 +28,7 @@ from .case_lines import NumberedLine, loaded
 from .case_sources import CaseSources
 from .judged_with import JUDGED_WITH, changed, judged_with, stated_settings
 from .request import ScoreRequest
-from .resume import AnotherRunError, AppendFile, VerdictOutput, Wanted
+from .resume import AnotherRunError, AppendFile, Wanted
 from .tally import ScoreTally
 
 if TYPE_CHECKING:
@@ -42,6 +42,43 @@ _MANIFEST: Final = "manifest.json"
 BLOCK_BYTES = 256 * 1024
 BLOCK_S = 0.5
 """Verdicts are written when a block is full or this old: a kill costs at most this much work, never a verdict twice."""
+
+
+class VerdictOutput:
+    """A place of verdicts. Unless a method is overridden none stands there, and it needs no note of what was read.
+
+    ``walked``: the verdicts that stand have come to their end; ``resumed`` is how many there were.
+    """
+
+    walked = True
+    resumed = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Write what waits."""
+
+    def append(self, verdict: bytes) -> None:
+        """Add whole lines, each with its line break."""
+        raise NotImplementedError
+
+    def existing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # see the class
+        """The verdict that stands next, where it is the wanted one; None once they have come to their end."""
+        return None
+
+    def all_walked(self) -> None:
+        """Check that no verdict follows the last case."""
+
+    def counted(self, tally: ScoreTally) -> None:
+        """Count the verdicts that stand, unless they are walked beside the cases."""
+
+    def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
+        """The lines that are still to be read."""
+        return lines
+
+    def reached(self, read: int, tally: ScoreTally) -> None:
+        """All verdicts on the input up to there have been appended."""
 
 
 class VerdictFile(VerdictOutput):
