@@ -74,8 +74,8 @@ def score(
     every case of a rubric ended in an error. Failing cases are results, as are verdicts that are incomplete for lack of
     a configured evaluator: the exit code is 0.
 
-    --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
-    and score each run's cases to a file of its own: 'gate' takes both.
+    --repeat shows how much the judge varies on the same outputs: each run asks it anew. To see how much the model
+    varies, run it several times and score each run's cases to a file of its own: 'gate' takes both.
 
     --workers and --engine give the same verdicts in the same order, sooner where there are processors. Without them a
     long file is judged by one process for each processor, unless a judge or embeddings are asked. On Ray one actor asks

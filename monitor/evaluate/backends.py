@@ -48,11 +48,12 @@ class JudgeAccount:
     """The cost record of one case. One object serves all rounds of questions about the case.
 
     ``counted`` is set by the judge once the case is in the forecast of its ``priority``: costs of later rounds are
-    added to that case.
+    added to that case. ``run``: the case is judged several times, and this one takes no answers of the others.
     """
 
     priority: Priority = "normal"
     counted: bool = False
+    run: int | None = None
 
 
 class JudgeBackendProtocol(Protocol):

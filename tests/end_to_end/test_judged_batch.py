@@ -94,6 +94,26 @@ def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider)
     assert {v["state"] for v in verdicts(tmp_path)} == {"valid"}
 
 
+def test_repeats_ask_the_judge_each_time_and_pay_for_no_answer_twice(tmp_path, provider):
+    answered = []
+
+    def act(seen):
+        answered.append(seen.raw)
+        return judges()(seen)
+
+    provider.next.extend([act] * 7)
+    provider.standing = unauthorised()
+    assert score(tmp_path, provider, 4, "--repeat", "3", concurrency=4).returncode == 1
+    assert len(answered) == 7
+    provider.standing = act
+    again = score(tmp_path, provider, 4, "--repeat", "3", concurrency=4)
+    assert again.returncode == 0, again.stderr
+    assert sorted(Counter(answered).values()) == [3] * 4
+    assert [(v["case_id"], v["run"]) for v in verdicts(tmp_path)] == [
+        (f"case-{n}", run) for n in range(4) for run in (1, 2, 3)
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [

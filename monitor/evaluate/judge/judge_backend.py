@@ -200,7 +200,7 @@ class JudgeBackend:
         bill = JudgeBill()
         replies: Mapping[Question, Reply] = {}
         try:
-            replies = await self._answer(case, requested, bill) if requested else {}
+            replies = await self._answer(case, requested, bill, account.run) if requested else {}
         except ProviderError as error:
             return dict.fromkeys(
                 requested,
@@ -220,11 +220,13 @@ class JudgeBackend:
                 account.counted = True
         return replies
 
-    async def _answer(self, case: Case, requested: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
+    async def _answer(
+        self, case: Case, requested: Sequence[Question], bill: JudgeBill, run: int | None
+    ) -> Mapping[Question, Reply]:
         for panel in {self._panel_for(question) for question in requested}:
             if panel.outline:
                 await self._context(panel)  # part of the key
-        keys = await asyncio.to_thread(self._keys, case, requested)
+        keys = await asyncio.to_thread(self._keys, case, requested, run)
         replies = await self._cached(case, requested, keys)
         self._observer.looked_up(hits=len(replies), misses=len(requested) - len(replies))
         left = [question for question in requested if question not in replies]
@@ -248,11 +250,12 @@ class JudgeBackend:
                 replies |= await self._ask_all(case, unanswered, keys, bill)
         return replies
 
-    def _keys(self, case: Case, requested: Sequence[Question]) -> dict[Question, str]:
+    def _keys(self, case: Case, requested: Sequence[Question], run: int | None) -> dict[Question, str]:
         """The cache's keys. Where another order makes no other prompt, its answer is that to the first one."""
         keys: dict[Question, str] = {}
         for (judge, permuted), asked in _by_judge(requested).items():
             mark = "permuted\0" if permuted and can_permute(list(asked)) else ""
+            mark += "" if run is None else f"run {run}\0"
             mark += repr(self._redaction)  # what the judge does not see, it cannot have answered by
             panel = self._others.get(judge, self._panel)
             if panel.outline:  # what is shown of a run depends on what fits

@@ -116,8 +116,12 @@ def _next(items: Iterator[T]) -> tuple[T] | None:
     return next(((item,) for item in items), None)
 
 
-async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_wait_s: float) -> Evaluation:
+async def finish(
+    evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_wait_s: float, run: int | None = None
+) -> Evaluation:
     """An evaluation at which nothing is open. While the judge is unreachable it waits, at most ``max_wait_s``.
+
+    ``run`` is that of ``JudgeAccount``.
 
     Raises ``JudgeOutError`` when the outage lasts, or the budget is spent.
     """
@@ -125,7 +129,7 @@ async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_w
     waits_until = time.monotonic() + max_wait_s
     attempt = 0
     judgements: JudgementsByMetric = {}
-    account = JudgeAccount()
+    account = JudgeAccount(run=run)
     while True:
         evaluation = await asyncio.to_thread(begin)
         evaluation.resume(judgements)
@@ -148,11 +152,11 @@ async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_w
 
 
 async def reached(
-    evaluator: Evaluator, case: Case, names: Sequence[str], *, max_wait_s: float
-) -> tuple[Verdict, ...]:  # fmt: skip
+    evaluator: Evaluator, case: Case, names: Sequence[str], *, max_wait_s: float, run: int | None = None
+) -> tuple[Verdict, ...]:
     """The verdicts of a case for which somebody has to be waited for. Raises ``JudgeOutError`` as ``finish``."""
     try:
-        evaluation = await finish(evaluator, partial(evaluator.open, case, names), max_wait_s=max_wait_s)
+        evaluation = await finish(evaluator, partial(evaluator.open, case, names), max_wait_s=max_wait_s, run=run)
         return await asyncio.to_thread(evaluation.verdicts, created_at=iso_time(time.time_ns()))
     except (JudgeOutError, ElsewhereError):
         raise

