@@ -160,7 +160,7 @@ class History:
         except NotOursError as error:
             self._complain(str(error))
             return 0
-        if "trace_id" not in rows.column_names:
+        if "trace_id" not in rows.column_names or rows.schema.field("trace_id").type != pa.string():
             return 0
         kept = rows.filter(pc.invert(pc.is_in(rows["trace_id"], value_set=wanted)))
         if kept.num_rows == rows.num_rows:

@@ -76,9 +76,12 @@ class Place:
                 raise NotOursError(f"{name}: {str(error)[:200]}") from None
 
     def metadata(self, name: str) -> Mapping[bytes, bytes]:
-        """The file's own metadata."""
+        """The file's own metadata. Raises ``NotOursError`` likewise."""
         with self._system.open_input_file(f"{self._root}/{name}") as file:
-            return parquet.read_schema(file).metadata or {}
+            try:
+                return parquet.read_schema(file).metadata or {}
+            except pa.ArrowInvalid as error:
+                raise NotOursError(f"{name}: {str(error)[:200]}") from None
 
     def write(self, name: str, rows: pa.Table) -> None:
         """Write a file, or replace it."""

@@ -217,19 +217,19 @@ class BatchJudgeClient:
         try:
             found = json.loads(line)
             name, response = found["custom_id"], found.get("response") or {}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return
         future = self._waiting.get(name)
         if future is None or future.done():
             return
-        model, status = self._models[name], response.get("status_code", 0)
+        model = self._models[name]
         try:
-            if status != 200:  # HTTP's OK
+            if (status := response.get("status_code", 0)) != 200:  # HTTP's OK
                 raise _error_of(found, status)
             future.set_result(completion_of(response["body"], model, time.monotonic() - self._began[name]))
         except ProviderError as error:
             self._fail([name], error)
-        except (KeyError, TypeError, IndexError, ValueError):
+        except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
             self._fail([name], ProviderError(ProviderErrorKind.BAD_ANSWER, "a line of the batch cannot be read"))
 
     def _fail(self, names: Iterable[str], error: ProviderError) -> None:

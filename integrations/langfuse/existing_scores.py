@@ -169,7 +169,7 @@ def _meaning(value: object) -> object:
     if isinstance(value, str):
         try:
             value = json.loads(value, parse_constant=_no_number)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value or None
     return value
 

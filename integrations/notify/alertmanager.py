@@ -28,7 +28,7 @@ _MAX_VALUE: Final = 200
 
 
 class Alertmanager:
-    """Sends alerts to one Alertmanager. Raises ``UnreachableError`` and ``RefusedError``."""
+    """Sends alerts to one Alertmanager. Raises ``DestinationUnreachableError`` and ``RefusedError``."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ VERSION = 1
 
 
 class Webhook:
-    """Sends notices to one address. Raises ``UnreachableError`` and ``RefusedError``.
+    """Sends notices to one address. Raises ``DestinationUnreachableError`` and ``RefusedError``.
 
     Args:
         poster: Posts to the address.

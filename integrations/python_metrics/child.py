@@ -16,6 +16,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from multiprocessing.connection import Connection
+from pickle import PickleError
 from types import GeneratorType
 from typing import Any, TypeAlias
 
@@ -46,7 +47,11 @@ def main() -> None:
             request = connection.recv()
         except (EOFError, ConnectionError):
             return
-        connection.send(_answered(request, waiting))
+        answer = _answered(request, waiting)
+        try:
+            connection.send(answer)
+        except (TypeError, ValueError, AttributeError, RecursionError, ImportError, PickleError) as error:
+            connection.send(("error", f"what the function returned cannot travel: {type(error).__name__}"))
 
 
 def _answered(request: tuple[Any, ...], waiting: dict[int, Steps | _Single]) -> tuple[str, object]:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from pickle import PickleError
 from typing import Any, Final, TypeAlias, cast
 
 from sidejudge.scoring.case.case import Case
@@ -161,7 +162,7 @@ class FunctionProcess:
             if late:
                 return Failed(Reason("{name} took longer than {most:g} s", name=part(name), most=timeout_s))
             return Failed(Reason("{name} ended its process", name=part(name)))
-        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (TypeError, ValueError, AttributeError, RecursionError, ImportError, PickleError) as error:
             return Failed(
                 Reason(
                     "{name}: the case or the answer cannot travel: {kind}",

@@ -20,6 +20,9 @@ _log = logging.getLogger("sidejudge.store")
 
 _LOG_EVERY_S: Final = 60.0
 """A failure that lasts is logged this often, with how many calls it refused."""
+_LASTS_S: Final = 120.0
+"""For how long a failure counts that did not occur again: nobody may ask the same again. What is read or written
+regularly is tried once a minute or more often."""
 
 
 @dataclass(slots=True)
@@ -27,6 +30,7 @@ class _Failure:
     error: StoreError
     count: int
     logged_s: float
+    last_s: float
 
 
 class StoreHealth:
@@ -39,7 +43,8 @@ class StoreHealth:
     @property
     def trouble(self) -> str | None:
         """Why the store cannot be read or written now; None while it can."""
-        return next((str(failure.error) for failure in [*self._failing.values()]), None)
+        since_s = self._clock_s() - _LASTS_S
+        return next((str(each.error) for each in [*self._failing.values()] if each.last_s > since_s), None)
 
     def failed(self, operation: str, error: StoreError) -> None:
         """Record a refused call. The first of a kind is logged at once, the others once a minute.
@@ -53,9 +58,9 @@ class StoreHealth:
         now_s, known = self._clock_s(), self._failing.get(operation)
         if known is None or str(known.error) != str(error):
             count = 1 if known is None else known.count + 1
-            self._failing[operation] = _Failure(error, count, now_s)
+            self._failing[operation] = _Failure(error, count, now_s, now_s)
         else:
-            known.count += 1
+            known.count, known.last_s = known.count + 1, now_s
             if now_s - known.logged_s < _LOG_EVERY_S:
                 return
             known.logged_s = now_s

@@ -238,6 +238,11 @@ class Untaken(Part):
         """Since when requests are kept that are to go on, ns since the epoch; None: there are none."""
         self.any = bool(read("untaken_any", ())[0][0])
         """Whether there may be marks; without any, nothing is written about what upstream took."""
+        self._begun = 0
+
+    def begin(self) -> None:
+        """Marks are about to be written."""
+        self.any, self._begun = True, self._begun + 1
 
     def __contains__(self, trace_id: bytes) -> bool:
         return self.any and bool(self._read("untaken_is", (trace_id,)))
@@ -245,8 +250,10 @@ class Untaken(Part):
     async def took(self, trace_ids: Iterable[bytes]) -> None:
         """Upstream took spans of these traces."""
         if self.any:
+            begun = self._begun
             await self._do_each("untaken_took", [(each,) for each in trace_ids])
-            self.any = bool(self._read("untaken_any", ())[0][0])
+            if begun == self._begun:  # else marks may be on their way that cannot be read yet
+                self.any = bool(self._read("untaken_any", ())[0][0])
 
     def to_ask_for(self, now_ns: int, limit: int) -> list[tuple[bytes, int]]:
         """Traces whose scores wait and that are to be looked for at their destination, and how often they were."""

@@ -134,7 +134,8 @@ class Store(Part):
         if not self._capacity.takes_spans:
             raise StoreUnavailable(self._full)
 
-        self.untaken.any = self.untaken.any or untaken
+        if untaken:
+            self.untaken.begin()
 
         def work(connection: sqlite3.Connection) -> None:
             if untaken:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, TypeAlias
+
+from google.protobuf.message import DecodeError
 
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
@@ -107,10 +110,14 @@ class Handover:
             yield batch
 
     def _add(self, batch: _Batch, trace_id: bytes, chunks: Sequence[StoredChunk]) -> None:
-        first = chunks[0]
+        """Add a trace without its damaged chunks; one of which nothing can be read stays here."""
+        first, readable = chunks[0], False
         threshold = min(chunk.threshold for chunk in [each for each in chunks if not each.done] or chunks)
         for chunk in chunks:
-            batch.spans += spans_of(chunk.payload, trace_id, threshold, self._keys, hash_key=self._hash_key)
-            batch.logs += logs_of(chunk.payload)
-        origin = ChunkOrigin(first.service, first.environment, threshold, self._hash_key)
-        batch.closings.append(handed_over(trace_id, origin))
+            with suppress(DecodeError):
+                batch.spans += spans_of(chunk.payload, trace_id, threshold, self._keys, hash_key=self._hash_key)
+                batch.logs += logs_of(chunk.payload)
+                readable = True
+        if readable:
+            origin = ChunkOrigin(first.service, first.environment, threshold, self._hash_key)
+            batch.closings.append(handed_over(trace_id, origin))

@@ -111,28 +111,33 @@ class JudgingLoop:
 
         Raises a fault of our own: then judging has ended, and the process is not live any more.
         """
-        while True:
+        try:
+            while True:
+                await self._turn()
+        except Exception:
+            log.exception("judging has ended; this process is not live any more")
+            raise
+
+    async def _turn(self) -> None:
+        """Judge what is due, then rest unless there is more."""
+        self.pipeline.waiting.extend(self.due())
+        while (due_ns := self.assembler.due_ns) is not None and due_ns <= self.clock_ns():
+            await asyncio.sleep(0)
             self.pipeline.waiting.extend(self.due())
-            while (due_ns := self.assembler.due_ns) is not None and due_ns <= self.clock_ns():
-                await asyncio.sleep(0)
-                self.pipeline.waiting.extend(self.due())
-            more = False
-            try:
-                more = await self.pipeline.drain(BATCHES)
-            except (StoreError, OSError) as error:
-                if self.failure is None:
-                    log.warning("judging failed; it is tried again", extra={"cause": str(error)})
-                self.failure = str(error)
-                await asyncio.sleep(RETRY_S)
-            except Exception:
-                log.exception("judging has ended; this process is not live any more")
-                raise
-            else:
-                self.failure = None
-            if not self.active.left_s:
-                self.at_rest()
-            if not more:
-                await self._rest()
+        more = False
+        try:
+            more = await self.pipeline.drain(BATCHES)
+        except (StoreError, OSError) as error:
+            if self.failure is None:
+                log.warning("judging failed; it is tried again", extra={"cause": str(error)})
+            self.failure = str(error)
+            await asyncio.sleep(RETRY_S)
+        else:
+            self.failure = None
+        if not self.active.left_s:
+            self.at_rest()
+        if not more:
+            await self._rest()
 
     async def _rest(self) -> None:
         """Until a trace falls due, or a job of the judge queue ends."""

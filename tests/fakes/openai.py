@@ -90,6 +90,11 @@ def no_choices() -> Behaviour:
     return lambda seen: Act(body=json.dumps({**completion(seen, {"content": ""}), "choices": []}).encode())
 
 
+def body(content: bytes) -> Behaviour:
+    """An answer of these bytes."""
+    return lambda _: Act(body=content)
+
+
 def error(status: int, message: str, *, code: str | None = None, **headers: str) -> Behaviour:
     """An error as OpenAI words it."""
     body = json.dumps({"error": {"message": message, "type": code, "param": None, "code": code}}).encode()

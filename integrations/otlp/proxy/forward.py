@@ -269,7 +269,9 @@ class Forward:
                 return None
             return await task
         except asyncio.CancelledError:
-            task.cancel()
+            if not body.followed:
+                task.cancel()
+                task.add_done_callback(_let_go)
             raise
 
     async def _pass_back(self, came: UpstreamResponse, exchange: _Exchange) -> None:
@@ -277,15 +279,18 @@ class Forward:
         self._active.go_on()
         self.answers[f"{came.status // 100}xx"] += 1
         body = exchange.body
-        if came.is_for_now and await self._kept(exchange, wait_s=came.retry_after_s):
+        try:
+            if came.is_for_now and await self._kept(exchange, wait_s=came.retry_after_s):
+                return
+            body.passage.settle(taken=came.status < 300)
+            if self._buffer is not None and came.status < 300:
+                self._buffer.took(exchange.request)
+            if came.status >= 400:
+                body.refused("upstream_failed" if came.is_for_now else "upstream_refused")
+            await self._return(came, exchange.send, body)
+        finally:
             came.close()
-            return
-        body.passage.settle(taken=came.status < 300)
-        if self._buffer is not None and came.status < 300:
-            self._buffer.took(exchange.request)
-        if came.status >= 400:
-            body.refused("upstream_failed" if came.is_for_now else "upstream_refused")
-        await self._return(came, exchange.send, body)
+        await exchange.send({"type": "http.response.body", "body": b""})
 
     async def _kept(
         self,
@@ -301,6 +306,7 @@ class Forward:
         if not await self._buffer.keep(exchange.request, body, wait_s=wait_s, under_way=under_way):
             exchange.body.kept = False  # it is tried once, and counted once
             return False
+        exchange.body.followed = under_way is not None
         self._active.go_on()
         await answer(exchange.send, 200, exchange.kind, success(Receipt(), "traces", KINDS[exchange.kind]))
         return True
@@ -316,9 +322,6 @@ class Forward:
         except UpstreamError as error:
             self._note(error)
             raise _BrokenOff from None
-        finally:
-            came.close()
-        await send({"type": "http.response.body", "body": b""})
 
     async def _failed(self, error: UpstreamError, exchange: _Exchange) -> None:
         """Answer a request to which there is no response, which may be kept."""
@@ -413,3 +416,9 @@ class _Exchange:
     body: PassingBody
     send: Send
     kind: str
+
+
+def _let_go(task: asyncio.Task[UpstreamResponse]) -> None:
+    """Close a response that came at the moment when nobody waited for it any more."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()

@@ -26,6 +26,7 @@ _OWN: Final = ("grpc-", ":", "te", "content-type", "content-length", "user-agent
 _MOST: Final = 4 << 20
 """Bytes of an export response, at most (the protocol's bound)."""
 _LONGEST_REASON: Final = 300
+"""Characters: what is larger than a client's limit of metadata reaches it as another error, without the status."""
 
 
 async def export(forward: Forward, signal: Signal, body: bytes, encoding: str, sent: Mapping[str, object]) -> bytes:
@@ -75,7 +76,8 @@ def _response(messages: list[Message], upstream: str) -> bytes:
     message = f"{upstream}: HTTP {status}"
     if protobuf:
         with contextlib.suppress(DecodeError):
-            message = classes("complete")["RpcStatus"].FromString(body).message.decode("utf-8", "replace") or message
+            stated = classes("complete")["RpcStatus"].FromString(body).message.decode("utf-8", "replace")
+            message = label(stated, _LONGEST_REASON) or message
     elif reason := _reason(body):
         message = f"{message}: {reason}"
     wait_s = requested_s(headers.get(b"retry-after", b"").decode("latin-1"))

@@ -27,6 +27,8 @@ class PassingBody:
         """Whether a copy is to be judged and has not been taken yet."""
         self.kept = kept
         """Whether a copy is to be kept where upstream does not take it."""
+        self.followed = False
+        """Whether it is kept, and who keeps it waits for upstream's response."""
         self.passage = Passage()
         self.why = "too_large"
         """Why there is no copy."""

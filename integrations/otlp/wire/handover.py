@@ -127,9 +127,8 @@ def drawn_at(resource: bytes, keys: HandoverKeys, *, hash_key: bytes) -> Handove
         return None
     texts = [(each.key, each.value.string_value.decode("ascii", "replace")) for each in attributes]
     stated_ones, proofs = ([text for key, text in texts if key == name] for name in (_MARK, _PROOF))
-    for stated, proof in list(zip(stated_ones, proofs, strict=False))[
-        -_HANDS:
-    ]:  # each monitor on the way has put its own after the others
+    marks = list(zip(stated_ones, proofs, strict=False))
+    for stated, proof in marks[-_HANDS:]:  # each monitor on the way has put its own after the others
         digits, by = stated[:14], stated[14:]
         if len(digits) == 14 and set(digits) <= _DIGITS and (trace_id := keys.signed_for(stated, proof)):
             return HandoverMark(int(digits, 16) if by == _randomness(hash_key) else 0, trace_id)

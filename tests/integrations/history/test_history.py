@@ -107,6 +107,19 @@ def test_days_that_are_over_become_one_file_and_a_merge_that_was_killed_leaves_n
     assert held(place) == 15 + module.MANY, "a row that was written twice all the same is merged into one"
 
 
+def test_a_merged_file_that_is_damaged_is_named_as_one(place):
+    not_ours = import_module("sidejudge.integrations.history.place").NotOursError
+    writer = history(place)
+    for begin in range(2):
+        writer.write(rows(begin, begin + 1))
+    writer.compact("2026-11-02")
+    (merged,) = place.names("verdicts")
+    place.put(merged, place.get(merged)[:-9])
+    writer.write(rows(2, 3))
+    with pytest.raises(not_ours, match="merged"):
+        writer.compact("2026-11-02")
+
+
 def test_what_is_to_be_forgotten_is_in_no_file_of_any_writer(place):
     writer = history(place)
     writer.write(rows(1, 5))
@@ -137,6 +150,7 @@ def test_what_is_no_part_of_a_history_is_left_out_and_left_alone(place):
     until = 1_793_700_000 * 10**9
     (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
     assert (found.sums.passed, found.sums.failed) == (2, 2)
+    place.write(f"{day}/numbers.parquet", pa.table({"trace_id": [1, 2]}))
     assert reader.erase(lambda record: record["trace_id"] == "t1") == 1
     assert {foreign, f"{day}/typed.parquet", f"{day}/part-w9-cut.parquet"} < set(place.names("verdicts"))
 

@@ -125,6 +125,8 @@ async def test_what_a_batch_has_no_answer_to_fails_and_is_handed_in_anew(served,
         (fake.too_long(), ProviderErrorKind.CONTEXT_OVERFLOW),
         (fake.refuses(), ProviderErrorKind.CONTENT_REFUSED),
         (fake.no_choices(), ProviderErrorKind.BAD_ANSWER),
+        (fake.body(b'{"choices": [{"message": null}]}'), ProviderErrorKind.BAD_ANSWER),
+        (fake.body(b'"no object"'), ProviderErrorKind.BAD_ANSWER),
     ],
 )
 async def test_a_line_that_is_no_answer_is_the_error_that_it_states(served, library, answer, kind):

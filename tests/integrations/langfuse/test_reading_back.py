@@ -128,3 +128,7 @@ async def test_scores_are_asked_for_in_the_words_of_either_endpoint(v3, fields, 
     server = Rows()
     assert await read_back(server, ["a", "b"], v3=v3, fields=fields) == [{"id": "a"}]
     assert server.asked == [asked]
+
+
+def test_metadata_of_somebody_else_that_are_nested_without_end_are_others():
+    assert stored({"k": "[" * 100_000}).states({**BODY, "metadata": {"k": "v"}}) is False

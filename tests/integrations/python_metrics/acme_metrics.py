@@ -34,6 +34,18 @@ def strange(case):
     return {"a": 1}
 
 
+class Own:
+    """What only this module knows."""
+
+
+def own(case):
+    return Own()
+
+
+def no_value(case):
+    return lambda: 1
+
+
 def no_number(case):
     return float("nan")
 

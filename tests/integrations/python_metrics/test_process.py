@@ -39,6 +39,12 @@ def called(process, name, **more):
         ("nothing", {}, Unavailable("the function returned nothing")),
         ("strange", {}, Failed("the function returned a dict, which is no result")),
         ("no_number", {}, Failed("the function returned nan, which is no result")),
+        ("own", {}, Failed("acme_metrics:own: the case or the answer cannot travel: ModuleNotFoundError")),
+        (
+            "no_value",
+            {},
+            Failed("acme_metrics:no_value: what the function returned cannot travel: AttributeError"),
+        ),
         ("applicable", {}, NotApplicable("no refund")),
         ("raises", {}, Failed("acme_metrics:raises: RuntimeError: no such order")),
         ("prints", {}, Scored(value=1.0)),

@@ -99,6 +99,18 @@ def test_an_operation_that_fails_is_not_mended_by_another_that_works():
     assert health.trouble is None
 
 
+def test_a_failure_that_nobody_repeats_counts_for_two_minutes():
+    now = [0.0]
+    health = StoreHealth(lambda: now[0])
+    health.failed("judge_calls_of", UNAVAILABLE)
+    now[0] = 100.0
+    health.failed("judge_calls_of", UNAVAILABLE)
+    now[0] = 219.0
+    assert health.trouble == str(UNAVAILABLE)
+    now[0] = 220.0
+    assert health.trouble is None
+
+
 def test_a_read_that_fails_is_an_error_of_the_store_and_passes(store):
     store._reading.set_progress_handler(lambda: 1, 1)
     with pytest.raises(StoreError):

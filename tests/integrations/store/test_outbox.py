@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -165,6 +168,30 @@ async def untaken(store):
     await store.append([SPANS], MARKED_NS, untaken=True)
     await store.finish(ended(("a", '"1"')))
     return store.untaken
+
+
+async def test_a_mark_that_is_on_its_way_while_upstream_takes_another_trace_is_not_forgotten(store, untaken):
+    written, other = threading.Event(), bytes(15) + b"\2"
+
+    class Slow:
+        trace_id, origin = other, SPANS.origin
+
+        @property
+        def payload(self):
+            written.wait(5)
+            return b"spans"
+
+    taking = asyncio.ensure_future(untaken.took([SPANS.trace_id]))
+    await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251  # the loop is busy: the mark is deleted, and nobody knows it yet
+    appending = asyncio.ensure_future(store.append([Slow()], 1, untaken=True))
+    await taking
+    written.set()
+    await appending
+    assert other in untaken
+    await untaken.took([other])
+    assert other not in untaken
+    assert not untaken.any
 
 
 async def test_a_trace_that_upstream_has_not_taken_is_first_asked_for_after_a_minute(untaken):

@@ -280,6 +280,16 @@ async def test_what_upstream_refuses_is_told_in_grpcs_words_and_not_judged(sidec
         assert (await app.settled(1))["ended"]["scored"] == 1
 
 
+@pytest.mark.parametrize("character", ["x", "\N{GREEK SMALL LETTER OMEGA}"])
+async def test_a_long_reason_of_upstream_is_cut_and_not_lost_with_the_status(sidecar, character):
+    stated = status_pb2.Status(code=14, message=character * 20_000)
+    async with upstream(answered("503 Busy", stated.SerializeToString(), "retry-after: 7")) as up:
+        _, call = await sidecar(up.url)
+        code, message, delay = await refusal(call, one())
+    assert (code, delay) == (grpc.StatusCode.UNAVAILABLE, 7)
+    assert message == character * 300 + "…"
+
+
 @pytest.mark.parametrize(
     ("body", "ends"),
     [

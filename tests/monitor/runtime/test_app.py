@@ -369,13 +369,19 @@ async def test_a_store_that_refuses_for_a_while_costs_no_verdict(started):
     assert total(await samples(app), "sidejudge_verdicts_total") == 5
 
 
-async def test_when_judging_ends_by_a_bug_it_is_logged_the_probe_says_so_and_the_store_is_closed(started, caplog):
+@pytest.mark.parametrize("where", ["pipeline", "assembler"])
+async def test_when_judging_ends_by_a_bug_it_is_logged_the_probe_says_so_and_the_store_is_closed(
+    started, caplog, where
+):
     app = await started(**ANY)
 
-    def bug(_):
+    def bug(*_):
         raise RuntimeError("a bug of ours")
 
-    app.monitor.pipeline.listeners.append(bug)
+    if where == "pipeline":
+        app.monitor.pipeline.listeners.append(bug)
+    else:
+        app.monitor.assembler.due = bug
     await app.post(request([root(1)]))
     await until(lambda: not app.monitor.view.live())
     assert (await app.http.get(app.api + "/livez")).status_code == 503

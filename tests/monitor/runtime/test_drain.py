@@ -94,7 +94,7 @@ async def test_what_is_not_judged_in_time_is_handed_over_and_counted_once(starte
         store={"path": str(tmp_path / "app.sqlite")},
     )  # fmt: skip
     await app.post(request([root(1, HIGH), part(1, HIGH), root(2, HIGH), root(3, LOW)]))
-    app.monitor.assembler.drain = lambda *_: []  # nothing is closed in time
+    app.monitor.assembler.drain = lambda *_, **__: []  # nothing is closed in time
     await drained(app)
     assert last_line(caplog) == NOTHING_LOST | {"handed_over_traces": 2}
     assert (await peer.settled(2))["ended"]["scored"] == 2
@@ -107,6 +107,25 @@ async def test_what_is_not_judged_in_time_is_handed_over_and_counted_once(starte
     assert app.monitor.outcomes.balance().open == 0
     again = await started(**ANY, store={"path": str(tmp_path / "app.sqlite")})
     assert again.monitor.outcomes.open == 0, "a container that starts again on the same volume judges none of them"
+
+
+async def test_a_damaged_chunk_keeps_no_other_from_being_handed_over(started, tmp_path, caplog):
+    key = {"handover_key": "a secret of two monitors"}
+    peer = await started(**ANY, sampling=key, store={"path": str(tmp_path / "peer.sqlite")})
+    caplog.set_level("INFO", "sidejudge")
+    app = await started(
+        **ANY, assembly=SLOW, sampling=key, drain={"timeout": "2s", "quiet": "0s", "to": peer.otlp},
+        store={"path": str(tmp_path / "app.sqlite")},
+    )  # fmt: skip
+    await app.post(request([root(1, HIGH), root(2, HIGH), root(3, HIGH)]))
+    await app.post(request([part(2, HIGH)]))
+    app.monitor.assembler.drain = lambda *_, **__: []  # nothing is closed in time
+    damage = "UPDATE chunks SET payload = x'0affff' WHERE seq IN (SELECT max(seq) FROM chunks WHERE trace_id = ?)"
+    for number in (1, 2):
+        app.monitor.store._write_connection.execute(damage, (trace(number, HIGH),))
+    await drained(app)
+    assert last_line(caplog) == {"level": "WARNING", "lost_traces": 1, "lost_deliveries": 0, "handed_over_traces": 2}
+    assert (await peer.settled(2))["ended"]["scored"] == 2
 
 
 async def test_a_peer_that_cannot_be_reached_leaves_them_lost(started, caplog):
