@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 from xml.parsers import expat
 
 from sidejudge.scoring.case.case import parse_output
@@ -24,7 +25,13 @@ _MOST_SQL: Final = 20_000
 _MOST_REGEX: Final = 1_000_000
 _BEGINS: Final = re.compile(r"[\s\ufeff]*[\[{\"\d\-tfn`~]")
 """The beginning of JSON or of a fence around it: prose is recognised by its first letter."""
-_DECODER: Final = json.JSONDecoder()
+
+
+def _no_constant(constant: str) -> Json:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def schema(
@@ -155,12 +162,29 @@ def _is_sql(value: Json) -> TextTest:
             return False
         if read_only and not all(isinstance(each, sqlglot.exp.Query) for each in statements):
             return Scored(value=0.0, reason=Reason("a statement that is not a query"))
-        used = {table.name.lower() for each in statements for table in each.find_all(sqlglot.exp.Table)}
-        ctes = {cte.alias.lower() for each in statements for cte in each.find_all(sqlglot.exp.CTE)}
-        strange = sorted(used - ctes - allowed) if allowed is not None else []
-        return Scored(value=0.0, reason=Reason("{n} tables that are not allowed", n=len(strange))) if strange else True
+        named = (table for each in statements for table in each.find_all(sqlglot.exp.Table))
+        used = {table.name.lower() for table in named if table.db or not _is_defined(table, sqlglot.exp)}
+        strange = len(used - allowed) if allowed is not None else 0
+        return Scored(value=0.0, reason=Reason("{n} tables that are not allowed", n=strange)) if strange else True
 
     return test
+
+
+def _is_defined(table: Any, exp: ModuleType) -> bool:  # the library's types
+    """Whether a table's name is one that a ``WITH`` around it defines: not by its own definition or a later one."""
+    node, definition = table.parent, None
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            definition = node
+        around = node.args.get("with_")
+        if around is not None:
+            names = [each.alias.lower() for each in around.expressions]
+            if definition is not None and definition.parent is around:
+                names = names[: definition.index + bool(around.args.get("recursive"))]
+            if table.name.lower() in names:
+                return True
+        node = node.parent
+    return False
 
 
 def _unfenced(found: str) -> str:

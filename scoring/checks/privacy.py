@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import accumulate
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.scoring.result.reason import Reason, own, together
@@ -21,8 +25,16 @@ MAX_SCANNED: Final = 1_000_000
 _EMAIL: Final = r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"
 _NUMBER: Final = r"\+[1-9][\d ()./-]{7,20}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}"
 _PHONE: Final = rf"(?:^|[^\w.+-])({_NUMBER})(?:$|[^\w-])"
-_IBAN: Final = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
-_CARD: Final = r"\b\d(?:[ -]?\d){12,18}\b"
+_IBAN: Final = r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
+_IBAN_AT: Final = re.compile(_IBAN, re.ASCII)
+_VALUES: Final = {ord(letter): str(value) for value, letter in enumerate(ascii_uppercase, 10)}
+_LONGEST_IBAN: Final = 34 + 9
+"""Characters of the longest IBAN, with its blanks."""
+_CARD: Final = r"\b\d(?:[ -]?\d){12,}\b"
+_GROUP: Final = re.compile(r"\d+")
+_GROUPS_OF_CARDS: Final = ((4, 4, 4, 4, 3), (4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
+"""How cards print their numbers, by digits of a group."""
+_CARD_DIGITS: Final = range(13, 20)
 _KEY: Final = (
     r"\b(?:sk-[A-Za-z0-9_-]{16,}|(?:gh[opusr]|github_pat)_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|"
     r"AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|glpat-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}|"
@@ -51,7 +63,7 @@ def iban(text: str) -> bool:
     """
     if not 15 <= len(text) <= 34:
         return False
-    return int("".join(str(int(each, 36)) for each in text[4:] + text[:4])) % 97 == 1
+    return int((text[4:] + text[:4]).translate(_VALUES)) % 97 == 1
 
 
 def _card(found: str) -> bool:
@@ -66,12 +78,52 @@ def _places(pattern: str, holds: Callable[[str], bool]) -> Places:
     )
 
 
+def _ibans(text: str) -> Iterator[tuple[int, int]]:
+    """The places of IBANs; a word in capitals after one, such as a currency, does not belong to it."""
+    until = 0
+    for match in linear(r"\b[A-Z]{2}\d{2}").finditer(text):
+        begin = match.start()
+        longest = _IBAN_AT.match(text[begin : begin + _LONGEST_IBAN + 1]) if begin >= until else None
+        written = longest.group() if longest is not None else ""
+        while written and not iban(written.replace(" ", "")):
+            written = written.rpartition(" ")[0]
+        if written:
+            until = begin + len(written)
+            yield begin, until
+
+
+def _cards(text: str) -> Iterator[tuple[int, int]]:
+    """The places of card numbers, also where another number stands beside one: a quantity, or the code of the card."""
+    for match in linear(_CARD).finditer(text):
+        start, run = match.start(), match.group()
+        groups = [found.span() for found in _GROUP.finditer(run)]
+        sizes = [end - begin for begin, end in groups]
+        at = 0
+        while at < len(groups):
+            begin = groups[at][0]
+            stop = next((stop for stop in _stops(sizes, at) if _card(run[begin : groups[stop - 1][1]])), None)
+            if stop is not None:
+                yield start + begin, start + groups[stop - 1][1]
+            at = at + 1 if stop is None else stop
+
+
+def _stops(sizes: Sequence[int], at: int) -> Iterator[int]:
+    """The groups before which a card number that begins at one of these sizes may end."""
+    if at == 0:
+        longest = bisect_left(list(accumulate(sizes[: _CARD_DIGITS.stop])), _CARD_DIGITS.stop)
+        if sum(sizes[:longest]) in _CARD_DIGITS:
+            yield longest
+    yield from (at + len(each) for each in _GROUPS_OF_CARDS if tuple(sizes[at : at + len(each)]) == each)
+    if sizes[at] in _CARD_DIGITS:
+        yield at + 1
+
+
 Places: TypeAlias = Callable[[str], Iterator[tuple[int, int]]]
 KINDS: Final[Mapping[str, Places]] = {
     "email": _places(_EMAIL, lambda _: True),
     "phone": _places(_PHONE, lambda found: sum(map(str.isdigit, found)) in _DIGITS),
-    "iban": _places(_IBAN, lambda found: iban(found.replace(" ", ""))),
-    "card": _places(_CARD, _card),
+    "iban": _ibans,
+    "card": _cards,
     "key": _places(_KEY, lambda _: True),
 }
 """The kinds of data, each with the function that finds their places in a text."""

@@ -36,20 +36,19 @@ class Comparison:
     least: float | None = None
 
 
-def _reader(
-    measure: Callable[[str, str], float], *,
-    more: Callable[[dict[str, Json]], Callable[[str, str], float]] | None = None, names: Sequence[str] = (),
-) -> Callable[[Json], Comparison]:  # fmt: skip
-    """Reads the argument (a text, or ``{to, threshold}``) as a comparison."""
+def _reader(measure: Callable[[str, str], float]) -> Callable[[Json], Comparison]:
+    """The reader of an argument (a text, or ``{to, threshold}``) as a comparison by this measure."""
+    return lambda value: _read(_given(value), measure)
 
-    def build(value: Json) -> Comparison:
-        given = keys(None if value is True else value, ("to", "threshold", *names), short="to")
-        chosen = more(given) if more is not None else measure
-        threshold = given.get("threshold")
-        least = None if threshold is None else number(threshold, "threshold", most=1.0)
-        return Comparison(_wanted(given.get("to")), _bounded(chosen, least))
 
-    return build
+def _given(value: Json, *more: str) -> dict[str, Json]:
+    return keys(None if value is True else value, ("to", "threshold", *more), short="to")
+
+
+def _read(given: dict[str, Json], measure: Callable[[str, str], float]) -> Comparison:
+    threshold = given.get("threshold")
+    least = None if threshold is None else number(threshold, "threshold", most=1.0)
+    return Comparison(_wanted(given.get("to")), _bounded(measure, least))
 
 
 def _wanted(to: Json) -> str | None:
@@ -108,18 +107,21 @@ def f_score(found: str, wanted: str) -> float:
     return _f1(_ngrams(tokens(found), 1), _ngrams(tokens(wanted), 1), alike=same(found, wanted))
 
 
-def _rouge(given: dict[str, Json]) -> Callable[[str, str], float]:
+def _rouge(value: Json) -> Comparison:
+    given = _given(value, "n")
     n = whole(given.get("n", 1), "n", least=1)
     if n > 9:
         raise CheckError("must be at most 9", "n")
-    return lambda found, wanted: rouge_n(n, found, wanted)
+    return _read(given, partial(rouge_n, n))
 
 
 def _levenshtein(value: Json) -> Comparison:
     distance = library("rapidfuzz.distance", "checks", "levenshtein").Levenshtein
-    given = keys(None if value is True else value, ("to", "threshold", "at_most"), short="to")
+    given = _given(value, "at_most")
     if given.get("at_most") is not None:
         most = whole(given["at_most"], "at_most")
+        if given.get("threshold") is not None:
+            raise CheckError("excludes threshold: leave one of them out", "at_most")
 
         def within_edits(found: str, wanted: str) -> Finding:
             if len(found) > MAX_COMPARED or len(wanted) > MAX_COMPARED:
@@ -127,8 +129,7 @@ def _levenshtein(value: Json) -> Comparison:
             return bool(distance.distance(found, wanted, score_cutoff=most) <= most)
 
         return Comparison(_wanted(given.get("to")), within_edits)
-    build = _reader(lambda found, wanted: float(distance.normalized_similarity(found, wanted)))
-    return build(given)
+    return _read(given, lambda found, wanted: float(distance.normalized_similarity(found, wanted)))
 
 
 def _bleu(value: Json) -> Comparison:
@@ -142,7 +143,7 @@ def _chrf(value: Json) -> Comparison:
 
 
 def _similar(value: Json) -> Comparison:
-    given = keys(None if value is True else value, ("to", "threshold"), short="to")
+    given = _given(value)
     least = number(given["threshold"], "threshold", most=1.0) if given.get("threshold") is not None else None
     return Comparison(_wanted(given.get("to")), None, least)
 
@@ -174,7 +175,7 @@ CHECKS: Final = (
     _check("levenshtein", "Edit distance", "1 - edits / length of the longer text; with `at_most` at most so many of "
            "them", "a text, or {to, threshold | at_most}", _levenshtein, source="Levenshtein 1966; rapidfuzz"),
     _check("rouge-n", "ROUGE-N", "F1 of shared n-grams of words (n: 1 unless given)", "a text, or {to, n, threshold}",
-           _reader(f_score, more=_rouge, names=("n",)), source="Lin 2004", extra=None),
+           _rouge, source="Lin 2004", extra=None),
     _check("f-score", "Word F1", "F1 of shared words", _COMPARED, _reader(f_score),
            source="Rajpurkar et al. 2016 (SQuAD)", extra=None),
     _check("bleu", "BLEU", "BLEU of the sentence with effective order, in [0, 1]", _COMPARED, _bleu,

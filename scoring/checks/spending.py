@@ -7,8 +7,9 @@ from functools import partial
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.amount import apart
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.result.reason import Reason, decided_number, own, part, together
+from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, decided_number, own, part, together
 from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, SpanKind
 
@@ -40,9 +41,12 @@ def _latency(value: Json) -> CaseTest:
 def _cost(value: Json) -> CaseTest:
     most = number(value)
     unknown = Unavailable(Reason("the cost is not known"))
-    return lambda case: limited(
-        case.cost_usd, most, unknown, lambda n: Reason("${n:.6g}, at most ${most:.6g}", n=n, most=most)
-    )
+
+    def stated(n: float) -> Reason:
+        least, over = apart(most, n) if n > most else (f"{most:.6g}", f"{n:.6g}")
+        return Reason("${n}, at most ${most}", n=ReasonPart(Kind.NUMBER, over), most=ReasonPart(Kind.NUMBER, least))
+
+    return lambda case: limited(case.cost_usd, most, unknown, stated)
 
 
 def _tokens(value: Json) -> CaseTest:

@@ -64,6 +64,13 @@ def measured(declared, on="output", **about):
         ({"is-sql": {"read_only": True}}, "DELETE FROM b", False),
         ({"is-sql": {"tables": ["b"]}}, "WITH x AS (SELECT * FROM b) SELECT * FROM x", True),
         ({"is-sql": {"tables": ["b"]}}, "SELECT * FROM b JOIN salaries USING (id)", False),
+        ({"is-sql": {"tables": ["b"]}}, "WITH x AS (SELECT * FROM x) SELECT * FROM x", False),
+        ({"is-sql": {"tables": ["b"]}}, "WITH x AS (SELECT * FROM y), y AS (SELECT 1) SELECT * FROM x", False),
+        ({"is-sql": {"tables": ["b"]}}, "WITH x AS (SELECT 1), y AS (SELECT * FROM x) SELECT * FROM y, b", True),
+        ({"is-sql": {"tables": ["b"]}}, "WITH RECURSIVE x AS (SELECT 1 UNION SELECT * FROM x) SELECT * FROM x", True),
+        ({"is-sql": {"tables": ["b"]}}, "SELECT * FROM (WITH x AS (SELECT 1) SELECT * FROM x) AS z, x", False),
+        ({"is-sql": {"tables": ["b"]}}, "WITH x AS (SELECT 1) SELECT * FROM s.x", False),
+        ({"contains-json": True}, 'so: {"a": NaN}', False),
         ({"pii": True}, "write to ann@example.com", True),
         ({"pii": True}, "your order 7 is on its way at 10:30, 2026-11-22", False),
         ({"pii": ["card"]}, "4111 1111 1111 1111", True),
@@ -140,6 +147,8 @@ ABD = {"model_output": "a b d"}
         ({"latency": "3s"}, {"latency_e2e_ms": 3000.4}, 0.0, "3000.4 ms, at most 3000 ms"),
         ({"latency": "3s"}, {"latency_e2e_ms": 2999.7}, 1.0, "3000 ms, at most 3000 ms"),
         ({"latency": "1.5ms"}, {"latency_e2e_ms": 1.75}, 0.0, "2 ms, at most 1.5 ms"),
+        ({"cost": 0.1}, {"cost_usd": 0.10000001}, 0.0, "$0.10000001, at most $0.1"),
+        ({"cost": 0.1}, {"cost_usd": 0.1}, 1.0, "$0.1, at most $0.1"),
     ],
 )  # fmt: skip
 def test_a_reason_shows_which_side_of_its_bound_a_value_is_on(declared, about, value, stated):
@@ -270,6 +279,7 @@ def test_each_check_has_a_card_and_is_undefined_without_what_it_looks_at(name):
         ({"pii": ["shoe-size"]}, "valid here"),
         ({"refusal": "yes"}, "takes no argument"),
         ({"rouge-n": {"n": 0}}, "at least 1"),
+        ({"levenshtein": {"to": "x", "at_most": 1, "threshold": 0.5}}, "excludes threshold"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_remedy(declared, stated):
