@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
+from sidejudge.scoring.metrics.judge_metrics import FULL_SCORE
 from sidejudge.scoring.questions.teaching import SHOWN, teaches
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.verdict.verdict import State
@@ -135,10 +136,13 @@ def read_verdict(fields: object) -> VerdictLine:
     if not isinstance(fields, Mapping):
         raise VerdictLineError("is not an object")
     state = _state(fields.get("state"))
-    composite = number(fields, "composite_norm" if fields.get("composite_norm") is not None else "composite")
+    normed = fields.get("composite_norm") is not None
+    composite = number(fields, "composite_norm" if normed else "composite")
+    if composite is not None and not normed and fields.get("rubric") == "agent":
+        composite /= FULL_SCORE
     if state in (_WITH_COMPOSITE if composite is None else _WITHOUT_COMPOSITE):
         raise VerdictLineError(f"composite: is {shown(fields.get('composite'))} where state is {state.value}")
-    if composite is not None and not 0 <= composite <= 1 and fields.get("rubric") != "agent":
+    if composite is not None and not 0 <= composite <= 1:
         raise VerdictLineError(f"composite: is {composite:g}, outside [0, 1]")
     probability = number(fields, "sampling_probability", default=1.0)
     if probability is None or not 1e-15 <= probability <= 1:

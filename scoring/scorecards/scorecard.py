@@ -137,7 +137,7 @@ def _score(rubric: Rubric | None, tally: RubricTally) -> Cell:
     elif value is not None and rubric is not None and len(tally.pass_marks) == 1:
         # Rated by the mark that these verdicts were held to, which a configuration may have set.
         bands = rubric.with_overrides(pass_mark=next(iter(tally.pass_marks))).bands
-        rating = bands.rating(value) if bands else None
+        rating = bands.rating(value * rubric.scale) if bands else None
     return Cell(value=value, rating=rating, n=tally.mean.n, blocked=invalid + disqualified, notes=tuple(notes))
 
 

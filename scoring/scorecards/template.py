@@ -169,7 +169,7 @@ SHOWN: dict[str, frozenset[str]] = {
 
 def rows_of(rubric: Rubric) -> tuple[ScorecardRow, ...]:
     """The rows of a custom rubric: its metrics, and its score."""
-    mark = "" if rubric.pass_mark is None else f">= {rubric.pass_mark:g}"
+    mark = "" if rubric.pass_mark is None else f">= {rubric.pass_mark / rubric.scale:g}"
     return (
         ScorecardRow(title=rubric.title.upper(), threshold="", kind=RowKind.HEADING, rubric=rubric.id, own=rubric),
         *(_own_metric(rubric, criterion) for criterion in rubric.criteria),

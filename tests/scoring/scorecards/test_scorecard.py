@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidejudge.scoring.declared.metric import Sources
+from sidejudge.scoring.declared.rubric import declared_rubric
+from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.final import TASKS
 from sidejudge.scoring.runs.tally import ModelTally
 from sidejudge.scoring.runs.verdict_line import Revisions, VerdictLineError, read_verdict
 from sidejudge.scoring.scorecards.scorecard import Cell, Scorecard, empty_tally, scorecard
+from sidejudge.scoring.scorecards.template import RowKind
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
 
@@ -55,6 +59,23 @@ def test_a_case_that_a_blocker_disqualified_without_a_score_is_counted_and_has_n
     found = cell(card(*lines), "QA Score")
     assert (found.value, found.n, found.blocked, found.rating) == (0.9, 1, 1, "blocker")
     assert found.notes == ("1 of 2 cases disqualified by a blocker", "1 of them without a score, left out of the mean")
+
+
+def test_a_rubric_with_another_scale_is_rated_on_it_and_shown_from_0_to_1() -> None:
+    own = declared_rubric("own", {"extends": "agent"}, Sources(rubrics=RUBRICS))
+    lines = [verdict_line("1", "own", 80.0, composite_norm=0.8, pass_mark=75.0)]
+    found = empty_tally({"own": own})
+    found.add(read_verdict(lines[0]))
+    made = scorecard({"A": found}, own={"own": own})
+    score, cells = next((row, cells) for row, cells in made.rows if row.kind is RowKind.SCORE)
+    assert (score.threshold, cells[0].value, cells[0].rating) == (">= 0.75", 0.8, "acceptable")
+
+
+def test_a_composite_of_agent_without_its_normal_form_is_divided_by_its_scale() -> None:
+    line = verdict_line("1", "agent", 80.0, composite_norm=None)
+    assert read_verdict(line).composite == 0.8
+    with pytest.raises(VerdictLineError, match="outside"):
+        read_verdict({**line, "composite": 101.0})
 
 
 def test_only_incomplete_cases_make_no_score_and_not_a_zero() -> None:
