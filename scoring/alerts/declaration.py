@@ -113,8 +113,8 @@ class AlertLimits:
 
     Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of
     the judge with people, ``budget_ratio`` the share of the judge's budget. An alert fires once its limit was passed
-    for ``for_ns`` and outlasts that by ``keep_ns``, as in the generated rules; half as long where the alert is on the
-    whole monitor. An alert on the pass ratio follows the status and uses neither.
+    for ``for_ns`` and outlasts that by ``keep_ns``, as in the generated rules; a judge out of reach and the store's
+    size need half of ``for_ns``. An alert on the pass ratio follows the status and uses neither.
     """
 
     blocker_ratio: float = 0.05
@@ -263,7 +263,8 @@ class Declaration:
             wanted = self._run_length(verdicts_per_window, series, _OF_DRIFT)
             good, bad = self.change.drift_good, self.change.drift_bad
             if baseline is not None:
-                good = min(good, max(1 - self.limits.violation_ratio, math.floor(100 * baseline + 1e-9) / 100))
+                least = max(_LEAST_GOOD, 1 - self.limits.violation_ratio)
+                good = min(good, max(least, math.floor(100 * baseline + 1e-9) / 100))
                 bad = _apart(good, bad)
             return design(good, bad, wanted)
         return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)

@@ -273,7 +273,8 @@ def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
             bound, higher_is_better = window.acceptable[metric]
             labels = (*place(window.status), ("metric", metric))
             favourable = estimate.upper if higher_is_better else estimate.lower
-            worse = favourable < bound if higher_is_better else favourable > bound
+            apart = round(favourable, 9) - round(bound, 9)
+            worse = apart < 0 if higher_is_better else apart > 0
             enough = estimate.effective_n >= policy.min_samples
             yield AlertFinding(
                 labels=labels, breached=worse if enough else None, value=estimate.mean, lower=estimate.lower,

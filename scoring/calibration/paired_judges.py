@@ -9,11 +9,11 @@ from typing import Final
 
 from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelValue, Subject, our_value
 from sidejudge.scoring.runs.verdict_line import VerdictLine
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 from sidejudge.scoring.statistics.paired import signed_ranks, symmetry
 
 from .judge_report import GoldenAnswer
 
-_Z: Final = 1.959964
 LEAST: Final = 10
 """Fewest cases judged by both for a difference to be stated."""
 
@@ -162,7 +162,7 @@ def _right(pairs: Sequence[tuple[LabelValue, LabelValue, LabelValue]]) -> dict[s
         return _nothing()
     more, less, whole = only_b + 0.5, only_a + 0.5, n + 2
     middle = (more - less) / whole
-    half = _Z * math.sqrt(more + less - (more - less) ** 2 / whole) / whole
+    half = Z_95_TWO_SIDED * math.sqrt(more + less - (more - less) ** 2 / whole) / whole
     return {
         "a": sum(a for a, _ in right) / n, "b": sum(b for _, b in right) / n, "difference": (only_b - only_a) / n,
         "lower": max(-1.0, middle - half), "upper": min(1.0, middle + half), "p": symmetry(right),
@@ -184,9 +184,10 @@ def _distances(pairs: Sequence[tuple[LabelValue, LabelValue, LabelValue]]) -> di
     differences = [b - a for a, b in zip(of_a, of_b, strict=True)]
     mean = math.fsum(differences) / n
     spread = math.sqrt(math.fsum((each - mean) ** 2 for each in differences) / (n - 1) / n)
+    margin = Z_95_TWO_SIDED * spread
     return {
-        "a": math.fsum(of_a) / n, "b": math.fsum(of_b) / n, "difference": mean, "lower": mean - _Z * spread,
-        "upper": mean + _Z * spread, "p": signed_ranks(differences),
+        "a": math.fsum(of_a) / n, "b": math.fsum(of_b) / n, "difference": mean, "lower": mean - margin,
+        "upper": mean + margin, "p": signed_ranks(differences),
     }  # fmt: skip
 
 

@@ -72,10 +72,16 @@ class MetricLimit:
             return 1 - self.quantile if self.below else self.quantile
         return self._scaled(limit)
 
-    def _scaled(self, value: float) -> float:
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of a metric whose mean can be bounded; ``ValueError`` where the upper one is missing."""
         low, high = self.bounds
         if high is None:
             raise ValueError(f"{self.name}: a metric without an upper end has no mean that can be bounded")
+        return low, high
+
+    def _scaled(self, value: float) -> float:
+        low, high = self.ends
         place = min(1.0, max(0.0, (value - low) / (high - low)))
         return place if self.below else 1 - place
 
@@ -302,6 +308,6 @@ def _worse(
 def _since(limit: MetricLimit, kept: float) -> str:
     if limit.quantile is not None:
         return f"{1 - kept:.1%} lie beyond the limit"
-    low, high = limit.bounds
+    low, high = limit.ends
     place = kept if limit.below else 1 - kept
-    return f"the mean is {limit.text(low + place * ((high or 1.0) - low))}"
+    return f"the mean is {limit.text(low + place * (high - low))}"

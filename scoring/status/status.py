@@ -202,9 +202,9 @@ def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | No
         if level is Status.CRITICAL and (dropped or (is_above and convinced >= _HOLDS)):
             contested = level
         if (convinced >= 1 or slid) and not is_above:
-            reason = f"the evidence that the pass ratio is {below} is {_times(convinced)} what convinces"
-            if convinced < 1:
-                reason = f"the pass ratio slid from what it was a week ago, and is {below} now"
+            reason = f"the pass ratio slid from what it was a week ago, and is {below} now"
+            if convinced >= 1:
+                reason = f"the evidence that the pass ratio is {below} is {convinced:.1f} times what convinces"
             return Appraisal(level, reason, contested=contested)
         if level is Status.WARNING and (convinced >= 1 or slid or dropped):
             return _contradicted(estimate, threshold)
@@ -242,10 +242,6 @@ def _stated(estimate: Estimate, policy: Policy, threshold: float) -> str:
         return f"pass ratio {beside(estimate.pass_ratio, threshold)}"
     upper = beside(estimate.upper, threshold)
     return f"pass ratio {estimate.pass_ratio:.3f}: the upper end of its 95 % interval {upper}"
-
-
-def _times(evidence: float) -> str:
-    return f"{evidence:.1f} times" if evidence >= 1 else f"{evidence:.2g} of"
 
 
 def _known(estimate: Estimate) -> str:

@@ -11,7 +11,7 @@ from sidejudge.scoring.alerts.condition import Agreement, MonitorFacts, Observed
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import ChangeRule, Declaration
 from sidejudge.scoring.alerts.quality import place_of
-from sidejudge.scoring.statistics.estimate import estimate, mean_estimate
+from sidejudge.scoring.statistics.estimate import MeanEstimate, estimate, mean_estimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
 from sidejudge.scoring.status.metric_status import MetricEstimate, MetricLimit, MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus, Silence, SilenceCause, SliceStatus, StatusChange
@@ -53,6 +53,10 @@ def judge(*circuits: CircuitName, spent: float = 0.0, limit: float | None = 1.0)
         outage=None, shares={}, under_way=0, waiting=7,
         spending=(Spending(period="hour", spent_usd=spent, limit_usd=limit),),
     )  # fmt: skip
+
+
+def at(value: float) -> MeanEstimate:
+    return MeanEstimate(n=40, effective_n=40.0, mean=value, lower=value, upper=value)
 
 
 def mean(value: float, n: int = 100):
@@ -130,6 +134,7 @@ STORIES = {
         (window(means={"accuracy": mean(0.799, 40)}, acceptable=ACCEPTABLE), False),
         (window(means={"error_rate": mean(0.05)}, acceptable=ACCEPTABLE), False),
         (window(means={"accuracy": mean(0.1, 4)}, acceptable=ACCEPTABLE), None),
+        (window(means={"accuracy": at(0.8 - 1e-12)}, acceptable=ACCEPTABLE), False),
     ],
     "workflow_violation_rate": [
         (window(violating=events(30, 100)), True),

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.declaration import AlertLimits, Declaration
 from sidejudge.scoring.status.status import Mode, Policy, Thresholds
 
 RATIOS = (0.0, 0.001, 0.05, 0.2, 1 / 3, 0.5, 0.84, 0.97, 1.0)
@@ -24,3 +24,9 @@ def test_every_threshold_has_charts_whatever_is_usual(critical: float, warning: 
         ]  # fmt: skip
         assert all(0 < chart.bad < chart.good < 1 for chart in charts)
         assert declared.usual("qa", usual) >= warning or warning == 1
+
+
+@pytest.mark.parametrize("allowed", [0.0, 0.5, 1.0])
+def test_a_service_that_never_keeps_to_its_scenario_has_a_chart_whatever_is_allowed(allowed: float) -> None:
+    chart = Declaration(limits=AlertLimits(violation_ratio=allowed)).drift_chart(50.0, 4, baseline=0.0)
+    assert 0 < chart.bad < chart.good < 1

@@ -44,6 +44,12 @@ def test_a_mean_has_bounds_on_its_own_scale_and_fewer_values_where_they_belong_t
     assert 2.0 < found.lower < 3.0 < found.upper < 4.0
 
 
+def test_a_scale_that_ends_at_zero_shows_its_mean():
+    loss = replace(GRADE, name="loss_mean", critical=-0.2, bounds=(-1.0, 0.0))
+    found = appraise_metric(loss, metric_estimate(loss, [Measured(-0.5, 1.0, None)] * 50), Policy(mode="point"), {})
+    assert (found.status, "the mean is -0.5 in the window" in found.reason) == (Status.CRITICAL, True)
+
+
 @pytest.mark.parametrize(
     ("since", "margin", "status"),
     [
