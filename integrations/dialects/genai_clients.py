@@ -115,7 +115,9 @@ def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
 
 
 def _strands_span(raw: RawSpan) -> Span:
-    return genai.normalise(_put_back(raw), name="strands", switch=None, adapt=_strands)
+    """The time to the first token is sent under the conventions' name, in ms."""
+    span = genai.normalise(_put_back(raw), name="strands", switch=None, adapt=_strands)
+    return span if span.first_token_s is None else replace(span, first_token_s=span.first_token_s / 1e3)
 
 
 def _put_back(raw: RawSpan) -> RawSpan:

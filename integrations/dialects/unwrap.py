@@ -27,8 +27,8 @@ _BY_LITELLM = "redacted-by-litellm"
 LITELLM_SWITCH = "litellm.turn_off_message_logging = False"
 _MARKS = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 """How texts begin that a client puts where it removed the value; such a value is absent."""
-_WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDACTED]"})
-"""Such texts that are a mark as a whole: LiteLLM's, Koog's, Claude Code's and Codex's. Prose may begin like them."""
+_WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDACTED]", "[redacted]"})
+"""Such texts that are a mark as a whole: LiteLLM's, Koog's, Claude Code's, Codex's and Azure's. Prose may begin so."""
 _LONGEST_MARK = max(map(len, _WHOLE_MARKS))
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
@@ -37,7 +37,10 @@ _NONE = ("None", "null", "")
 """The text that stands for *no arguments*."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 _OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
-_OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta"})
+_OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta", "created_at"})
+_STATES = {"success": False, "error": True, "denied": True, "interrupted": True}
+"""What AgentScope states of a call beside the parts that it returned, and whether it failed."""
+_OF_AGENTSCOPE = frozenset({"content", "state", "metadata", "id"})
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+") """, re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^'\\]{1,200})'")
 _FAILED = " status='error'"
@@ -242,13 +245,18 @@ def _is_text_part(others: Mapping[object, object], *, listed: bool) -> bool:
 
 
 def _of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
-    """The parts of what a server of MCP returns, or AutoGen's text, and whether it marks the call as failed.
+    """The parts of what a server of MCP or AgentScope returns, or AutoGen's text, and whether it failed.
 
     None for another map.
     """
-    if not isinstance(parts := result.get("content"), list | str) or _OF_MCP.isdisjoint(result):
+    if not isinstance(parts := result.get("content"), list | str):
         return None
-    return parts, result.get("isError") is True or result.get("is_error") is True
+    if not _OF_MCP.isdisjoint(result):
+        return parts, result.get("isError") is True or result.get("is_error") is True
+    state = result.get("state")
+    if isinstance(parts, list) and isinstance(state, str) and state in _STATES and result.keys() <= _OF_AGENTSCOPE:
+        return parts, _STATES[state]
+    return None
 
 
 def _printed_message(text: str) -> dict[str, Json] | None:

@@ -18,7 +18,7 @@ from .case import Case
 UNITS: Final[Mapping[str, str]] = {"latency": "seconds", "cost": "US dollars", "tokens": "tokens"}
 """The figures of a run, with their units."""
 NO_MODEL: Final = "unknown"
-"""The model of a span that names none."""
+"""The model of a span that names neither the one that answered nor the one that was asked for."""
 MOST_MODELS: Final = 20
 """Most models of one trace that are counted separately; further ones count under ``NO_MODEL``."""
 
@@ -62,9 +62,9 @@ def _models(trace: Trace) -> Mapping[str, Usage]:
     found: dict[str, Usage] = {}
     for span in usage.reporting_usage(trace):
         if span.usage is not None:
-            _add(found, span.model, span.usage.input, span.usage.output, 0.0)
+            _add(found, span.model or span.requested_model, span.usage.input, span.usage.output, 0.0)
     for span in usage.reporting_cost(trace):
-        _add(found, span.model, 0, 0, span.cost_usd or 0.0)
+        _add(found, span.model or span.requested_model, 0, 0, span.cost_usd or 0.0)
     return found
 
 

@@ -35,6 +35,7 @@ _NOT_RECORDED: Final = Unavailable(
     Reason("no step that may answer failed, and what the last of them returned was not captured")
 )
 _OK: Final = Scored(value=1.0)
+_MOST_WRAPPERS: Final = 10
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
     "content_filter": Reason("a content filter stopped it"),
@@ -42,9 +43,19 @@ _CUT_OFF: Final = {
 
 
 def top(trace: Trace) -> Span | None:
-    """The step that speaks for the run: the topmost agent, else the root; None without spans."""
-    agents = (span for span in trace.from_top if span.kind is SpanKind.AGENT)
-    return next(agents, trace.root or next(iter(trace.tops), None))
+    """The step that speaks for the run: the topmost agent, else the root; None without spans.
+
+    An agent's span that states nothing, not even a name, only wraps those right below it; the last of them speaks.
+    """
+    found = next((span for span in trace.from_top if span.kind is SpanKind.AGENT), None)
+    if found is None:
+        return trace.root or next(iter(trace.tops), None)
+    for _ in range(_MOST_WRAPPERS):
+        below = [span for span in trace.children.get(found.span_id, ()) if span.kind is SpanKind.AGENT]
+        if not below or found.agent or found.error or shows(found.input) or shows(found.output):
+            break
+        found = below[-1]
+    return found
 
 
 def no_run(case: Case) -> NotApplicable | Unavailable | None:

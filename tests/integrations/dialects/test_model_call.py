@@ -80,6 +80,15 @@ def test_the_time_to_the_first_token_is_read_in_seconds(attributes, seconds):
     assert found is None if seconds is None else found == pytest.approx(seconds, abs=1e-6)
 
 
+def test_strands_sends_the_time_to_the_first_token_in_milliseconds():
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.server.time_to_first_token": 566}
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat", start_ns=1, end_ns=10**9,
+        scope_name="strands.telemetry.tracer", attributes=attributes,
+    )  # fmt: skip
+    assert normalise(raw).first_token_s == pytest.approx(0.566)
+
+
 def test_an_event_at_the_first_token_tells_its_time():
     raw = RawSpan(
         trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat", start_ns=10, end_ns=10**9,

@@ -200,6 +200,23 @@ def test_a_failed_result_of_mcp_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("state", "wanted"),
+    [
+        ("success", unwrap.ToolResult(result="no such row")), ("error", unwrap.ToolResult(error="no such row")),
+        ("denied", unwrap.ToolResult(error="no such row")),
+    ],
+)  # fmt: skip
+def test_a_result_of_agentscope_has_its_state_beside_its_parts(state: str, wanted: unwrap.ToolResult) -> None:
+    part = {"type": "text", "text": "no such row", "id": "p1", "created_at": "2026-11-28", "finished_at": None}
+    assert unwrap.result({"content": [part], "state": state, "metadata": {}, "id": "c1"}) == wanted
+
+
+def test_a_state_that_a_tool_returns_among_other_things_is_its_own() -> None:
+    order = {"content": ["a book"], "state": "error", "order": "A-17"}
+    assert unwrap.result(order) == unwrap.ToolResult(result=order)
+
+
+@pytest.mark.parametrize(
     "value",
     [
         '["one", "two"]', [{"page_content": "one"}, {"content": "two"}], {"documents": [{"text": "one"}, "two"]},

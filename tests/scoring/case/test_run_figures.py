@@ -37,6 +37,13 @@ def test_a_run_takes_what_its_root_and_its_calls_report() -> None:
     assert found.version == "1.4"
 
 
+def test_usage_stands_under_the_model_that_was_asked_for_where_none_says_that_it_answered() -> None:
+    asked = span(2, 1, requested_model="small", usage=Usage(input=100, output=10), cost_usd=0.5)
+    found = figures_of(span(1, None), asked, span(3, 1, model="small-2", requested_model="small", cost_usd=0.25))
+    assert found is not None
+    assert found.models == {"small": (100, 10, 0.5), "small-2": (0, 0, 0.25)}
+
+
 def test_what_is_not_reported_is_absent_and_not_zero() -> None:
     found = figures_of(span(1, None), span(2, 1))
     assert found is not None

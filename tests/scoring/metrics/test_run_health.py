@@ -564,6 +564,34 @@ def test_a_call_and_the_agent_below_it_that_failed_are_one_sign():
     assert (found["tool_success"], found["step_success"]) == (0.5, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "failed", "completed"),
+    [
+        ({}, ("research",), 1.0),  # the last agent got over it
+        ({}, ("report",), 0.0),
+        ({"agent": "desk"}, ("report",), 1.0),
+        ({"output": "The registry is closed."}, ("report",), 1.0),
+    ],
+)
+def test_an_agent_s_span_that_states_nothing_ends_as_the_last_agent_right_below_it(wrapper, failed, completed):
+    below = [
+        span(name, "wrapper", SpanKind.AGENT, at, agent=name, error="Error in agent run" if name in failed else None)
+        for at, name in ((3, "research"), (6, "report"))
+    ]
+    steps = (
+        plain_span("root", None, SpanKind.CHAIN, end_ns=9 * MS),
+        span("wrapper", "root", SpanKind.AGENT, 2, **wrapper),
+    )
+    assert values(judged(extract(trace(*steps, *below))))["completed"] == completed
+
+
+def test_wrappers_in_a_cycle_of_parents_are_followed_to_an_end():
+    looped = [span(name, above, SpanKind.AGENT, 1) for name, above in (("a", "b"), ("b", "a"))]
+    assert (
+        values(judged(extract(trace(*looped, model("m1", 2, "It sails at 9.", parent="a")))))["telemetry"] is not None
+    )
+
+
 @pytest.mark.parametrize("completion", ["idle", "torn", "pressure", "deadline"])
 def test_of_a_trace_whose_top_never_came_no_step_speaks_for_the_run(completion):
     steps = (
