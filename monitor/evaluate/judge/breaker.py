@@ -2,8 +2,9 @@
 
 Closed: calls pass. Open: none does. After a pause it is half open: one call passes as a probe and decides. The pause
 doubles with each failed probe. A probe contains nothing of any trace (``probe.py``); otherwise a trace that the
-provider cannot process would keep the breaker open for all. A failure that needs an operator (a wrong key) opens it at
-once, other failures when several follow each other. All methods are pure given ``now`` in seconds.
+provider cannot process would keep the breaker open for all. A failure that needs an operator (a wrong key), or a wait
+that is too long for a retry, opens it at once, other failures when several follow each other. All methods are pure
+given ``now`` in seconds.
 
 Client, breaker and queue handle each kind of failure by one table.
 """
@@ -128,24 +129,25 @@ class Breaker:
 
     def failed(self, permit: Permit, error: ProviderError, now: float) -> None:
         """The call failed; by its kind this opens the breaker at once, counts, or shows that the provider works."""
-        reaction = REACTIONS[error.kind].breaker
+        kind, requested_s = REACTIONS[error.kind], error.retry_after_s or 0.0
+        reaction = kind.breaker
         if reaction == "ignores":
             self.succeeded(permit, now)
             return
         if permit.generation != self._generation:
             return
         self._failures += 1
-        if self._circuit == "half_open" or reaction == "trips" or self._failures >= self._consecutive:
+        opens = reaction == "trips" or (kind.outage and requested_s > MAX_PAUSE_S)
+        if self._circuit == "half_open" or opens or self._failures >= self._consecutive:
             again = self._circuit == "half_open"
             since = self._since if again else now
             self._openings = self._openings + 1 if again else 1
             pause_s = grown_s(self._openings, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
-            requested_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
             # An error may quote the request, and with it a trace: only its cause is shown to everybody.
             why = f"{error.cause}: {error.message}" if reaction == "trips" and error.message else error.cause
             self._become("open", why, since)
             self.cause = str(error)
-            self._probe_at = now + max(pause_s, requested_s)
+            self._probe_at = now + max(pause_s, min(requested_s, LONGEST_PAUSE_S))
 
     def abandoned(self, permit: Permit) -> None:
         """The call was cancelled without a result; another may probe."""

@@ -108,6 +108,23 @@ def test_it_waits_as_long_as_the_provider_asks_but_not_for_ever():
         assert breaker.state(0.0).next_probe_s == waits
 
 
+@pytest.mark.parametrize(
+    ("kind", "requested", "circuit"),
+    [
+        (ProviderErrorKind.RATE_LIMITED, 61.0, "open"),
+        (ProviderErrorKind.OVERLOADED, 61.0, "open"),
+        (ProviderErrorKind.RATE_LIMITED, 60.0, "closed"),
+        (ProviderErrorKind.BAD_REQUEST, 61.0, "closed"),
+        (ProviderErrorKind.CONTEXT_OVERFLOW, 61.0, "closed"),
+    ],
+)
+def test_a_wait_that_is_too_long_for_a_retry_opens_it(kind, requested, circuit):
+    breaker = Breaker()
+    fail(breaker, kind, 0.0, retry_after_s=requested)
+    assert breaker.state(0.0).circuit == circuit
+    assert breaker.state(0.0).next_probe_s == (requested if circuit == "open" else None)
+
+
 def test_calls_that_began_before_it_opened_are_not_heard():
     breaker = Breaker()
     late, later = breaker.permit(0.0), breaker.permit(0.0)

@@ -46,9 +46,9 @@ FAULTS = {
     "payment required": (fake.error(402, "pay"), f"{OUTAGE}: credit exhausted", 1, "open"),
     "too many requests": (fake.too_many(), f"{OUTAGE}: rate limited", 3, "closed"),
     "too many requests, come again": (fake.too_many("0.01"), f"{OUTAGE}: rate limited", 3, "closed"),
-    "too many requests, come next day": (fake.too_many("86400"), f"{OUTAGE}: rate limited", 1, "closed"),
+    "too many requests, come next day": (fake.too_many("86400"), f"{OUTAGE}: rate limited", 1, "open"),
     "too many requests, until a date": (
-        fake.too_many("Fri, 31 Dec 2100 23:59:59 GMT"), f"{OUTAGE}: rate limited", 1, "closed",
+        fake.too_many("Fri, 31 Dec 2100 23:59:59 GMT"), f"{OUTAGE}: rate limited", 1, "open",
     ),
     "too many requests, until a date gone by": (
         fake.too_many("Fri, 31 Dec 1999 23:59:59 GMT"), f"{OUTAGE}: rate limited", 3, "closed",
