@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
+from msgspec import convert
 
 from sidejudge.integrations.jsonl import line
 from sidejudge.integrations.langfuse.client import Connections
@@ -154,7 +154,7 @@ class ErasureRequest:
     @classmethod
     def from_json(cls, text: str) -> ErasureRequest:
         """A request as ``to_json`` writes it."""
-        return msgspec.json.decode(text, type=cls)
+        return convert(json.loads(text), cls)
 
     def to_json(self) -> str:
         """The request as the body of an entry."""

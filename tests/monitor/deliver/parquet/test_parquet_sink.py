@@ -130,6 +130,7 @@ def test_duckdb_reads_a_history_in_one_line(tmp_path: Path) -> None:
         (ErasureRequest(traces=("x",)), False),
         (ErasureRequest(users=("u",)), True),
         (ErasureRequest(sessions=("s",)), True),
+        (ErasureRequest(sessions=("s", "\udcff")), True),  # a byte of a command line that is not UTF-8
         (ErasureRequest(before_ns=11), True),
         (ErasureRequest(before_ns=10), False),
         (ErasureRequest(), False),
