@@ -51,13 +51,17 @@ class Definition:
     """
 
     name: str
-    display_name: str
     tier: Tier
     default_weight: float
     description: str
     levels: tuple[tuple[str, str], ...]
     score_type: Literal["scored", "binary"] = "scored"
     include_in_defaults: bool = True
+
+    @property
+    def display_name(self) -> str:
+        """The name in words, as people read it."""
+        return self.name.replace("_", " ").title()
 
     @property
     def rubric(self) -> str:
@@ -77,7 +81,6 @@ def _from_five_to_zero(*criteria: str) -> tuple[tuple[str, str], ...]:
 _TABLE = (
     Definition(
         name="tool_routing",
-        display_name="Tool Routing",
         tier=Tier.EXECUTION,
         default_weight=0.15,
         description="Correct tool names and call sequence.",
@@ -92,7 +95,6 @@ _TABLE = (
     ),
     Definition(
         name="parameter_extraction",
-        display_name="Parameter Extraction",
         tier=Tier.EXECUTION,
         default_weight=0.15,
         description="Argument values correctly extracted from conversation for tools.",
@@ -107,7 +109,6 @@ _TABLE = (
     ),
     Definition(
         name="result_interpretation",
-        display_name="Result Interpretation",
         tier=Tier.EXECUTION,
         default_weight=0.15,
         description="Tool output accurately reflected in agent response.",
@@ -122,7 +123,6 @@ _TABLE = (
     ),
     Definition(
         name="grounding_fidelity",
-        display_name="Grounding Fidelity",
         tier=Tier.KNOWLEDGE,
         default_weight=0.125,
         description="Every agent claim traceable to context, tools, or business rules.",
@@ -137,7 +137,6 @@ _TABLE = (
     ),
     Definition(
         name="instruction_compliance",
-        display_name="Instruction Compliance",
         tier=Tier.KNOWLEDGE,
         default_weight=0.125,
         description="Agent follows explicit rules from system prompt and business rules.",
@@ -152,7 +151,6 @@ _TABLE = (
     ),
     Definition(
         name="information_gathering",
-        display_name="Information Gathering",
         tier=Tier.PROCESS,
         default_weight=0.10,
         description="Required info collected before action; previously stated info reused.",
@@ -167,7 +165,6 @@ _TABLE = (
     ),
     Definition(
         name="conversation_management",
-        display_name="Conversation Management",
         tier=Tier.PROCESS,
         default_weight=0.10,
         description="Ambiguity handling, error recovery, and conversation closure.",
@@ -182,7 +179,6 @@ _TABLE = (
     ),
     Definition(
         name="response_delivery",
-        display_name="Response Delivery",
         tier=Tier.DELIVERY,
         default_weight=0.10,
         description="Concise, natural, TTS-friendly, non-repetitive responses.",
@@ -197,7 +193,6 @@ _TABLE = (
     ),
     Definition(
         name="task_completion",
-        display_name="Task Completion",
         tier=Tier.EXECUTION,
         default_weight=0.0,
         description="Whether the agent completed the primary task from expected_outcomes.",
