@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label
 
-from .verdict_line import VerdictLine
+from .verdict_line import LARGEST, VerdictLine, text
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
 """The subject of a label that names no metric: whether the case passes."""
@@ -17,7 +17,6 @@ LabelValue: TypeAlias = float | str
 """A number (a boolean is 1 or 0), or the name of a category: for a metric, one of its ratings."""
 Subject: TypeAlias = tuple[str, str]
 """``trace_id`` or ``case_id``, and the id."""
-_LARGEST = 1e15
 
 
 class LabelLineError(SidejudgeError):
@@ -50,26 +49,19 @@ def read_label(line: object) -> LabelLine:
     of = "trace_id" if line.get("trace_id") is not None else "case_id"
     if of == "case_id" and line.get("case_id") is None:
         raise LabelLineError("case_id: is missing, and so is trace_id")
-    metric = PASS if line.get("metric") is None else _text(line, "metric")
+    metric = PASS if line.get("metric") is None else text(line, "metric", LabelLineError)
     if line.get("label") is None:
         raise LabelLineError("label: is missing")
     verdict = line.get("verdict")
     return LabelLine(
-        subject=(of, _text(line, of)),
-        rubric=_text(line, "rubric"),
+        subject=(of, text(line, of, LabelLineError)),
+        rubric=text(line, "rubric", LabelLineError),
         metric=metric,
         stated=_stated("label", line["label"], metric),
-        by="" if line.get("by") is None else _text(line, "by"),
+        by="" if line.get("by") is None else text(line, "by", LabelLineError),
         states_verdict="verdict" in line,
         verdict=None if verdict is None else _stated("verdict", verdict, metric),
     )
-
-
-def _text(line: Mapping[str, object], field: str) -> str:
-    value = line.get(field)
-    if not isinstance(value, str) or not value:
-        raise LabelLineError(f"{field}: is missing" if field not in line else f"{field}: must be text")
-    return value
 
 
 def _stated(field: str, value: object, metric: str) -> LabelValue:
@@ -79,7 +71,7 @@ def _stated(field: str, value: object, metric: str) -> LabelValue:
                 f"{field}: is {label(repr(value))}; without a metric it must be true or false (or 1 or 0)"
             )
         return float(value)
-    if isinstance(value, bool | int | float) and abs(value) <= _LARGEST:
+    if isinstance(value, bool | int | float) and abs(value) <= LARGEST:
         return float(value)
     if isinstance(value, str) and value:
         return value

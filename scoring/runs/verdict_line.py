@@ -18,7 +18,7 @@ from sidejudge.scoring.questions.teaching import SHOWN, teaches
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.verdict.verdict import State
 
-_LARGEST = 1e15
+LARGEST = 1e15
 """The largest latency, number of tokens or composite; sums of such values are exact and finite."""
 
 
@@ -27,7 +27,7 @@ class VerdictLineError(SidejudgeError, ValueError):
 
 
 def number(
-    fields: Mapping[str, object], field: str, *, default: float | None = None, least: float = -_LARGEST, name: str = ""
+    fields: Mapping[str, object], field: str, *, default: float | None = None, least: float = -LARGEST, name: str = ""
 ) -> float | None:
     """A number, None where it is absent; whole numbers count as numbers, truth values do not.
 
@@ -36,17 +36,17 @@ def number(
     value = fields.get(field, default)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= LARGEST:
         wanted = "a number that can be averaged" if least < 0 else f"a number from {least:g} on that can be averaged"
         raise VerdictLineError(f"{name or field}: is {shown(value)}, not {wanted}")
     return float(value)
 
 
-def text(fields: Mapping[str, object], field: str) -> str:
-    """A non-empty text."""
+def text(fields: Mapping[str, object], field: str, fault: type[SidejudgeError] = VerdictLineError) -> str:
+    """A non-empty text, else a ``fault``."""
     value = fields.get(field)
     if not isinstance(value, str) or not value:
-        raise VerdictLineError(f"{field}: is missing" if field not in fields else f"{field}: must be text")
+        raise fault(f"{field}: is missing" if field not in fields else f"{field}: must be text")
     return value
 
 
