@@ -5,7 +5,7 @@ The hot path counts in plain integers; they are read at a scrape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import sidejudge.integrations.prometheus.families as f
@@ -47,45 +47,42 @@ def claim_totals(trust: UpstreamTrust) -> Iterator[Series]:
 
 def receiving_totals(receiving: Receiving) -> Iterator[Series]:
     """Requests that were not taken in."""
-    for code, refused in receiving.refused.items():
-        yield f.REQUESTS_REFUSED, (str(code),), refused
+    yield from _each(f.REQUESTS_REFUSED, receiving.refused.items())
     yield f.REQUESTS_DROPPED, (), receiving.dropped
 
 
 def forwarding_totals(forwarding: Forwarding) -> Iterator[Series]:
     """Requests that went on upstream, and what came of them."""
-    for family, counts in (
-        (f.FORWARDED, forwarding.requests), (f.FORWARD_ANSWERS, forwarding.answers),
-        (f.FORWARD_FAILED, forwarding.failed), (f.FORWARD_UNJUDGED, forwarding.unjudged),
-    ):  # fmt: skip
-        for label, total in counts.items():
-            yield family, (label,), total
+    yield from _each(f.FORWARDED, forwarding.requests.items())
+    yield from _each(f.FORWARD_ANSWERS, forwarding.answers.items())
+    yield from _each(f.FORWARD_FAILED, forwarding.failed.items())
+    yield from _each(f.FORWARD_UNJUDGED, forwarding.unjudged.items())
     yield f.FORWARD_WITHHELD, (), forwarding.withheld
     if (buffer := forwarding.buffer) is not None:
-        for family, counts in (
-            (f.FORWARD_KEPT, buffer.kept), (f.FORWARD_KEPT_ENDED, buffer.ended), (f.FORWARD_UNKEPT, buffer.unkept),
-        ):  # fmt: skip
-            for label, total in counts.items():
-                yield family, (label,), total
+        yield from _each(f.FORWARD_KEPT, buffer.kept.items())
+        yield from _each(f.FORWARD_KEPT_ENDED, buffer.ended.items())
+        yield from _each(f.FORWARD_UNKEPT, buffer.unkept.items())
 
 
 def pull_totals(snapshot: PullSnapshot) -> Iterator[Series]:
     """What was read, and how readings ended early."""
     yield f.PULL_ROWS, (), snapshot.rows
     yield f.PULL_TRACES, (), snapshot.taken
-    for reason, total in snapshot.errors:
-        yield f.PULL_ERRORS, (reason,), total
+    yield from _each(f.PULL_ERRORS, snapshot.errors)
 
 
 def late_reference_totals(snapshot: LateReferenceSnapshot) -> Iterator[Series]:
     """What came of judging again."""
     yield f.BELATED, ("revised",), snapshot.revised
     yield f.BELATED, ("unchanged",), snapshot.unchanged
-    for reason, total in snapshot.failures:
-        yield f.BELATED_FAILED, (reason,), total
+    yield from _each(f.BELATED_FAILED, snapshot.failures)
 
 
 def fleet_totals(snapshot: FleetSnapshot) -> Iterator[Series]:
     """Rounds, by how they ended."""
-    for how, total in snapshot.rounds:
-        yield f.FLEET_ROUNDS, (how,), total
+    return _each(f.FLEET_ROUNDS, snapshot.rounds)
+
+
+def _each(family: f.Family, counts: Iterable[tuple[object, float]]) -> Iterator[Series]:
+    """A series for each value of the family's only label."""
+    return ((family, (str(label),), count) for label, count in counts)
