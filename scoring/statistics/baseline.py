@@ -109,15 +109,12 @@ class Baseline:
 
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs."""
-        return {
-            "weight": self._weight, "failed": self._failed, "squared": self._squared,
-            "largest": self._scale.largest, "even": self._scale.even,
-        }  # fmt: skip
+        return {"weight": self._weight, "failed": self._failed, "squared": self._squared, **self._scale.to_json()}
 
     def restore(self, record: JsonRecord) -> None:
         """Restore the state that ``to_json`` wrote."""
         self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
-        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        self._scale = Scale.of_json(record)
 
     def _begin_anew(self) -> None:
         self._weight = self._squared = PRIOR
@@ -177,14 +174,14 @@ class Anchor:
         """The state that a restart needs."""
         return {
             "weight": self._weight, "failed": self._failed, "squared": self._squared, "last_ns": self._last_ns,
-            "largest": self._scale.largest, "even": self._scale.even,
+            **self._scale.to_json(),
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
         """Restore the state that ``to_json`` wrote."""
         self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
         self._last_ns = record["last_ns"]
-        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        self._scale = Scale.of_json(record)
 
 
 DAYS: Final = 7

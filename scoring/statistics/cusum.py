@@ -175,8 +175,7 @@ class Cusum:
         """The state that a restart needs."""
         return {
             "score": self.score, "n": self.n, "alarmed": self.alarmed, "since_ns": self.since_ns,
-            "weight": self._weight, "failed": self._failed,
-            "largest": self._scale.largest, "even": self._scale.even,
+            "weight": self._weight, "failed": self._failed, **self._scale.to_json(),
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
@@ -184,7 +183,7 @@ class Cusum:
         self.score, self.n, self.alarmed = float(record["score"]), int(record["n"]), bool(record["alarmed"])
         self.since_ns = record["since_ns"]
         self._weight, self._failed = float(record.get("weight", 0.0)), float(record.get("failed", 0.0))
-        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        self._scale = Scale.of_json(record)
 
 
 def _bet(good: float, jump: int) -> float:

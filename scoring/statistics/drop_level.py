@@ -102,12 +102,12 @@ class DropLevel:
         """The state that a restart needs."""
         return {
             "wealth": self._wealth, "weight": self._weight, "failed": self._failed, "below": self.below,
-            "largest": self._scale.largest, "even": self._scale.even,
+            **self._scale.to_json(),
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
         """Restore the state that ``to_json`` wrote; begin anew where the bets differ."""
-        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        self._scale = Scale.of_json(record)
         wealth = record["wealth"]
         if wealth is None or len(wealth) != len(BETS):
             return

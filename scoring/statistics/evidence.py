@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
+
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .estimate import check_weight
 
@@ -71,6 +73,15 @@ class Scale:
 
     def __init__(self, largest: float = 0.0, *, even: bool = True) -> None:
         self.largest, self.even = largest, even
+
+    def to_json(self) -> dict[str, object]:
+        """What a statistic that has one keeps of it."""
+        return {"largest": self.largest, "even": self.even}
+
+    @classmethod
+    def of_json(cls, record: JsonRecord) -> Self:
+        """Read what ``to_json`` wrote."""
+        return cls(float(record["largest"]), even=bool(record["even"]))
 
     def share(self, weight: float) -> float | None:
         """The weight's share of the largest before it, in (0, 2]; ``None`` when it exceeds that: begin anew."""

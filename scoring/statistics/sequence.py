@@ -154,7 +154,7 @@ class ConfidenceSequence:
         """The state that a restart needs."""
         return {
             "levels": self.levels, "wealth": self._wealth, "last_ns": self._last_ns, "n": self.n,
-            "largest": self._scale.largest, "even": self._scale.even,
+            **self._scale.to_json(),
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
@@ -163,7 +163,7 @@ class ConfidenceSequence:
             known = [dict(zip(record["levels"], row, strict=True)) for row in record["wealth"]]
             self._wealth = [[float(row.get(level, 0.0)) for level in self.levels] for row in known]
         self._last_ns, self.n = record["last_ns"], int(record["n"])
-        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        self._scale = Scale.of_json(record)
 
     def _nothing(self) -> list[list[float]]:
         """No wealth: a row for each bet, in it a number for each level."""

@@ -95,14 +95,14 @@ class TwoStreams:
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs."""
         return {
-            "rest": self._rest.to_json(), "largest": self._scale.largest, "even": self._scale.even,
+            "rest": self._rest.to_json(), **self._scale.to_json(),
             "evidence": self._evidence, "share": self.share, "worse": self.worse, "since_ns": self.since_ns,
         }  # fmt: skip
 
     def restore(self, record: JsonRecord) -> None:
         """Restore the state that ``to_json`` wrote; begin anew where the bets differ."""
         self._rest.restore(record["rest"])
-        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        self._scale = Scale.of_json(record)
         if len(record["evidence"]) == len(ODDS):
             self._evidence = [float(each) for each in record["evidence"]]
             self.share, self.worse, self.since_ns = float(record["share"]), bool(record["worse"]), record["since_ns"]
