@@ -157,12 +157,8 @@ class TraceFetcher:
         return [each for each in batch if each.taken or each.trace_id in mine]
 
     async def _take(self, server: LangfuseServer, listed: ListedTrace) -> None:
-        window = Window(
-            from_ns=max(0, listed.start_ns - self.look_back_ns),
-            to_ns=max(listed.end_ns, listed.last_ns) + self.look_back_ns,
-        )
         try:
-            rows = await rows_of(self.langfuse, server, listed.trace_id, window=window)
+            rows = await rows_of(self.langfuse, server, listed.trace_id, window=listed.around(self.look_back_ns))
         except TraceTooLarge:
             await self.pending.end([(listed, EndReason.SHED)])
             return

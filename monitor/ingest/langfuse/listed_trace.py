@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidejudge.integrations.langfuse.normalise import NO_ENVIRONMENT, span_id
-from sidejudge.integrations.langfuse.observations import instant_ns
+from sidejudge.integrations.langfuse.observations import Window, instant_ns
 from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config.match import MatchSection
@@ -113,6 +113,10 @@ class ListedTrace:
         """
         quiet_ns = now_ns - min(self.changed_ns, self.written_ns + behind_ns if self.written_ns else self.changed_ns)
         return now_ns >= self.retry_ns and quiet_ns >= (settle_ns if self.rooted else max(settle_ns, rootless_ns))
+
+    def around(self, reach_ns: int) -> Window:
+        """The times in which all of its rows are looked for: so far before and behind those that listings showed."""
+        return Window(from_ns=max(0, self.start_ns - reach_ns), to_ns=max(self.end_ns, self.last_ns) + reach_ns)
 
     def case(self) -> Case:
         """The case that rules on content are matched with already."""

@@ -140,10 +140,7 @@ class Reader:
 
         Raises ``UnreadError`` for this trace, ``LangfuseError`` for what only a person can mend for all.
         """
-        around = Window(
-            from_ns=max(0, listed.start_ns - self.around_ns),
-            to_ns=max(listed.end_ns, listed.last_ns) + self.around_ns,
-        )
+        around = listed.around(self.around_ns)
         spans = await self._of_one(lambda: spans_of(self.langfuse, self.server, listed.trace_id, window=around))
         if not spans:
             raise UnreadError("without spans")
