@@ -6,6 +6,8 @@ conventions when it exports them; then inputs and outputs of chains are lost.
 
 from __future__ import annotations
 
+from typing import Final
+
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
@@ -24,6 +26,10 @@ _KINDS = {
     "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "UNKNOWN": SpanKind.OTHER,
 }  # fmt: skip
 """By span type; those that are not listed (CHAIN, WORKFLOW, TASK, PARSER, …) are steps."""
+_RUNNER: Final = "mlflow.openai.agent_run_root"
+"""Marks the span of the OpenAI Agents SDK's runner, which MLflow calls an agent too."""
+_SETTING: Final = {"output_type"}
+"""All that an agent of that SDK seems to return: what its answers are to be."""
 _TYPE, _IN, _OUT = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 
 
@@ -49,11 +55,24 @@ def normalise(raw: RawSpan) -> Span:
         fields |= _call(reading, given, returned)
     elif kind is SpanKind.TOOL:
         fields |= reading.tool_run(reading.span_name("tool.name"), given, returned)
+    elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
+        kind = SpanKind.CHAIN
     elif kind is SpanKind.AGENT:
         fields["agent"] = reading.span_name("agent")
+        if isinstance(returned, dict) and returned.keys() == _SETTING:
+            fields["output"] = None
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
+    if "agent" not in fields and (named := _of_langchain(raw)) is not None:
+        fields["agent"] = named
+        reading.note("agent", "metadata.lc_agent_name")
     return reading.span(NAME, kind, **fields)
+
+
+def _of_langchain(raw: RawSpan) -> str | None:
+    """The agent that a step of LangChain's belongs to, by the step's metadata."""
+    held = raw.attributes.get("metadata")
+    return as_text(unwrap.entries(held).get("lc_agent_name")) if held and "lc_agent_name" in str(held) else None
 
 
 def _task(given: Json) -> Json:

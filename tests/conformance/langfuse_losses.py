@@ -18,6 +18,8 @@ SHADOWED = (
     "attributes under `gen_ai.prompt.` are taken for messages of the older form, and those of the newer are struck"
 )
 UNTOLD = "a protocol's requests become the input and output of a trace, and nothing shows any more what they were"
+OWN_EVENTS = "its contents and tokens stand in span events of its own, which Langfuse does not read"
+RAISED = "the class of what goes to another graph stands in a span event, and the status' message is what was raised"
 STRUCK = "instructions on a span without messages are struck from its attributes, and put nowhere"
 
 _OF_MESSAGES = ("s1_plain", "s3_callcentre", "s5_stream", "s6_session")
@@ -57,6 +59,11 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
         "openinference-crewai", "openinference-langchain", "pydantic-ai",
     )},
     ("openllmetry-langgraph", "error"): NO_TYPE,
+    ("mlflow-langchain", "error"): RAISED,
+    ("mlflow-openai-agents", "tools_used"): ONCE,
+    **{("monocle", field): OWN_EVENTS for field in (
+        "input", "model_output", "transcript", "tools_used", "input_tokens", "output_tokens",
+    )},
     **{(client, "name"): RENAMED for client in (
         "logfire-pydantic-ai", "openinference-pydantic-ai", "pydantic-ai", "pydantic-ai-format-1",
         "pydantic-ai-format-5",

@@ -77,6 +77,7 @@ _LAST: Final[dict[str, Meaning]] = {
     "agent": "agent", "tool": "tool", "name": "own_name",
 }  # fmt: skip
 _BROWSER: Final = ("user", "agent")
+_EARLIER: Final = "previous"
 _OF_CALLS: Final = frozenset({("function", "name"), ("definition", "name")})
 _CALLING: Final = frozenset({"tool", "call", "calling"})
 _TOKENS: Final = frozenset({"token", "tokens", "usage"})
@@ -98,11 +99,12 @@ def meaning(key: str) -> Meaning | None:
 
     >>> meaning("acme.response.text"), meaning("acme.response.id"), meaning("acme.response.length")
     ('output', 'response_id', None)
+    >>> meaning("previous_response_id")  # of another call
     """
     if _FOREIGN.match(key):
         return None
     named = words(key)
-    if not named or named[-2:] == _BROWSER:
+    if not named or named[-2:] == _BROWSER or _EARLIER in named:
         return None
     if (way := _WAY.search(key)) is not None and _TOKENS.isdisjoint(named):
         return "input" if way[1] == "in" else "output"
