@@ -216,8 +216,13 @@ class JudgePanel:
             bill: receives the cost as it is spent.
 
         Raises:
-            UnansweredError: fewer than a majority of the members could be asked.
+            UnansweredError: fewer than a majority of the members could be asked. Where they have no price that a budget
+                needs, none is.
         """
+        priced = await asyncio.gather(*(member.price() for member in self._members), return_exceptions=True)
+        unpriced = [each for each in priced if isinstance(each, UnansweredError)]
+        if len(self._members) - len(unpriced) < self._quorum:
+            raise unpriced[0]
         given = await asyncio.gather(*(member.ask(request, bill) for member in self._members), return_exceptions=True)
         for each in given:
             if isinstance(each, BaseException) and not isinstance(each, UnansweredError):

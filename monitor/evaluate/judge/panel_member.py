@@ -196,7 +196,7 @@ class PanelMember:
 
     async def _attempt(self, request: JudgeRequest, bill: JudgeBill) -> Completion:
         allowed = max(self.model.max_tokens, request.answer_tokens)
-        price = await self._price()
+        price = await self.price()
         expected = ProviderUsage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
         async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
             while (permit := await self._permit()).probe:
@@ -306,7 +306,8 @@ class PanelMember:
             await self._moved.wait()
         return permit
 
-    async def _price(self) -> TokenPrice | None:
+    async def price(self) -> TokenPrice | None:
+        """The model's price, None where unknown. Raises ``UnansweredError`` where a budget needs it."""
         price = await self.client.price(self.model)
         if price is None and self.budget.limited:
             raise UnansweredError(

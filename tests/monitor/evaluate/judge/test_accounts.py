@@ -233,3 +233,14 @@ async def test_thoughts_that_only_the_total_counts_are_paid_for(made, provider):
     reply = (await made(model={"price": PRICE}).answer(CASE, [ASKED]))[ASKED]
     assert (reply.judgement.input_tokens, reply.judgement.output_tokens) == (1000, 2100)
     assert reply.judgement.cost_usd == pytest.approx(PRICE.of(1000, 2100))
+
+
+@pytest.mark.parametrize(("unknown", "calls"), [(1, 2), (2, 0)])
+async def test_a_panel_that_a_budget_leaves_without_a_majority_pays_none_of_its_members(made, provider, unknown, calls):
+    names = ("openai/gpt-4o-mini", "openai/gpt-4o", "openai/gpt-4.1")
+    names = (*names[: 3 - unknown], *(f"openai/nobody-{n}" for n in range(unknown)))
+    reply = (await made(names=names, budget_usd_per_hour=6.0).answer(CASE, [ASKED]))[ASKED]
+    assert len(provider.seen) == calls
+    assert isinstance(reply, Answer) == (calls > 0)
+    if not calls:
+        assert reply.reason.startswith("over budget: no price is known of openai/nobody-0")
