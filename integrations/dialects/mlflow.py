@@ -11,7 +11,7 @@ from typing import Final
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
-from . import genai, messages, unwrap
+from . import genai, messages, pydantic_messages, unwrap
 from .model_call import from_details, real, usage, whole
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
@@ -28,8 +28,15 @@ _KINDS = {
 """By span type; those that are not listed (CHAIN, WORKFLOW, TASK, PARSER, …) are steps."""
 _RUNNER: Final = "mlflow.openai.agent_run_root"
 """Marks the span of the OpenAI Agents SDK's runner, which MLflow calls an agent too."""
+_NAME: Final = "name"
+"""What an agent's object calls itself, where MLflow records its attributes; the span is named after a method of it."""
+_RUN: Final = {"output", "_state"}
+"""Beside these stands what else Pydantic AI knows of a run."""
+_STREAMING: Final = "{'_all_messages': "
+"""How a run of Pydantic AI's is printed that is not over, because its answer is streamed."""
 _SETTING: Final = {"output_type"}
 """All that an agent of that SDK seems to return: what its answers are to be."""
+_FORMAT: Final = "mlflow.message.format"
 _TYPE, _IN, _OUT = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 
 
@@ -44,7 +51,7 @@ def normalise(raw: RawSpan) -> Span:
         return genai.normalise(raw, name=NAME, switch=SWITCH)
     reading = SpanReading(raw)
     kind = _KINDS.get(str(unwrap.from_json(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
-    given, returned = unwrap.from_json(reading.value("input", _IN)), unwrap.from_json(reading.value("output", _OUT))
+    given, returned = unwrap.from_json(reading.value("input", _IN)), _returned(reading)
     fields: SpanFields = {
         "input": messages.last_content(_task(given), "user"),
         "output": messages.last_content(unwrap.answer(returned), "assistant"),
@@ -58,15 +65,23 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
         kind = SpanKind.CHAIN
     elif kind is SpanKind.AGENT:
-        fields["agent"] = reading.span_name("agent")
-        if isinstance(returned, dict) and returned.keys() == _SETTING:
-            fields["output"] = None
+        own = reading.value("agent", _NAME)
+        fields["agent"] = reading.span_name("agent") if own is None else as_text(unwrap.from_json(own))
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     if "agent" not in fields and (named := _of_langchain(raw)) is not None:
         fields["agent"] = named
         reading.note("agent", "metadata.lc_agent_name")
     return reading.span(NAME, kind, **fields)
+
+
+def _returned(reading: SpanReading) -> Json:
+    """The output, without what else a run of Pydantic AI's holds, and None for the setting in place of an answer."""
+    returned = unwrap.from_json(reading.value("output", _OUT))
+    if isinstance(returned, dict) and returned.keys() >= _RUN:
+        return returned["output"]
+    unknown = isinstance(returned, str) and returned.startswith(_STREAMING)
+    return None if unknown or (isinstance(returned, dict) and returned.keys() == _SETTING) else returned
 
 
 def _of_langchain(raw: RawSpan) -> str | None:
@@ -83,8 +98,12 @@ def _task(given: Json) -> Json:
 
 
 def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
-    requested, answered = messages.read(given), messages.read(returned)
+    by_pydantic = unwrap.from_json(reading.attributes.get(_FORMAT)) == "pydantic_ai"
+    read = pydantic_messages.read if by_pydantic else messages.read
+    requested, answered = read(given), read(returned)
     request, response = _map(given), _map(returned)
+    if by_pydantic:
+        response = {"model": response.get("model_name"), "id": response.get("provider_response_id")}
     model = as_text(response.get("model")) or as_text(unwrap.from_json(reading.value("model", "mlflow.llm.model")))
     for field, source, held in (("requested_model", _IN, request), ("model", _OUT, response)):
         if held.get("model"):
@@ -92,6 +111,7 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     if response.get("id"):
         reading.note("response_id", _OUT)
     return {
+        **(messages.asked(requested) | messages.answered(answered) if by_pydantic else {}),
         "input_messages": requested,
         "output_messages": answered,
         "system_prompt": messages.system_text(requested) or as_text(request.get("instructions")),

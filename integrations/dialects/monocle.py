@@ -1,6 +1,6 @@
 """Monocle: what a span is stands in ``span.type``, its parts in numbered entities, contents and tokens in events.
 
-A model's messages are JSON texts of one entry each, the role with what was said or called.
+A model's messages are JSON texts of one entry each, the role with the text or the call.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ def _messages(value: AttributeValue, role: str) -> Iterator[Json]:
             yield {"role": "assistant", "content": None, "tool_calls": [_called(held)]}
         elif "call_id" in held:
             yield {"role": "tool", "content": held.get("output"), "tool_call_id": held["call_id"]}
-        elif isinstance(said := held.get(speaker), dict) and "args" in said:
-            yield {"role": "assistant", "content": None, "tool_calls": [_called(said)]}
+        elif isinstance(stated := held.get(speaker), dict) and "args" in said:
+            yield {"role": "assistant", "content": None, "tool_calls": [_called(stated)]}
         elif speaker not in messages.ROLES:
             yield {"role": role, "content": each}
-        elif said:
-            yield {"role": speaker, "content": said}
+        elif stated:
+            yield {"role": speaker, "content": stated}
 
 
 def _called(call: Json) -> Json:
