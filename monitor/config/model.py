@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -303,6 +304,15 @@ class Config(Section):
 
             metric_limits(alerts.metrics, {**RUBRICS, **((info.context or {}).get("declared") or {})})
         return alerts
+
+    @model_validator(mode="after")
+    def _addresses_differ(self) -> Config:
+        otlp = self.sources.otlp
+        listened = {"sources.otlp.http": otlp.http, "sources.otlp.grpc": otlp.grpc, "api.listen": self.api.listen}
+        for (one, first), (other, second) in combinations(listened.items(), 2):
+            if first is not None and second is not None and first.meets(second):
+                raise ValueError(f"{other}: {second} is taken by {one} ({first}); give one of them another port")
+        return self
 
     @model_validator(mode="after")
     def _calls_may_be_kept(self) -> Config:

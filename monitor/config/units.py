@@ -62,6 +62,15 @@ class Address:
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def meets(self, other: Address) -> bool:
+        """Whether not both can be listened on at once.
+
+        >>> Address("0.0.0.0", 80).meets(Address("127.0.0.1", 80)), Address("a", 0).meets(Address("a", 0))
+        (True, False)
+        """
+        everywhere = {"0.0.0.0", "::"}  # noqa: S104  # nothing is bound here
+        return 0 != self.port == other.port and (self.host == other.host or bool(everywhere & {self.host, other.host}))
+
     @property
     def local(self) -> Address:
         """The address at which this machine reaches it: the loopback one, if it listens on all interfaces."""
