@@ -18,7 +18,7 @@ EVERYTHING: dict[str, Any] = {
     "gateway": {"kind": "StatefulSet", "replicaCount": 3},
     "networkPolicy": {"enabled": True},
     "ingress": {"enabled": True, "hosts": ["sidejudge.example.org"]},
-    "httpRoute": {"enabled": True},
+    "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}]},
     "monitoring": {"dashboards": {"operator": {"enabled": True}}, "podMonitor": {"enabled": True}},
 }
 

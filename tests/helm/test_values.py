@@ -52,6 +52,16 @@ def checksum(rendered) -> str:
         ({"router": {"enabled": True}, "config": {"sources": {"otlp": {"tls": {"certificate": "/c", "key": "/k"}}}}},
          "sources.otlp.tls asks for TLS"),
         ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
+        ({"httpRoute": {"enabled": True, "hostnames": ["a"]}}, r"httpRoute\.parentRefs is empty"),
+        ({"gateway": {"autoscaling": {"kind": "hpa", "minReplicas": 8}}}, r"minReplicas \(8\) is above .*maxReplicas"),
+        ({"gateway": {"autoscaling": {"kind": "keda", "maxReplicas": 1}}}, r"minReplicas \(2\) is above .*\(1\)"),
+        ({"config": {"api": {"listen": "127.0.0.1:8790"}}}, r"config\.api\.listen .* gateway\.probes"),
+        ({"config": {"sources": {"otlp": {"http": "[::1]:4318"}}}}, r"config\.sources\.otlp\.http .* 0\.0\.0\.0"),
+        ({"config": {"drain": {"timeout": "1m"}}}, r"drain\.timeout \(1m\) .*terminationGracePeriodSeconds \(30\)"),
+        ({"secrets": {name: {"existingSecret": name, "keys": {"K": "k"}} for name in "ab"}},
+         r"secrets\.b\.keys\.K: secrets\.a sets"),
+        ({"secrets": {"a": {"existingSecret": "s", "keys": {"K": "k"}}}, "extraEnv": [{"name": "K", "value": "v"}]},
+         r"extraEnv: secrets\.a\.keys\.K"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused_with_its_name(engine, values, states):
@@ -150,9 +160,8 @@ def test_a_configuration_arrives_as_it_was_written(engine):
 
 def test_ports_follow_the_configuration_everywhere(engine):
     config = {"api": {"listen": "[::]:9001"}, "sources": {"otlp": {"http": ":9002", "grpc": "0.0.0.0:9003"}}}
-    rendered = engine.render(
-        CHART, {"config": config, "networkPolicy": {"enabled": True}, "httpRoute": {"enabled": True}}
-    )
+    route = {"enabled": True, "parentRefs": [{"name": "gateway"}]}
+    rendered = engine.render(CHART, {"config": config, "networkPolicy": {"enabled": True}, "httpRoute": route})
     (pod,) = pod_specs(deployment(rendered))
     (container,) = pod["containers"]
     assert {port["name"]: port["containerPort"] for port in container["ports"]} == {
@@ -338,6 +347,23 @@ def test_a_number_as_the_command_line_gives_it_is_admitted_where_a_number_is_wan
 def test_what_no_cluster_would_run_is_refused_with_its_name(engine, values, states):
     with pytest.raises(Refused, match=states):
         engine.render(CHART, values, kube="v1.36.0")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"config": {"drain": {"timeout": "29s"}}},
+        {"config": {"drain": {"timeout": "1m"}}, "gateway": {"kind": "StatefulSet"}},
+        {"gateway": {"terminationGracePeriodSeconds": 1}},
+        {"gateway": {"autoscaling": {"kind": "hpa", "minReplicas": 6}}},
+        {"config": {"sources": {"otlp": {"http": "127.0.0.1:4318"}}}, "extraContainers": [{"name": "c", "image": "c"}]},
+        {"config": {"api": {"listen": "127.0.0.1:8790"}},
+         "gateway": {"probes": {"liveness": None, "readiness": None, "startup": None}}},
+        {"secrets": {"a": {"existingSecret": "s", "keys": {"K": "k"}}}, "extraEnv": [{"name": "HOME", "value": "/h"}]},
+    ],
+)  # fmt: skip
+def test_what_is_unusual_and_has_a_sense_is_admitted(engine, values):
+    assert engine.render(CHART, values).objects
 
 
 @pytest.mark.parametrize("cpu", [1, "1", "1.5", "1500m", 2.5, "1e3"])

@@ -112,8 +112,11 @@ volumeMounts:
   value: '{{ $text | replace "'" "''" }}'
 {{- end }}
 {{- end }}
+{{- $named := dict }}
 {{- range $set, $secret := .settings.secrets }}
 {{- range $name, $key := $secret.keys }}
+{{- with index $named $name }}{{ fail (printf "secrets.%s.keys.%s: secrets.%s sets this variable too; leave it out of one of them" $set $name .) }}{{ end }}
+{{- $_ := set $named $name $set }}
 - name: {{ $name }}
   valueFrom:
     secretKeyRef:
@@ -126,6 +129,9 @@ volumeMounts:
 {{- end }}
 {{- end }}
 {{- with .settings.extraEnv }}
+{{- range $each := . }}
+{{- with index $named $each.name }}{{ fail (printf "extraEnv: secrets.%s.keys.%s sets this variable too; leave it out of one of them" . $each.name) }}{{ end }}
+{{- end }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}

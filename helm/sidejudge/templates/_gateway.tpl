@@ -26,6 +26,26 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $_ = set . "configMap" (include "sidejudge.fullname" .root) -}}
 {{- $_ = set . "configKey" "sidejudge.yaml" -}}
 {{- include "sidejudge-sidecar.prepare" . -}}
+{{- include "sidejudge.reached" (dict "effective" .effective "values" $values) -}}
+{{- $drain := ($config.drain | default dict).timeout | default "" | toString -}}
+{{- if and (eq $gateway.kind "Deployment") (regexMatch "^[0-9]+[smh]$" $drain) -}}
+{{- $seconds := mul (regexFind "^[0-9]+" $drain | int64) (index (dict "s" 1 "m" 60 "h" 3600) (regexFind "[smh]$" $drain)) -}}
+{{- if ge $seconds (int64 $gateway.terminationGracePeriodSeconds) -}}
+{{- fail (printf "config.drain.timeout (%s) must be less than gateway.terminationGracePeriodSeconds (%v): the Pod, and its store with it, would be gone before what is open is judged" $drain $gateway.terminationGracePeriodSeconds) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses addresses of loopback, which nobody outside of the Pod reaches. Takes a dict: effective, values. */}}
+{{- define "sidejudge.reached" -}}
+{{- $loopback := "^(127\\.|localhost:|\\[::1\\])" -}}
+{{- $probes := .values.gateway.probes -}}
+{{- if and (regexMatch $loopback .effective.api.listen) (or $probes.liveness $probes.readiness $probes.startup) -}}
+{{- fail (printf "config.api.listen (%s) is reached within the Pod alone, and gateway.probes and the Service ask from outside: listen on 0.0.0.0" .effective.api.listen) -}}
+{{- end -}}
+{{- if and (regexMatch $loopback .effective.sources.otlp.http) (not .values.extraContainers) -}}
+{{- fail (printf "config.sources.otlp.http (%s) is reached within the Pod alone, where nothing sends traces: listen on 0.0.0.0" .effective.sources.otlp.http) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "sidejudge.podTemplate" -}}
