@@ -268,9 +268,34 @@ _NEXT_S: Final = 0.25
 """How long an address may take before the next one is tried in parallel."""
 
 
-async def connected(host: str, port: int) -> socket.socket:
-    """Return a connected socket. Raises the first ``OSError`` of all addresses if none answers."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+_Found: TypeAlias = Sequence[tuple[int, int, int, str, _Address]]
+_ANEW_S: Final = 10.0
+"""How long a lookup that hangs is waited for by whoever comes, before the name is looked up anew."""
+
+
+class Lookup:
+    """The addresses of a host, looked up once for all who ask meanwhile.
+
+    Lookups take turns in few threads: where one hangs, one for each connection would keep all other names waiting.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._asked: asyncio.Task[_Found] | None = None
+        self._since_s = 0.0
+
+    async def addresses(self) -> _Found:
+        """Return them as ``getaddrinfo`` does. Raises ``OSError``, and ``UnicodeError`` for a name that is none."""
+        loop = asyncio.get_running_loop()
+        if self._asked is None or self._asked.done() or loop.time() - self._since_s >= _ANEW_S:
+            self._since_s = loop.time()
+            self._asked = loop.create_task(loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM))
+            self._asked.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # if nobody waits
+        return await asyncio.shield(self._asked)
+
+
+async def connected(found: _Found) -> socket.socket:
+    """Return a socket that is connected to one of these. Raises the first ``OSError`` of all if none answers."""
     waiting = deque(_interleaved(found))
     trying: set[asyncio.Task[socket.socket]] = set()
     refused: list[BaseException] = []
@@ -298,7 +323,7 @@ async def connected(host: str, port: int) -> socket.socket:
     return won.result()
 
 
-def _interleaved(found: Sequence[tuple[int, int, int, str, _Address]]) -> list[tuple[int, int, _Address]]:
+def _interleaved(found: _Found) -> list[tuple[int, int, _Address]]:
     """Order addresses by families in turns, beginning with the one that the system prefers."""
     preferred = [(family, proto, to) for family, _, proto, _, to in found if family == found[0][0]]
     others = [(family, proto, to) for family, _, proto, _, to in found if family != found[0][0]]

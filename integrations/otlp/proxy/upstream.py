@@ -21,7 +21,7 @@ from sidejudge.integrations.addresses import port_of
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.integrations.otlp.server.response import Header
 
-from .connection import UpstreamConnection, UpstreamError, connected
+from .connection import Lookup, UpstreamConnection, UpstreamError, connected
 
 __all__ = ["REASONS", "OnwardRequest", "Upstream", "UpstreamError", "UpstreamResponse"]
 
@@ -99,6 +99,7 @@ class Upstream:
         self.name = f"{parts.scheme}://{parts.netloc}"
         self._host = parts.hostname or ""
         self._port, self._base = port_of(url), parts.path.encode()
+        self._lookup = Lookup(self._host, self._port)
         self._authority = parts.netloc.encode()
         self._replaced = [(name.lower().encode(), value.encode()) for name, value in (replaced or {}).items()]
         self._timeout_s = timeout_s
@@ -193,7 +194,7 @@ class Upstream:
         try:
             async with asyncio.timeout(min(_CONNECT_S, self._timeout_s)):
                 _, exchange = await asyncio.get_running_loop().create_connection(
-                    lambda: UpstreamConnection(self._timeout_s), sock=await connected(self._host, self._port),
+                    lambda: UpstreamConnection(self._timeout_s), sock=await connected(await self._lookup.addresses()),
                     ssl=self._tls, server_hostname=self._host if self._tls else None,
                 )  # fmt: skip
         except TimeoutError:

@@ -8,7 +8,8 @@ import socket
 import pytest
 import uvloop
 
-from sidejudge.integrations.otlp.proxy.connection import _interleaved, connected
+from sidejudge.integrations.otlp.proxy import connection
+from sidejudge.integrations.otlp.proxy.connection import Lookup, _interleaved, connected
 
 
 class Resolving:
@@ -75,7 +76,7 @@ def silent():
 
 
 async def reached():
-    with await connected("any", 0) as made:
+    with await connected(await Lookup("any", 0).addresses()) as made:
         return made.getpeername(), made.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
@@ -112,4 +113,47 @@ def test_the_families_take_turns():
 
 async def test_a_name_that_nobody_knows_is_told():
     with pytest.raises(socket.gaierror):
-        await connected("nowhere.invalid", 80)
+        await Lookup("nowhere.invalid", 80).addresses()
+
+
+async def test_a_name_whose_lookup_hangs_is_looked_up_once_for_all_and_anew_after_a_while(monkeypatch):
+    loop, asked, over = asyncio.get_running_loop(), [], asyncio.Event()
+
+    async def hangs(host, _port, **_more):
+        asked.append(host)
+        await over.wait()
+        return [("found", len(asked))]
+
+    monkeypatch.setattr(loop, "getaddrinfo", hangs)
+    lookup = Lookup("any", 80)
+
+    async def given_up():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(lookup.addresses(), 0.01)
+
+    await asyncio.gather(*(given_up() for _ in range(100)))
+    await given_up()
+    assert asked == ["any"]
+    monkeypatch.setattr(connection, "_ANEW_S", 0.0)
+    waiting = asyncio.create_task(lookup.addresses())
+    await asyncio.sleep(0.01)
+    over.set()
+    assert await waiting == [("found", 2)]
+    monkeypatch.undo()
+    assert (await Lookup("127.0.0.1", 80).addresses())[0][4] == ("127.0.0.1", 80)
+
+
+async def test_a_lookup_that_failed_is_tried_again_by_the_next(monkeypatch):
+    answers = iter([socket.gaierror("no"), [1], [2]])
+
+    async def answer(*_given, **_more):
+        found = next(answers)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", answer)
+    lookup = Lookup("any", 80)
+    with pytest.raises(socket.gaierror):
+        await lookup.addresses()
+    assert [await lookup.addresses(), await lookup.addresses()] == [[1], [2]]
