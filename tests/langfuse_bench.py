@@ -15,8 +15,9 @@ import pytest
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
+from sidejudge.integrations.langfuse.declared_scores import Declared
 from sidejudge.integrations.langfuse.probe import LangfuseServer
-from sidejudge.integrations.langfuse.scores import Declared, score_id
+from sidejudge.integrations.langfuse.scores import score_id
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.deliver.langfuse.delivery import ScoreDelivery

@@ -141,14 +141,17 @@ def failed_by(rubric: str, metric: str) -> str:
     return f"/verdicts?{query_of({'rubric': rubric, 'passed': 'false', 'last': '1d', **of})}"
 
 
-@cache
-def metric_card(rubric: object, metric: object) -> str:
+def metric_card(rubric: str, metric: str) -> str:
     """The address of a metric's card: in the documentation, or for a rubric of one's own on its page."""
-    known = RUBRICS.get(str(rubric))
-    if known is None:
-        return f"/rubrics/{quote(str(rubric))}#{quote(str(metric))}" if rubric and metric else ""
-    found = any(each.metric.id == metric for each in all_criteria(known))
-    return f"/help/reference/metrics#{rubric}-{metric}" if found else ""
+    if rubric in RUBRICS:
+        return f"/help/reference/metrics#{rubric}-{metric}" if metric in _metrics(rubric) else ""
+    return f"/rubrics/{quote(rubric)}#{quote(metric)}" if rubric and metric else ""
+
+
+@cache
+def _metrics(rubric: str) -> frozenset[str]:
+    """Those of a built-in rubric."""
+    return frozenset(each.metric.id for each in all_criteria(RUBRICS[rubric]))
 
 
 def duration(seconds: float) -> str:

@@ -15,9 +15,10 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.verdict.verdict import State
 
 from .client import Langfuse
+from .declared_scores import Declared
 from .errors import LangfuseError
 from .pages import Row, by_number
-from .scores import Declared, ScoreOfLangfuse
+from .scores import ScoreOfLangfuse
 
 _MAX_DESCRIPTION: Final = 500
 _FORMER_STATES: Final = frozenset(state.value for state in State)

@@ -2,11 +2,8 @@
 
 Ids are derived from a score's subject, so that a score sent twice replaces itself, and no id is ever on two traces (the
 first trace would keep it). Up to 4.16 Langfuse merges metadata key by key: a revision sends every key, null where it
-has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain.
-
-A verdict has more scores than a person wants to see on a trace, so a setting selects them (``ScoreSelection``) by their
-names, independent of the verdict: a score that only failures have would give averages over failures. The metadata of
-the pass always hold the values of all metrics, for comparison with people's labels.
+has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain. The metadata of the
+pass always hold the values of all metrics, for comparison with people's labels, whichever scores are written.
 """
 
 from __future__ import annotations
@@ -14,9 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias, TypedDict
+from typing import Final, Literal, TypedDict
 
 from sidejudge.scoring.lexical.shown_text import label, seen
 from sidejudge.scoring.metrics.metric import Metric
@@ -36,15 +32,9 @@ from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
+from .declared_scores import COUNTED, NOT_COUNTED, STEP, DataType, ScoreSelection, names_of, type_of
 from .normalise import span_id
 
-DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]
-ScoreSelection: TypeAlias = Literal["summary", "failing", "all"]
-"""Which scores of a verdict are written (``names_of``). ``failing`` is an earlier name of ``all``."""
-MOST_IN_SUMMARY: Final = 4
-"""Scores of a verdict that ``summary`` writes at most."""
-COUNTED: Final = "counted"
-NOT_COUNTED: Final = "not counted"
 WITHDRAWN: Final = "withdrawn"
 METRICS: Final = "metrics"
 """Key of the metadata that holds the metrics of a verdict, as the text of a JSON object: id → [value, rating]."""
@@ -52,11 +42,8 @@ WRITTEN: Final = "written"
 """Key of the metadata with the time of a writing, by which each of several writers recognises the shown one."""
 EXPLANATION: Final = "explanation"
 """Key of the metadata that holds the address of the monitor's page on the trace."""
-STEP: Final = "_step"
-"""The end of the name of a score on an observation: under the metric's own it would go into averages over traces."""
 MAX_COMMENT: Final = 1000
 """Characters of a comment: a reason may quote a trace."""
-_YES_OR_NO: Final = "pass or fail"
 
 
 class ScoreOfLangfuse(TypedDict, total=False):
@@ -74,77 +61,6 @@ class ScoreOfLangfuse(TypedDict, total=False):
     metadata: dict[str, object]
     timestamp: str
     configId: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """The definition of a score by its name: its type, its range or its categories, and what it means."""
-
-    name: str
-    data_type: DataType
-    description: str
-    low: float | None = None
-    high: float | None = None
-    categories: tuple[str, ...] = ()
-
-    def allows(self, value: float | str) -> bool:
-        """Whether a value lies within what is declared; Langfuse drops others without a word."""
-        if isinstance(value, str):
-            return value in self.categories
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-
-
-def declared(rubric: Rubric) -> Iterator[Declared]:
-    """Every score that a verdict of a rubric may have, whatever is selected."""
-    mark = "" if rubric.pass_mark is None else f", it passes from {rubric.pass_mark:g}"
-    yield Declared(
-        name=composite_name(rubric.id), data_type="NUMERIC",
-        description=f"{rubric.title}: {rubric.formula}. Higher is better{mark}.", low=0.0, high=rubric.scale,
-    )  # fmt: skip
-    yield Declared(
-        name=pass_name(rubric.id), data_type="BOOLEAN", description=f"{rubric.title}: whether it passes. True is good."
-    )
-    yield Declared(
-        name=state_name(rubric.id), data_type="CATEGORICAL",
-        description=f"{rubric.title}: whether the verdict counts in pass rates. Without this score it does.",
-        categories=(COUNTED, NOT_COUNTED),
-    )  # fmt: skip
-    for criterion in all_criteria(rubric):
-        metric = criterion.metric
-        yield Declared(
-            name=score_name(rubric.id, metric),
-            data_type=_type(metric),
-            description=f"{metric.title}: {metric.meaning} {_direction(metric)}",
-            low=metric.bounds[0] if _type(metric) == "NUMERIC" else None,
-            high=metric.bounds[1] if _type(metric) == "NUMERIC" else None,
-        )
-
-
-def names_of(rubric: Rubric, which: ScoreSelection) -> frozenset[str]:
-    """The names of the scores that are written of a rubric's verdicts, of each as far as it has a value.
-
-    ``all``: every one, and those of single steps. ``summary``: the pass and the composite, and the metrics that the
-    composite is made of, where that makes four at most. Where it is the plain mean of three, they stand in its place.
-    """
-    every = frozenset(each.name for each in declared(rubric))
-    if which != "summary":
-        return every | {f"{score_name(rubric.id, c.metric)}{STEP}" for c in all_criteria(rubric)}
-    short = {pass_name(rubric.id), composite_name(rubric.id)}
-    metrics = {score_name(rubric.id, criterion.metric) for criterion in rubric.weighed}
-    if len(short | metrics) <= MOST_IN_SUMMARY:
-        return frozenset(short | metrics)
-    if len(metrics) < MOST_IN_SUMMARY and len({round(c.weight, 9) for c in rubric.weighed}) == 1:
-        return frozenset({pass_name(rubric.id)} | metrics)
-    return frozenset(short)
-
-
-def _direction(metric: Metric) -> str:
-    """Which way is good."""
-    if metric.bands is None:
-        return "It is reported and not rated."
-    if _type(metric) == "BOOLEAN":
-        return "True is good." if metric.bands.higher_is_better else "False is good."
-    return f"{'Higher' if metric.bands.higher_is_better else 'Lower'} is better: {metric.bands.describe()}."
 
 
 def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
@@ -316,7 +232,7 @@ def _metric_body(
         verdict, judged=result.judgements, rating=score.rating, method=result.method.value, weight=score.weight,
         own=own, of=(score,),
     )  # fmt: skip
-    kind = _type(metric)
+    kind = type_of(metric)
     if kind == "BOOLEAN" and result.value not in (0.0, 1.0):
         kind = "NUMERIC"  # a share of several answers; as a truth value it would be refused
     stated = result.reason or (f"{result.value:.4g}, {score.rating}" if score.rating else "")
@@ -408,10 +324,6 @@ def _stated(scores: Sequence[Score], detail: str) -> str | None:
 def _kept(metadata: Mapping[str, object], verdict: Verdict) -> dict[str, object]:
     """Without nulls, where no earlier revision can have left a value that they are to clear."""
     return {key: value for key, value in metadata.items() if value is not None or verdict.revision > 1}
-
-
-def _type(metric: Metric) -> DataType:
-    return "BOOLEAN" if metric.unit == _YES_OR_NO else "NUMERIC"
 
 
 def environment(name: str | None) -> str | None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, FiniteFloat, SecretStr, ValidationInfo, model_validator
 
 from sidejudge.integrations.langfuse.client import Access
-from sidejudge.integrations.langfuse.scores import ScoreSelection
+from sidejudge.integrations.langfuse.declared_scores import ScoreSelection
 from sidejudge.scoring.verdict.rubric import all_criteria
 
 from .section import GIVEN_AS_LIST, RubricName, Section

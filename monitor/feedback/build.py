@@ -48,7 +48,7 @@ class LangfuseFeedback:
         self._failures = None if failures is None else FailureDatasetFeeder(failures, parts)
         self._shared = None if fleet is None or read is None else SharedLabels(fleet, self._labels_read, self._version)
         self._every_ns = read.every.ns if read else 0
-        self._read_due_ns = self._route_due_ns = 0
+        self._read_ns = self._routed_ns = 0
         self._has_read = False
         self._task: asyncio.Task[None] | None = None
 
@@ -126,12 +126,13 @@ class LangfuseFeedback:
         if self._scores_out.server is None:
             return
         self._has_read &= self._reads_labels  # what was read under an earlier lease is another's by now
-        if self._people is not None and self._reads_labels and now_ns >= self._read_due_ns:
-            self._read_due_ns = now_ns + self._every_ns
+        # Since a time to come: the clock was set back.
+        if self._people is not None and self._reads_labels and not 0 <= now_ns - self._read_ns < self._every_ns:
+            self._read_ns = now_ns
             await self._people.tick()
             self._has_read |= self._people.is_read
-        if now_ns >= self._route_due_ns:
-            self._route_due_ns = now_ns + ROUTE_NS
+        if not 0 <= now_ns - self._routed_ns < ROUTE_NS:
+            self._routed_ns = now_ns
             for feeder in (self._routing, self._failures):
                 if feeder is not None:
                     await feeder.tick()

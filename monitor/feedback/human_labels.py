@@ -174,7 +174,7 @@ class HumanLabels:
         now_ns = self._clock_ns()
         if self._project != server.project_id:
             await self._begin_anew(server.project_id)
-        if now_ns - self._compared_ns > HOUR_NS:  # verdicts may have been revised since they were compared
+        if not 0 <= now_ns - self._compared_ns <= HOUR_NS:  # verdicts may have been revised since they were compared
             self._compare_again()
             self._compared_ns = now_ns
         start_ns = now_ns - FIRST_NS if self._read_ns is None else min(self._read_ns, now_ns) - AGAIN_NS

@@ -16,8 +16,9 @@ from typing import Final
 
 from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.declared_scores import ScoreSelection, names_of
 from sidejudge.integrations.langfuse.errors import LangfuseError
-from sidejudge.integrations.langfuse.scores import ScoreSelection, names_of, score_id
+from sidejudge.integrations.langfuse.scores import score_id
 from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name

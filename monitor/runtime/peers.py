@@ -141,6 +141,7 @@ class PeerExchange:
         self._recent = {
             url: (host, at_s) for url, (host, at_s) in self._recent.items() if at_s > now_s - _RECENT_S
         } | {url: (host, now_s) for url, host in self._hosts.items()}  # fmt: skip
+        self._drawn_by = {url: by for url, by in self._drawn_by.items() if url in self._recent}
 
     async def leaves(self, *, hands_over: bool) -> None:
         """The process is going to end: the others know before traces go to them."""

@@ -13,7 +13,7 @@ import time
 import httpx
 import pytest
 
-from sidejudge.integrations.langfuse.scores import COUNTED, NOT_COUNTED
+from sidejudge.integrations.langfuse.declared_scores import COUNTED, NOT_COUNTED
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name

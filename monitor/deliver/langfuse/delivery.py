@@ -26,11 +26,11 @@ from typing import Final, TypeAlias
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
+from sidejudge.integrations.langfuse.declared_scores import Declared
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 from sidejudge.integrations.langfuse.observations import trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
-from sidejudge.integrations.langfuse.scores import Declared
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.integrations.store.outbox import Outbox, OutboxCounts, PendingScore, Untaken
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask

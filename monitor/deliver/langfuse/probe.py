@@ -10,9 +10,9 @@ from sidejudge.integrations.langfuse.annotations import queues_named
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
 from sidejudge.integrations.langfuse.datasets import dataset_exists
+from sidejudge.integrations.langfuse.declared_scores import declared, names_of
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
-from sidejudge.integrations.langfuse.scores import declared, names_of
 from sidejudge.integrations.langfuse.sending import BATCH, EVENTS, traces_per_minute
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import FailureDatasetSection, LangfuseProject, LangfuseSink

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.declared_scores import ScoreSelection, declared
 from sidejudge.integrations.langfuse.probe import LangfuseServer, trace_url
-from sidejudge.integrations.langfuse.scores import ScoreSelection, declared, scores_of
+from sidejudge.integrations.langfuse.scores import scores_of
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import LangfuseSink

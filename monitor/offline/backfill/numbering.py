@@ -13,15 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.declared_scores import ScoreSelection, declared
 from sidejudge.integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
-from sidejudge.integrations.langfuse.scores import (
-    ScoreOfLangfuse,
-    ScoreSelection,
-    declared,
-    score_id,
-    scores_of,
-    withdrawn,
-)
+from sidejudge.integrations.langfuse.scores import ScoreOfLangfuse, score_id, scores_of, withdrawn
 from sidejudge.integrations.store.outbox import PendingScore, ScoreRow
 from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.scoring.verdict.rubric import Rubric, all_criteria

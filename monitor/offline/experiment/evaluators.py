@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sidejudge.integrations.langfuse.scores import NOT_COUNTED, ScoreSelection, names_of, scores_of
+from sidejudge.integrations.langfuse.declared_scores import NOT_COUNTED, ScoreSelection, names_of
+from sidejudge.integrations.langfuse.scores import scores_of
 from sidejudge.monitor.config import Config
 from sidejudge.scoring.statistics.estimate import mean_estimate
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson_pair

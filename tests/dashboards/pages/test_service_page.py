@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sidejudge.dashboards.pages.rendering import stylesheet
+import tracemalloc
+
+from sidejudge.dashboards.pages.rendering import metric_card, stylesheet
 from sidejudge.dashboards.pages.service_page import (
     ServicePage,
     histogram,
@@ -99,3 +101,14 @@ def test_the_chart_has_axes_and_the_range_is_in_every_address() -> None:
 
 def test_without_a_verdict_the_page_says_what_to_do() -> None:
     assert "No verdict in this time" in page(verdicts=[], trend=None)
+
+
+def test_metrics_that_addresses_name_and_no_rubric_has_are_not_remembered() -> None:
+    assert metric_card("qa", "question_score_accuracy") == "/help/reference/metrics#qa-question_score_accuracy"
+    assert metric_card("my own", "a metric") == "/rubrics/my%20own#a%20metric"
+    tracemalloc.start()
+    for number in range(2_000):
+        assert metric_card("qa", f"{number:0200d}") == ""
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 50_000

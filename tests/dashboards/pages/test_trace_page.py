@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -113,6 +114,14 @@ def test_a_verdict_that_fails_above_its_mark_names_what_failed_it():
     above = page(story={"verdicts": [verdict(composite=0.9, blockers=["completed"])]}, absent="gone")
     assert re.search(r"fails all the same by\W.*?completed", above, re.DOTALL)
     assert "fails all the same" not in page(absent="gone")
+
+
+def test_a_failing_trace_whose_input_is_nested_without_end_has_a_page_without_a_test_of_it():
+    nested = []
+    for _ in range(900):
+        nested = [nested]
+    assert "what would have been right" in page(case=replace(CASE, input="Refund?"))
+    assert "what would have been right" not in page(case=replace(CASE, input=nested))
 
 
 def test_a_session_lists_its_traces_and_a_turn_its_session():

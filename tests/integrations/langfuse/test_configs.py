@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
+from sidejudge.integrations.langfuse.declared_scores import Declared
 from sidejudge.integrations.langfuse.errors import LangfuseError
-from sidejudge.integrations.langfuse.scores import Declared
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import only
 

@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.declared_scores import MOST_IN_SUMMARY, declared, names_of
 from sidejudge.integrations.langfuse.normalise import raw_spans, span_id
 from sidejudge.integrations.langfuse.scores import (
     MAX_COMMENT,
-    MOST_IN_SUMMARY,
-    declared,
     environment,
     metric_of,
-    names_of,
     pass_comment,
     score_id,
     scores_of,

@@ -11,7 +11,8 @@ import pytest
 from sidejudge.integrations.langfuse.annotations import put
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
 from sidejudge.integrations.langfuse.datasets import NewDatasetItem, make_dataset, put_item
-from sidejudge.integrations.langfuse.scores import declared, scores_of, timestamp
+from sidejudge.integrations.langfuse.declared_scores import declared
+from sidejudge.integrations.langfuse.scores import scores_of, timestamp
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Scored

@@ -8,10 +8,12 @@ import sqlite3
 import struct
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+from sidejudge.integrations.store.damaged_files import with_head_of
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.salvage import is_damaged, salvage
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
@@ -210,6 +212,56 @@ async def test_a_file_whose_beginning_is_gone_is_kept_and_an_empty_store_takes_i
 
 def salvage_names(folder):
     return sorted(each.name for each in folder.iterdir() if "damaged" in each.name)
+
+
+@pytest.mark.parametrize("moves", range(5))
+async def test_a_salvage_that_is_killed_between_two_moves_is_brought_to_its_end(moves, tmp_path, monkeypatch):
+    path = await filled(tmp_path / "s.sqlite")
+    page_spoilt(path, 30)
+    move, left = Path.replace, [moves]
+
+    def killed(self, to):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return move(self, to)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        salvage(path)
+    monkeypatch.undo()
+    assert is_damaged(path)
+    found = salvage(path)
+    assert found.kept_as.name == "s.sqlite.damaged-1"
+    assert found.lost or not moves, "it does not seem that nothing was lost"
+    assert found.rows["traces"] == held(path)["traces"] > 100
+    assert not is_damaged(path)
+    assert "s.sqlite.damaged-1" in salvage_names(tmp_path)
+    assert not any("successor" in name for name in salvage_names(tmp_path))
+
+
+async def test_a_store_that_was_begun_beside_an_unused_successor_stays(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    for name in ("s.sqlite.damaged-1", "s.sqlite.damaged-1.successor"):
+        shutil.copyfile(path, tmp_path / name)
+    assert not is_damaged(path)
+
+
+async def test_nobody_else_reads_a_store_that_is_being_salvaged(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    seen = {}
+    with with_head_of(path, path.read_bytes()):
+        seen = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    assert seen["s.sqlite.reading"] == 0o600
+
+
+async def test_a_new_store_that_cannot_be_written_is_an_error_of_the_store(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    page_spoilt(path, 30)
+    (tmp_path / "s.sqlite.recovered").mkdir()
+    with pytest.raises(StoreError, match="no new one can be put in its place"):
+        salvage(path)
+    assert is_damaged(path)
 
 
 async def test_a_store_in_use_is_left_alone(tmp_path):

@@ -78,5 +78,10 @@ async def test_a_peer_that_draws_traces_by_another_key_is_reported_and_strangers
         (found,) = exchange.anomalies()
         assert found.cause.startswith("1 of 2 peers draw traces by another sampling.randomness")
         assert await greeted(third.url, drawn_by(ours)) == 0
+        assert len(exchange._drawn_by) == 2
+        exchange._led, exchange._recent = {}, {}  # ten minutes after the addresses led to others
+        exchange._section = PeersSection.model_validate({"addresses": [other.url]})
+        await exchange.greet()
+        assert [*exchange._drawn_by] == [other.url]
         await exchange.stop()
     store.close()

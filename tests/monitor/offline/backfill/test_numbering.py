@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
+from sidejudge.integrations.langfuse.declared_scores import declared
 from sidejudge.integrations.langfuse.existing_scores import ExistingScore
-from sidejudge.integrations.langfuse.scores import WITHDRAWN, declared, score_id
+from sidejudge.integrations.langfuse.scores import WITHDRAWN, score_id
 from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.offline.backfill.run import StoppedError
 from sidejudge.scoring.rubrics import RUBRICS
