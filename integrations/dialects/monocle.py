@@ -105,7 +105,7 @@ def _messages(value: AttributeValue, role: str) -> Iterator[Json]:
             yield {"role": "assistant", "content": None, "tool_calls": [_called(held)]}
         elif "call_id" in held:
             yield {"role": "tool", "content": held.get("output"), "tool_call_id": held["call_id"]}
-        elif isinstance(stated := held.get(speaker), dict) and "args" in said:
+        elif isinstance(stated := held.get(speaker), dict) and "args" in stated:
             yield {"role": "assistant", "content": None, "tool_calls": [_called(stated)]}
         elif speaker not in messages.ROLES:
             yield {"role": role, "content": each}

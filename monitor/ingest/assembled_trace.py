@@ -15,7 +15,6 @@ from sidejudge.scoring.trace.span import Completion
 
 from .outcomes import EndReason
 
-
 _NONE: Final[frozenset[bytes]] = frozenset()
 """One for all: an empty set takes 216 bytes, and of most of the tens of thousands of traces nothing is missing."""
 
