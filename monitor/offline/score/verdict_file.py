@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, Self, TypeAlias
 
 import msgspec
 import orjson
@@ -191,7 +191,7 @@ class _Shard:
 class _Manifest:
     """What a run depends on, whether it has come to its end, and its shards."""
 
-    run: Any = None
+    run: object = None
     complete: bool = False
     shards: list[_Shard]
 
