@@ -11,7 +11,7 @@
     scoring.judging
         ParseError*
     scoring.metrics
-        JudgeConfigError*  TooMuchError*  TooVariedError*
+        JudgeConfigError*  NoValueError  TooMuchError*  TooVariedError*
     scoring.runs
         LabelLineError  VerdictLineError*
     scoring.scenario

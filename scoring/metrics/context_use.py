@@ -19,10 +19,10 @@ from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPW
 from sidejudge.scoring.questions.kinds import PiecesNeeded, PiecesUsed
 from sidejudge.scoring.questions.question import Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, together
-from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailable
 
 from .correctness import both_sides
-from .settle import settle
+from .settle import NoValueError, settled
 from .stated import sentences
 
 MAX_PIECES = 2000
@@ -62,20 +62,18 @@ class ContextUse:
 def contextual_precision(case: Case) -> Steps:
     """The share of the used context that was needed."""
     found = yield from _context_use(case)
-    return _scored(found, found.precision, _of_used(found)) if isinstance(found, ContextUse) else found
+    return _scored(found, found.precision, _of_used(found))
 
 
 def contextual_recall(case: Case) -> Steps:
     """The share of the needed context that the model used."""
     found = yield from _context_use(case)
-    return _scored(found, found.recall, _of_needed(found)) if isinstance(found, ContextUse) else found
+    return _scored(found, found.recall, _of_needed(found))
 
 
 def contextual_relevancy(case: Case) -> Steps:
     """The average of precision and recall."""
     found = yield from _context_use(case)
-    if not isinstance(found, ContextUse):
-        return found
     return _scored(found, (found.precision + found.recall) / 2, together((_of_used(found), _of_needed(found)), ", "))
 
 
@@ -99,20 +97,17 @@ def _scored(found: ContextUse, value: float, reason: Reason) -> Scored:
     )
 
 
-def _context_use(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], ContextUse | Unavailable | Failed]:
+def _context_use(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], ContextUse]:
     if isinstance(gap := both_sides(case), Unavailable):
-        return gap
+        raise NoValueError(gap)
     of = "documents" if case.context else "turns"
     pieces = case.context or tuple(turn.text for turn in transcript_turns(case))
     if not pieces:
-        return Unavailable(Reason("neither context nor transcript has a piece"))
+        raise NoValueError(Unavailable(Reason("neither context nor transcript has a piece")))
     if len(pieces) > MAX_PIECES:
-        return Unavailable(Reason("more than {most} pieces of context", most=MAX_PIECES))
+        raise NoValueError(Unavailable(Reason("more than {most} pieces of context", most=MAX_PIECES)))
     replies = yield PiecesUsed(pieces), PiecesNeeded(pieces)
-    settled = settle(replies, lambda value: _marked(value, len(pieces)))
-    if not isinstance(settled, tuple):
-        return settled
-    (used, needed), method, judgements = settled
+    (used, needed), method, judgements = settled(replies, lambda value: _marked(value, len(pieces)))
     return ContextUse(used=used, needed=needed, of=of, method=method, judgements=judgements)
 
 

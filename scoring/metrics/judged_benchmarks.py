@@ -13,7 +13,7 @@ from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 
 from .correctness import both_sides
-from .settle import settle
+from .settle import settled
 from .structure import shown_items
 
 MAX_PARTS = 500
@@ -28,10 +28,7 @@ def argument_correctness(case: Case) -> Steps:
     if isinstance(sides, Unavailable):
         return sides
     replies = yield (SoundReasoning(),)
-    settled = settle(replies, read_reasoning)
-    if not isinstance(settled, tuple):
-        return settled
-    ((steps, expected),), method, judgements = settled
+    ((steps, expected),), method, judgements = settled(replies, read_reasoning)
     if not steps:
         if not expected:
             return NotApplicable(Reason("neither the output nor the expected outcome reasons"))
@@ -57,10 +54,7 @@ def instruction_following(case: Case) -> Steps:
     if listed == ():
         return NotApplicable(Reason("config.instructions is empty"))
     replies = yield (FollowsInstructions(listed),)
-    settled = settle(replies, lambda value: read_instructions(value, listed))
-    if not isinstance(settled, tuple):
-        return settled
-    (judged,), method, judgements = settled
+    (judged,), method, judgements = settled(replies, lambda value: read_instructions(value, listed))
     if not judged:
         return NotApplicable(Reason("the system prompt gives no instruction"))
     broken = [instruction for instruction, followed in judged if not followed]

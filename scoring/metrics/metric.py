@@ -17,7 +17,7 @@ from sidejudge.scoring.questions.question import Begun, PendingMetrics, Steps
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
 from sidejudge.scoring.result.result import Bands, Failed, Method, NotApplicable, Scored, Unavailable, must_be_one
 
-from .settle import carried, least_certain
+from .settle import NoValueError, carried, least_certain
 
 Measure: TypeAlias = Callable[[Case], Begun]
 """The function of a metric: plain arithmetic, or a generator that asks questions."""
@@ -56,6 +56,8 @@ class Metric:
         """
         try:
             begun = self.measure(case)
+        except NoValueError as ended:
+            return ended.result
         except _FAULTS as error:
             return _failed(error)
         return _guarded(begun) if isinstance(begun, GeneratorType) else begun
@@ -70,6 +72,8 @@ _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 def _guarded(steps: Steps) -> Steps:
     try:
         return (yield from steps)
+    except NoValueError as ended:
+        return ended.result
     except _FAULTS as error:
         return _failed(error)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Proven, Scored, Unavailable
@@ -37,6 +38,22 @@ def settle(
     except ValueError as error:
         return Failed(Reason("parse_error: {error}", error=quoted(str(error))))
     return values, least_certain(answer.method for answer in answers), judgements_of(answers)
+
+
+class NoValueError(SidejudgeError):
+    """Ends a metric that has no value: ``result`` states why."""
+
+    def __init__(self, result: Unavailable | Failed) -> None:
+        super().__init__(str(result.reason))
+        self.result = result
+
+
+def settled(replies: Sequence[Reply], read: Callable[[object], T]) -> tuple[list[T], Method, tuple[Judgement, ...]]:
+    """As ``settle``, for a metric that can prove nothing without all answers: raises ``NoValueError``."""
+    found = settle(replies, read)
+    if not isinstance(found, tuple):
+        raise NoValueError(found)
+    return found
 
 
 def refuted(questions: Sequence[Q], replies: Sequence[Reply]) -> dict[Q, Answer]:
@@ -69,10 +86,10 @@ def bounded(
     return type(gap)(stated + Reason("; not all are decided: {why}", why=gap.reason), proven)
 
 
-def settle_field(
+def settled_field(
     replies: Sequence[Reply], field: str, fields: Sequence[str], read: Callable[[object], T]
-) -> tuple[list[T], Method, tuple[Judgement, ...]] | Unavailable | Failed:
-    """As ``settle``, for one of several independent ``fields``: the judges of a panel may be split on others.
+) -> tuple[list[T], Method, tuple[Judgement, ...]]:
+    """As ``settled``, for one of several independent ``fields``: the judges of a panel may be split on others.
 
     A field on which they are split is None in their answer, and fails alone.
     """
@@ -81,12 +98,12 @@ def settle_field(
         if isinstance(reply, Answer) and isinstance(reply.value, Mapping) and reply.judgement and reply.judgement.votes:
             split = [name for name in fields if reply.value.get(name, name) is None]
             if field in split:
-                return Failed(Reason("the panel is split on {field}", field=own(field)))
+                raise NoValueError(Failed(Reason("the panel is split on {field}", field=own(field))))
             # What nobody uses is filled in, so that the answer is read as strictly as any.
             whole.append(replace(reply, value={**reply.value, **{name: reply.value.get(field) for name in split}}))
         else:
             whole.append(reply)
-    return settle(whole, read)
+    return settled(whole, read)
 
 
 def least_certain(methods: Iterable[Method]) -> Method:

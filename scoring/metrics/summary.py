@@ -19,7 +19,7 @@ from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .pairing import Pairing, pair_up
-from .settle import settle, truth
+from .settle import settled, truth
 from .structure import items, reference, shown_items
 
 _WHY = 200
@@ -109,10 +109,7 @@ def call_intent(case: Case) -> Steps:
     if not found.strip():
         return Scored(value=0.0, reason=Reason("the model gave no call purpose"))
     replies = yield (SameIntent(expected, found),)
-    settled = settle(replies, _intent_level)
-    if not isinstance(settled, tuple):
-        return settled
-    (level,), method, judgements = settled
+    (level,), method, judgements = settled(replies, _intent_level)
     return Scored(value=level, method=method, reason=why(replies), judgements=judgements)
 
 
@@ -197,10 +194,7 @@ def highlight_correctness(case: Case) -> Steps:
     if len(open_ones) > MAX_FACTS:
         return Unavailable(Reason("more than {most} highlights to look up", most=MAX_FACTS))
     replies = yield tuple(map(CorrectHighlight, open_ones))
-    settled = settle(replies, truth)
-    if not isinstance(settled, tuple):
-        return settled
-    values, method, judgements = settled
+    values, method, judgements = settled(replies, truth)
     refuted = {one for one, held in zip(open_ones, values, strict=True) if not held}
     wrong = [one for one in found if one in refuted]
     return Scored(

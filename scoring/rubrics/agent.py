@@ -17,7 +17,7 @@ from sidejudge.scoring.metrics.judge_metrics import (
     JudgeConfig,
 )
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.metrics.settle import settled
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeAgent
 from sidejudge.scoring.questions.question import Steps
@@ -116,10 +116,7 @@ def _graded(definition: Definition) -> Callable[[Case], Steps]:
         if definition.score_type == "binary" and case.expected_outcome is None:
             return Unavailable(Reason("no expected_outcome"))
         replies = yield (GradeAgent(definition.name, case.evaluation_criteria_override or None),)
-        settled = settle(replies, lambda value: parse_agent_grade(value, definition))
-        if not isinstance(settled, tuple):
-            return settled
-        (grade,), method, judgements = settled
+        (grade,), method, judgements = settled(replies, lambda value: parse_agent_grade(value, definition))
         return Scored(
             value=grade.score,
             method=method,

@@ -10,7 +10,7 @@ from typing import Literal
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settle_field
+from sidejudge.scoring.metrics.settle import settled_field
 from sidejudge.scoring.questions.kinds import GradeAnswer
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.reason import Reason, own
@@ -75,10 +75,7 @@ def _graded(case: Case, field: str) -> Steps:
     if _may_be_lost(case):
         return Unavailable(Reason("no answer to grade: model_output is null"))
     replies = yield (GradeAnswer(),)
-    settled = settle_field(replies, field, ("accuracy_score", "faithfulness_score"), parse_grade)
-    if not isinstance(settled, tuple):
-        return settled
-    (grade,), method, judgements = settled
+    (grade,), method, judgements = settled_field(replies, field, ("accuracy_score", "faithfulness_score"), parse_grade)
     return Scored(value=getattr(grade, field), method=method, reason=grade.rationale, judgements=judgements)
 
 

@@ -18,7 +18,7 @@ from sidejudge.scoring.case.grounds import (
 )
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.metrics.settle import settled
 from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeDimension, VerifyClaims
@@ -102,10 +102,7 @@ def _factual_accuracy(case: Case) -> Steps:
     if not truth:
         return Unavailable(Reason("neither expected_outcome nor context: there is nothing to verify claims against"))
     replies = yield (VerifyClaims(),)
-    settled = settle(replies, parse_claims)
-    if not isinstance(settled, tuple):
-        return settled
-    (claims,), method, judgements = settled
+    (claims,), method, judgements = settled(replies, parse_claims)
     if not claims:
         return NotApplicable(Reason("the output makes no claim"))
     wrong = [claim for claim in claims if not claim.accurate]
@@ -130,10 +127,7 @@ def _judged(case: Case, dimension: str) -> Steps:
     if case.model_output is None:
         return Unavailable(Reason("no output: model_output is null"))
     replies = yield (GradeDimension(dimension),)
-    settled = settle(replies, parse_level)
-    if not isinstance(settled, tuple):
-        return settled
-    (graded,), method, judgements = settled
+    (graded,), method, judgements = settled(replies, parse_level)
     return Scored(
         value=LEVELS[graded.level],
         method=method,

@@ -12,7 +12,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import MAX_LABELS, label, labels
 from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.metrics.settle import settled
 from sidejudge.scoring.metrics.structure import items, over, reference, structure_compliance
 from sidejudge.scoring.questions.kinds import SameEntity
 from sidejudge.scoring.questions.question import Begun, Steps
@@ -263,10 +263,7 @@ def _cross_language(case: Case) -> Begun:
 def _across_languages(by_text: int, open_ones: tuple[str, ...], others: tuple[str, ...]) -> Steps:
     wanted = by_text + len(open_ones)
     replies = yield (SameEntity(open_ones, others),)
-    settled = settle(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
-    if not isinstance(settled, tuple):
-        return settled
-    (matches,), method, judgements = settled
+    (matches,), method, judgements = settled(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
     paired = {name: others[at] for name, at in zip(open_ones, matches, strict=True) if at is not None}
     return Scored(
         value=(by_text + len(paired)) / wanted,

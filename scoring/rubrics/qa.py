@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settle, truth
+from sidejudge.scoring.metrics.settle import settled, truth
 from sidejudge.scoring.metrics.structure import (
     Matched,
     items_by_id,
@@ -209,10 +209,7 @@ def _evidence(case: Case) -> Steps:
     if not reasons:
         return Scored(value=card.ratio(0) if not card.items else 0.0, reason=Reason("the model gave no reasons"))
     replies = yield (*(CitesTranscript(reason) for _, reason in reasons), *(BorneOut(reason) for _, reason in reasons))
-    settled = settle(replies, truth)
-    if not isinstance(settled, tuple):
-        return settled
-    answers, method, judgements = settled
+    answers, method, judgements = settled(replies, truth)
     cited, borne_out = answers[: len(reasons)], answers[len(reasons) :]
     # A reason without evidence is not factual either.
     factual = [c and b for c, b in zip(cited, borne_out, strict=True)]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import criteria, has_no_sources, sources
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settle_field
+from sidejudge.scoring.metrics.settle import settled_field
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeQuality
 from sidejudge.scoring.questions.question import Steps
@@ -54,10 +54,7 @@ def _graded(case: Case, field: str) -> Steps:
         return Unavailable(Reason("no answer to grade: model_output is null"))
     replies = yield (GradeQuality(),)
     fields = ("answer_quality", "factual_correctness", "completeness")
-    settled = settle_field(replies, field, fields, parse_quality)
-    if not isinstance(settled, tuple):
-        return settled
-    (quality,), method, judgements = settled
+    (quality,), method, judgements = settled_field(replies, field, fields, parse_quality)
     return Scored(value=getattr(quality, field), method=method, reason=quality.reasoning, judgements=judgements)
 
 

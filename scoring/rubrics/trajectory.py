@@ -13,7 +13,7 @@ from sidejudge.scoring.lexical.shown_text import MAX_REASON, label, plain
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.run_ending import no_run
-from sidejudge.scoring.metrics.settle import bounded, judgements_of, settle
+from sidejudge.scoring.metrics.settle import bounded, judgements_of, settle, settled
 from sidejudge.scoring.metrics.trajectory_selection import Budget, outline, requests_of, select
 from sidejudge.scoring.metrics.trajectory_steps import MOST_STEPS, Trajectory, TrajectoryStep
 from sidejudge.scoring.questions import contract
@@ -139,10 +139,8 @@ def _sound_steps(budget: Budget) -> Callable[[Case], Steps]:
         asked: Sequence[Reply] = ()
         if len(marked) < len(run.steps):
             asked = yield (ChooseSteps(_task(case), lines),)
-            chosen = settle(asked, _read_chosen)
-            if not isinstance(chosen, tuple):
-                return chosen
-            marked = select(run, tokens, first=(*select(run, tokens // 2), *chosen[0][0]))
+            (chosen,), _, _ = settled(asked, _read_chosen)
+            marked = select(run, tokens, first=(*select(run, tokens // 2), *chosen))
         questions = tuple(
             FindErrors(_task(case), outline(run, budget.outline_tokens(run), numbers), text, numbers, len(run.steps))
             for numbers, text in requests_of(run, marked, budget.shown_tokens(run))
@@ -151,6 +149,10 @@ def _sound_steps(budget: Budget) -> Callable[[Case], Steps]:
         return _soundness(run, marked, asked, replies)
 
     return measure
+
+
+def _read_achieved(value: object) -> float:
+    return _GOALS[contract.one_of({"achieved": value}, "achieved", tuple(_GOALS))]
 
 
 def _read_chosen(value: object) -> tuple[int, ...]:
@@ -236,10 +238,7 @@ def _goal_reached(budget: Budget) -> Callable[[Case], Steps]:
         (shown, text) = requests_of(run, numbers, budget.shown_tokens(run))[-1]
         lines = outline(run, budget.outline_tokens(run), numbers)
         replies = yield (ReachedGoal(_task(case), lines, text, shown, len(run.steps)),)
-        settled = settle(replies, lambda value: _GOALS[contract.one_of({"achieved": value}, "achieved", tuple(_GOALS))])
-        if not isinstance(settled, tuple):
-            return settled
-        (value,), method, judgements = settled
+        (value,), method, judgements = settled(replies, _read_achieved)
         (reply,) = (reply for reply in replies if isinstance(reply, Answer))
         return Scored(value=value, method=method, reason=label(reply.reason, MAX_REASON), judgements=judgements)
 

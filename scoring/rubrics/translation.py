@@ -9,7 +9,16 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.critical_facts import Drift, drift
 from sidejudge.scoring.lexical.text import same
 from sidejudge.scoring.metrics.metric import Measure, Metric
-from sidejudge.scoring.metrics.settle import bounded, judgements_of, read_cosines, read_number, refuted, settle, truth
+from sidejudge.scoring.metrics.settle import (
+    bounded,
+    judgements_of,
+    read_cosines,
+    read_number,
+    refuted,
+    settle,
+    settled,
+    truth,
+)
 from sidejudge.scoring.metrics.structure import over, response_structure_compliance, shown_items
 from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
 from sidejudge.scoring.questions.kinds import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
@@ -65,10 +74,7 @@ def _meaning(case: Case) -> Steps:
     method, judgements = Method.EXACT, judgements_of(())
     if requested:
         replies = yield (SentenceSimilarity(tuple((s.given or "", s.expected) for s in requested.values())),)
-        settled = settle(replies, lambda value: read_cosines(value, len(requested)))
-        if not isinstance(settled, tuple):
-            return settled
-        (cosines,), method, judgements = settled
+        (cosines,), method, judgements = settled(replies, lambda value: read_cosines(value, len(requested)))
         alike |= zip(requested, cosines, strict=True)
     total = sum(alike[index] for index in range(len(translation.sentences)))
     worst = sorted(alike, key=lambda index: (alike[index], index))[:_SHOWN]
@@ -110,10 +116,7 @@ def _fluency(case: Case) -> Steps:
         return Scored(value=0.0, reason=Reason("there is no translated text"))
     language = case.config.get("target_language")
     replies = yield (HowFluent(text, language if isinstance(language, str) and language.strip() else None),)
-    settled = settle(replies, lambda value: read_number(value, 0.0, 1.0))
-    if not isinstance(settled, tuple):
-        return settled
-    (stated,), method, judgements = settled
+    (stated,), method, judgements = settled(replies, lambda value: read_number(value, 0.0, 1.0))
     return Scored(
         value=fluency_level(stated),
         method=method,
@@ -200,11 +203,11 @@ def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: 
         added=tuple(fact.text for each in drifts if each.additions for fact in each.added),
         additions=sum(each.additions for each in drifts),
     )
-    settled = settle(replies, truth)
-    if not isinstance(settled, tuple):
+    found = settle(replies, truth)
+    if not isinstance(found, tuple):
         lost = Reason("{n} of {all} facts are lost", n=len(against), all=len(listed))
-        return bounded(settled, lost, against.values(), at_most=tally.rate)
-    _, method, judgements = settled
+        return bounded(found, lost, against.values(), at_most=tally.rate)
+    _, method, judgements = found
     return _preserved(tally, method, judgements, {"facts": "config.critical_facts"})
 
 
@@ -225,10 +228,7 @@ def _facts_of_reference(translation: Translation, drifts: list[Drift]) -> Steps:
 
 
 def _with_outcomes(tally: SentenceTally, reply: Reply) -> Result:
-    settled = settle([reply], _outcomes)
-    if not isinstance(settled, tuple):
-        return settled
-    ((outcomes, added),), method, judgements = settled
+    ((outcomes, added),), method, judgements = settled([reply], _outcomes)
     lost = tuple(outcome for outcome, kept in outcomes if not kept)
     return _preserved(
         SentenceTally(

@@ -32,6 +32,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import nobody, score
 from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import NoValueError
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.questions.question import Begun, NoAnswer, Question, Steps, run
@@ -107,6 +108,8 @@ def _result(metric: Metric, case: Case) -> Result:
         found = run({metric.id: begun}, answer).results[metric.id] if isinstance(begun, GeneratorType) else begun
     except AssertionError:
         raise
+    except NoValueError as ended:
+        found = ended.result
     except Exception as error:
         cause = f"{metric.id} raises {type(error).__name__} on the case {case.case_id}: {error}"
         remedy = "return NotApplicable or Unavailable with a reason where there is nothing to measure"
