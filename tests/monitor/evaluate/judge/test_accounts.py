@@ -133,7 +133,7 @@ async def test_a_panel_that_is_split_on_one_score_keeps_the_other(made, provider
     results = {}
     for name in ("accuracy_score", "faithfulness_score"):
         metric = next(each.metric for each in RUBRICS["answer"].criteria if each.metric.id == name)
-        steps = metric.measure(CASE)
+        steps = metric.start(CASE)
         next(steps)
         try:
             steps.send((reply,))
