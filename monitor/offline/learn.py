@@ -26,15 +26,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.offline.backfill.job import evenly
-from sidejudge.monitor.offline.backfill.listing import (
-    AROUND_NS,
-    MOST_ATTEMPTS,
-    Reader,
-    case_of,
-    case_of_spans,
-    list_traces,
-    sampler_of,
-)
+from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of, case_of_spans, sampler_of
 from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import RECORDED, NumberedLine, case_lines, read_cases
 from sidejudge.monitor.offline.score.chunks import chunks
@@ -298,10 +290,7 @@ async def langfuse_cases(
     try:
         server = await probe(langfuse)
         reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=AROUND_NS)
-        sampler = sampler_of(config, wanted)
-        found = await reader.patiently(
-            lambda: list_traces(langfuse, server, window, sampler, wanted), most=MOST_ATTEMPTS
-        )
+        found = await reader.listing(sampler_of(config, wanted), wanted)
         wanted_traces = evenly(found.drawn, most)
         read = reader.readable(
             wanted_traces, lambda trace_id, error: complain(f"trace {trace_id} is left out: {error}")

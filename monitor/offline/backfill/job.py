@@ -35,7 +35,7 @@ from sidejudge.scoring.errors import SidejudgeError
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .lent_embedding import LentEmbedding
-from .listing import AROUND_NS, MOST_ATTEMPTS, Listing, Reader, case_of, list_traces, sampler_of
+from .listing import AROUND_NS, Listing, Reader, case_of, sampler_of
 
 READ_AHEAD: Final = 64
 """Traces that are held in memory while they are judged."""
@@ -110,10 +110,7 @@ class Job:
             langfuse=langfuse, server=server, window=self.window,
             around_ns=AROUND_NS if source is None else source.look_back.ns,
         )  # fmt: skip
-        sampler = sampler_of(self.config, self.wanted)
-        found = await reader.patiently(
-            lambda: list_traces(langfuse, server, self.window, sampler, self.wanted), most=MOST_ATTEMPTS
-        )
+        found = await reader.listing(sampler_of(self.config, self.wanted), self.wanted)
         known = await self._references()
         backends = build_backends(
             self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns,

@@ -135,6 +135,12 @@ class Reader:
     around_ns: int
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
+    async def listing(self, sampler: Sampler, wanted: MatchSection) -> Listing:
+        """List the window, again for as long as waiting may help. Raises ``LangfuseError``."""
+        return await self.patiently(
+            lambda: list_traces(self.langfuse, self.server, self.window, sampler, wanted), most=MOST_ATTEMPTS
+        )
+
     async def spans(self, listed: ListedTrace) -> list[RawSpan]:
         """The spans of a trace that begins in the window.
 
