@@ -19,6 +19,8 @@ from .part import Part, Read, Write
 
 _AT_ONCE: Final = 500
 """Rows that one transaction lets go of."""
+_SPARE: Final = 16
+"""A part in so many of the bytes of judge calls is free after calls had to go."""
 
 
 class WaitingContents(NamedTuple):
@@ -140,7 +142,14 @@ def unpacked(body: bytes) -> JudgeCallDocument:
 
 
 class JudgeCallTable(Part):
-    """Methods that write are async and return once committed. Raises ``StoreError``."""
+    """Methods that write are async and return once committed. Raises ``StoreError``.
+
+    All calls are looked through only when they hold more than they may, and then some more go than must: at each
+    writing this would take milliseconds of the store's one writer for every ten thousand of them.
+    """
+
+    _size: int | None = None
+    """What they hold at most, as the writer knows it."""
 
     def of(self, trace_id: bytes) -> list[JudgeCallDocument]:
         """The calls about a trace, the earliest first."""
@@ -151,12 +160,19 @@ class JudgeCallTable(Part):
     ) -> None:
         """Keep a call, and let go of those from before ``before_ns``, and of the oldest beyond ``most_bytes``."""
         packed = zlib.compress(json.dumps(body, default=str).encode())
-        bounds = {"before": before_ns, "most": most_bytes}
-        put, beyond = self._sql["judge_calls_put"], self._sql["judge_calls_beyond"]
+        bounds = {"before": before_ns, "most": most_bytes - most_bytes // _SPARE}
+
+        def size(connection: Connection) -> int:
+            return int(connection.execute(self._sql["judge_calls_size"]).fetchone()[0])
 
         def work(connection: Connection) -> None:
-            connection.execute(put, (call, trace_id, at_ns, len(packed), packed))
-            connection.execute(beyond, bounds)
+            held = size(connection) if self._size is None else self._size
+            connection.execute(self._sql["judge_calls_put"], (call, trace_id, at_ns, len(packed), packed))
+            connection.execute(self._sql["judge_calls_before"], (before_ns,))
+            self._size = held + len(packed)
+            if self._size > most_bytes:
+                connection.execute(self._sql["judge_calls_beyond"], bounds)
+                self._size = size(connection)
 
         await self._write(work)
 

@@ -692,10 +692,18 @@ SELECT body FROM judge_calls WHERE trace_id = ? ORDER BY at_ns, call;
 
 -- name: judge_calls_beyond
 -- Those that are too old, and the oldest of those that together are too large.
-DELETE FROM judge_calls WHERE call IN (
-    SELECT call FROM (SELECT call, at_ns, sum(size) OVER (ORDER BY at_ns DESC, call) AS together FROM judge_calls)
+DELETE FROM judge_calls WHERE (trace_id, call) IN (
+    SELECT trace_id, call FROM (
+        SELECT trace_id, call, at_ns, sum(size) OVER (ORDER BY at_ns DESC, trace_id, call) AS together FROM judge_calls
+    )
     WHERE at_ns < :before OR together > :most
 );
+
+-- name: judge_calls_before
+DELETE FROM judge_calls WHERE at_ns < ?;
+
+-- name: judge_calls_size
+SELECT coalesce(sum(size), 0) FROM judge_calls;
 
 -- name: contents_wanted
 INSERT INTO contents (trace_id, closed_ns, revision, waits) VALUES (?, ?, ?, 1)

@@ -22,7 +22,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.body import Disconnected, Receive
@@ -44,7 +44,7 @@ from sidejudge.integrations.otlp.wire.handover import HEADER
 from sidejudge.integrations.otlp.wire.receipt import Receipt
 
 from .passing_body import PassingBody
-from .upstream import OnwardRequest, Upstream, UpstreamError, UpstreamResponse
+from .upstream import OnwardRequest, RequestBuffer, Upstream, UpstreamError, UpstreamResponse
 from .web_pages import WebPages
 
 _log = logging.getLogger("sidejudge.forward")
@@ -76,29 +76,6 @@ _BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 5
 
 class _BrokenOff(Exception):  # noqa: N818  # it never leaves this file
     """Upstream's response broke off, and so does ours."""
-
-
-class RequestBuffer(Protocol):
-    """Keeps requests that upstream does not take for now, and sends them later."""
-
-    def is_away(self, request: OnwardRequest) -> bool:
-        """Whether upstream did not take the last request with these credentials: this one is not tried either."""
-
-    def took(self, request: OnwardRequest) -> None:
-        """Upstream took a request."""
-
-    async def keep(
-        self,
-        request: OnwardRequest,
-        body: bytes | None,
-        *,
-        wait_s: float | None = None,
-        under_way: asyncio.Task[UpstreamResponse] | None = None,
-    ) -> bool:
-        """Keep a request; whether it is on disk. A body of None is one that there was no memory for.
-
-        ``wait_s`` is how long upstream asks to be left alone. While its request is ``under_way`` it is not sent again.
-        """
 
 
 class Forward:

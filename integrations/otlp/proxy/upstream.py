@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from sidejudge.integrations.addresses import port_of
@@ -23,7 +23,7 @@ from sidejudge.integrations.otlp.server.response import Header
 
 from .connection import Lookup, UpstreamConnection, UpstreamError, connected
 
-__all__ = ["REASONS", "OnwardRequest", "Upstream", "UpstreamError", "UpstreamResponse"]
+__all__ = ["REASONS", "OnwardRequest", "RequestBuffer", "Upstream", "UpstreamError", "UpstreamResponse"]
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -87,6 +87,29 @@ class UpstreamResponse:
     def close(self) -> None:
         """Give the connection back, or close it when the body was not read to its end."""
         self.upstream.release(self.exchange)
+
+
+class RequestBuffer(Protocol):
+    """Keeps requests that upstream does not take for now, and sends them later."""
+
+    def is_away(self, request: OnwardRequest) -> bool:
+        """Whether upstream did not take the last request with these credentials: this one is not tried either."""
+
+    def took(self, request: OnwardRequest) -> None:
+        """Upstream took a request."""
+
+    async def keep(
+        self,
+        request: OnwardRequest,
+        body: bytes | None,
+        *,
+        wait_s: float | None = None,
+        under_way: asyncio.Task[UpstreamResponse] | None = None,
+    ) -> bool:
+        """Keep a request; whether it is on disk. A body of None is one that there was no memory for.
+
+        ``wait_s`` is how long upstream asks to be left alone. While its request is ``under_way`` it is not sent again.
+        """
 
 
 class Upstream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 
 from click.testing import CliRunner
 
@@ -85,6 +86,21 @@ async def test_the_oldest_go_beyond_the_bytes_and_the_time(store):
     assert 1 <= len(kept) < 6
     await calls.purge(0, 0)
     assert calls.of(bytes(16)) == []
+
+
+async def test_all_calls_are_looked_through_now_and_then_alone_and_never_hold_more_than_they_may(store):
+    statements, most = [], 20_000
+    store._write_connection.set_trace_callback(statements.append)
+
+    def size():
+        return store._write_connection.execute("SELECT sum(size) FROM judge_calls").fetchone()[0]
+
+    for number in range(400):
+        body = {"text": random.Random(number).randbytes(100).hex()}
+        await store.judge_calls.put(str(number), bytes(16), body, at_ns=number, before_ns=0, most_bytes=most)
+        assert size() <= most
+    assert size() > most * 14 / 16
+    assert sum("OVER (ORDER BY" in each for each in statements) < 40
 
 
 async def test_explain_shows_it_from_the_file_and_forget_erases_it(made, store):
