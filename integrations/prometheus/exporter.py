@@ -8,6 +8,7 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -86,15 +87,18 @@ class Exporter:
         registry.register(self._families)
 
     def take_rubrics(
-        self, rubrics: Iterable[Rubric], fingerprint: str, rubrics_of: Callable[[str], Collection[str]] | None = None
-    ) -> None:
-        """Count by further rubrics too: the configuration was reloaded and now has this fingerprint."""
-        self._named = rubrics_of
+        self, rubrics: Iterable[Rubric], fingerprint: str, rubrics_of: Callable[[str], Collection[str]] | None = None,
+        *, violations: Mapping[str, Sequence[str]],
+    ) -> None:  # fmt: skip
+        """Count by further rubrics and scenarios too: the configuration was reloaded and now has this fingerprint."""
+        self._named, self._known = rubrics_of, replace(self._known, violations=violations)
         for rubric in rubrics:
             self._rubrics[rubric.id] = rubric
             self._bounds |= {(rubric.id, each.metric.id): each.metric.bounds for each in rubric.criteria}
         self._caps["rubric"].know(self._rubrics)
         self._caps["metric"].know(metric for _, metric in self._bounds)
+        self._caps["scenario"].know(violations)
+        self._caps["kind"].know(chain(*violations.values()))
         self._infos[f.CONFIG_INFO] = {"fingerprint": fingerprint}
         self._zeros()
 

@@ -39,6 +39,7 @@ from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .handover import Handover, unjudged
+from .metric_labels import violations
 from .parts import DRIFT, MonitorParts
 from .queries import MonitorQueries
 
@@ -229,7 +230,9 @@ class Monitor(MonitorParts):
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
         before = reached(self.config)
         watched = [rubric for name, rubric in reached(config).items() if name in changed or name not in before]
-        self.exporter.take_rubrics(watched, config.fingerprint[:12], partial(rubrics_of, config))
+        self.exporter.take_rubrics(
+            watched, config.fingerprint[:12], partial(rubrics_of, config), violations=violations(config)
+        )
         if changed and self.fleet_status is not None:
             self.fleet_status.status.restart()
         if self.sinks.langfuse is not None:

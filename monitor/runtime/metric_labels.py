@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -51,7 +52,7 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         forward_unkept=UNKEPT if config.forward and config.forward.buffer else (),
         pull_failures=PULL_REASONS if config.sources.langfuse else (),
         revision_failures=[why.value for why in RevisionFailure] if config.revised_within is not None else (),
-        violations=dict.fromkeys(config.scenarios, KINDS),
+        violations=violations(config),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,
         conditions=watch.conditions,
@@ -62,6 +63,11 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         python=platform.python_version(),
         fingerprint=config.fingerprint[:12],
     )
+
+
+def violations(config: Config) -> Mapping[str, Sequence[str]]:
+    """The ways in which a trace may depart from each scenario."""
+    return dict.fromkeys(config.scenarios, KINDS)
 
 
 VARIABLE = "SIDEJUDGE_REVISION"

@@ -152,7 +152,7 @@ SIX = ("qa", "entity", "workflow", "quality", "dimensions", "run_health")
 def steady(each: Exporter) -> None:
     """Fifty services that do well, each judged by six rubrics, sessions and tokens included."""
     estimate = from_sums(n=90, failures=3, weight=90.0, failed_weight=3.0, squared_weight=90.0, design_effect=1.5)
-    each.take_rubrics([RUBRICS[name] for name in SIX], "f")
+    each.take_rubrics([RUBRICS[name] for name in SIX], "f", violations={})
     moment = []
     for service in (f"service-{number}" for number in range(50)):
         each.trace_kept(service, "random")

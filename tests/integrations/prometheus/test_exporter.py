@@ -307,9 +307,15 @@ def test_a_outcomes_ending_brings_the_services_other_reasons():
 
 def test_a_verdict_under_way_by_a_rubric_that_a_reload_removed_is_counted():
     exporter = new()
-    exporter.take_rubrics([], "another")
+    exporter.take_rubrics([], "another", violations={})
     exporter.verdict(verdict(passed=False))
     assert samples(exporter)["sidejudge_verdicts_failed_total", "prod", "qa", "random", "shop"] == 1
+
+
+def test_a_scenario_that_a_reload_brought_begins_at_zero():
+    exporter = new()
+    exporter.take_rubrics([], "another", violations={"refund": ["order_broken"]})
+    assert samples(exporter)["sidejudge_workflow_violations_total", "order_broken", "refund"] == 0
 
 
 def test_plumbing_is_counted():

@@ -133,6 +133,13 @@ def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(r
     assert running.verdict("c" * 32)["rubric_version"] == after["rubric_version"]
 
 
+def test_the_departures_from_a_scenario_that_is_new_begin_at_zero(running):
+    running.write("way", more="scenarios: {refund: {tools_should_include: [find]}}")
+    assert running.reload()[0] == 200
+    zero = 'sidejudge_workflow_violations_total{kind="tools_missing",scenario="refund"} 0.0'
+    assert zero in running.get("/metrics").splitlines()
+
+
 def test_a_rubric_that_no_route_named_before_has_its_thresholds_and_scores_in_the_metrics(running):
     text = (running.folder / "sidejudge.yaml").read_text()
     other = "other: {metrics: [{id: polite, check: {contains: please}, blocker: disqualify}]}\n"
