@@ -77,6 +77,23 @@ class NotificationOutbox(Part):
         """Let the entries that were set aside wait again, in their old places; return how many they are."""
         return await self._do("mail_unpark", (destination,))
 
+    async def move(self, moved: Mapping[str, str], notes: Mapping[str, str | None]) -> None:
+        """Let what waits for a destination wait for another one, whose own entries are deleted unless they move too.
+
+        Notes are written in the same transaction, as by ``put``.
+        """
+        aside = {old: f"\0{new}" for old, new in moved.items()}
+        change_notes = self._text_change("note", "note_gone", notes)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql["mail_move"], [(new, old) for old, new in aside.items()])
+            connection.executemany(self._sql["mail_of_nobody"], [(new,) for new in moved.values()])
+            connection.executemany(self._sql["mail_move"], [(moved[old], there) for old, there in aside.items()])
+            change_notes(connection)
+
+        if moved or notes:
+            await self._write(work)
+
     async def forget(self, before_ns: int) -> None:
         """Delete entries that were set aside and are older than this."""
         await self._do("mail_forget", (before_ns,))

@@ -416,6 +416,12 @@ UPDATE mail SET parked = ? WHERE seq = ?;
 -- name: mail_unpark
 UPDATE mail SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
 
+-- name: mail_move
+UPDATE mail SET destination = ? WHERE destination = ?;
+
+-- name: mail_of_nobody
+DELETE FROM mail WHERE destination = ?;
+
 -- name: mail_status
 SELECT count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
     count(*) FILTER (WHERE parked IS NOT NULL)

@@ -45,6 +45,7 @@ from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
 from .daily_report import Daily, DailyReport, FailuresOver
+from .moved import move
 from .notifier import SUBJECT, Illustrate, Notifier
 from .receiver import NoticeReceiver, PluginNotifier, Sender
 
@@ -142,7 +143,7 @@ class Notifications:
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
-        self._known_by_name = config.alerts.instance is not None
+        self._known_by_name, self._entries = config.alerts.instance is not None, config.alerts.notify
         targets = receivers(config, clock_ns)
         self.dispatchers = [
             Dispatcher(each, StoredQueue(outbox, each.name, subject=SUBJECT), clock_ns=clock_ns, counters=counters)
@@ -167,6 +168,7 @@ class Notifications:
 
     async def start(self) -> None:
         """Restore the last run's state."""
+        await move(self._entries, self._outbox)
         self.notifier.restore()
         if self.daily is not None:
             await self.daily.restore(self._clock_ns())

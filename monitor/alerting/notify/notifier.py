@@ -78,7 +78,8 @@ RESENT_NS = int(ENDS_AFTER_S * 1e9)
 """How long the end of an alert is repeated to a receiver that keeps state."""
 SUBJECT = len("0123456789abcdef-")
 """So many first characters of a notice's id name its alert: the fingerprint. Digests and reports have ids as short."""
-_ALERT, _DIGEST = "told/", "digest/"
+ALERT, DIGEST = "told/", "digest/"
+"""How the names of notes begin; a receiver's name follows."""
 
 
 Illustrate: TypeAlias = Callable[[AlertEvent, int], AlertEvent]
@@ -116,10 +117,10 @@ class Notifier:
     def restore(self) -> None:
         """Take up the notes of the last run. Those of receivers that are no longer configured are deleted in time."""
         for name, note in self._outbox.notes().items():
-            if name.startswith(_ALERT):
+            if name.startswith(ALERT):
                 self._sent[name] = SentNotices.of_json(note)
-            elif name.startswith(_DIGEST):
-                self._digested_ns[name.removeprefix(_DIGEST)] = int(note)
+            elif name.startswith(DIGEST):
+                self._digested_ns[name.removeprefix(DIGEST)] = int(note)
 
     async def take(self, event: AlertEvent, *, noted: bool = False) -> None:
         """Pass an event on. Returns once that is committed; taken again, it changes nothing.
@@ -223,7 +224,7 @@ class Notifier:
         events = tuple(sent.event for sent in waiting.values() if not self._is_quiet(sent.event.condition))
         notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
         changed = {name: replace(sent, in_digest=False) for name, sent in waiting.items()}
-        await self._put([_entry(receiver, notice)] if events else [], changed, {_DIGEST + receiver.name: str(now_ns)})
+        await self._put([_entry(receiver, notice)] if events else [], changed, {DIGEST + receiver.name: str(now_ns)})
         self._digested_ns[receiver.name] = now_ns
 
     async def _refresh(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
@@ -271,7 +272,7 @@ class Notifier:
             del self._sent[name]
 
     def _of(self, receiver: NoticeReceiver) -> list[tuple[str, SentNotices]]:
-        mine = f"{_ALERT}{receiver.name}/"
+        mine = f"{ALERT}{receiver.name}/"
         return [(name, sent) for name, sent in self._sent.items() if name.startswith(mine)]
 
     async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
@@ -315,7 +316,7 @@ def _is_news(before: SentNotices | None, event: AlertEvent, now_ns: int) -> bool
 
 
 def _name(receiver: NoticeReceiver, mark: str) -> str:
-    return f"{_ALERT}{receiver.name}/{mark}"
+    return f"{ALERT}{receiver.name}/{mark}"
 
 
 def _notice(kind: NoticeKind, event: AlertEvent, suffix: str = "") -> Notice:
