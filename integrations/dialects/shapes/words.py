@@ -29,6 +29,7 @@ _NEVER: Final = frozenset({
     "metadata", "template", "templates", "schema", "headers", "header", "config", "settings", "options", "definitions",
     "definition", "tools", "functions", "summary", "preview", "invocation", "path", "url", "uri", "tags", "stacktrace",
     "logprobs", "embedding", "embeddings", "vector", "vectors", "score", "scores", "evaluation", "feedback", "previous",
+    "association",
 })  # fmt: skip
 """Words with which nothing is a content, wherever in the name they stand."""
 

@@ -123,6 +123,13 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
         ),
         (
             {
+                "gen_ai.operation.name": "chat", "traceloop.entity.path": "model",
+                "traceloop.association.properties.lc_versions": '{"langchain-core": "1.8.3", "langchain": "1.5.2"}',
+            },
+            "TRACELOOP_TRACE_CONTENT",
+        ),
+        (
+            {
                 "gen_ai.operation.name": "chat",
                 "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "[redacted]"}]}]',
                 "gen_ai.output.messages": [{"role": "assistant", "content": "[redacted]"}],
