@@ -79,7 +79,8 @@ class Form:
     ``common`` those before them. ``parts`` names the shown parts of the case (``scoring.judging.parts``); ``spare``
     ones may be left out where they keep a provider from answering. ``properties`` is the JSON schema of the keys of its
     answer, besides ``id`` and ``metric``. An ``alone`` question is a request by itself. The fields ``apart`` are
-    independent values: where a panel is split on one it is None, and the others stay. ``hidden`` are fields of the
+    independent values: where a panel is split on one it is None, and the others stay. ``levels`` are the only numbers
+    that its answer may be, so that a panel whose middle is another one is split. ``hidden`` are fields of the
     question that choose its form and are not shown as text. Items of its lists are ``numbered`` from 0 where the answer
     refers to them. ``tokens`` gives the length of an answer from the tokens of the question's texts.
     """
@@ -93,6 +94,7 @@ class Form:
     read: Reader
     alone: bool = False
     apart: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
     hidden: tuple[str, ...] = ()
     numbered: bool = False
     tokens: Callable[[int], int] = lambda _: TOKENS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
@@ -191,8 +191,9 @@ def _of_run(metric: str, found: Mapping[str, Mapping[str, Json]], read: Reader, 
 FORMS: Mapping[type[Question], Form] = {
     kinds.CitesTranscript: yes_or_no("has_evidence", *_CALL),
     kinds.BorneOut: yes_or_no("is_factual", *_CALL),
-    kinds.SameIntent: five_fields(
-        "call_intent_match", score=_NUMBER, read=lambda found: level(found, "score", _INTENTS)
+    kinds.SameIntent: replace(
+        five_fields("call_intent_match", score=_NUMBER, read=lambda found: level(found, "score", _INTENTS)),
+        levels=_INTENTS,
     ),
     kinds.SameHighlight: yes_or_no("highlight_recall_rate"),
     kinds.CorrectHighlight: yes_or_no("highlight_correctness_rate", *_CALL),

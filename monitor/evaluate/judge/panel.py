@@ -20,6 +20,7 @@ from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.judging.form import Form
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import JudgedValue, JudgeRequest
 from sidejudge.scoring.questions.kinds import CANNOT_TELL
@@ -76,12 +77,13 @@ class Vote:
     dissent: float
 
 
-def vote(values: Sequence[object], rule: Rule) -> Vote:
+def vote(values: Sequence[object], rule: Rule, levels: Sequence[float] = ()) -> Vote:
     """Combine the members' answers.
 
     Args:
         values: at least one answer, all to the same question.
         rule: how whole numbers without a majority are decided.
+        levels: the only numbers that may be decided on, of an answer that is a number alone; none: any.
 
     Raises:
         SplitError: a field has no majority; it holds the decisions on the others.
@@ -103,6 +105,8 @@ def vote(values: Sequence[object], rule: Rule) -> Vote:
         rest = {**value, **dict.fromkeys(splits)} if isinstance(value, Mapping) and decided else None
         found = None if rest is None else Vote(rest, side, dissent)
         raise SplitError(str(next(iter(splits.values()))), tuple(splits), found)
+    if levels and value not in levels:
+        raise SplitError(f"{SPLIT}: the middle is none of {', '.join(f'{each:g}' for each in levels)}")
     return Vote(value, side, dissent)
 
 
@@ -241,11 +245,11 @@ class JudgePanel:
                 faults = (each.faults[question] for _, each in readings if question in each.faults)
                 combined[question] = NoAnswer(next(faults), failed=True)
             else:
-                combined[question] = self._combine(answers, form_for(question).apart)
+                combined[question] = self._combine(answers, form_for(question))
         return combined
 
-    def _combine(self, judged: Sequence[tuple[str, JudgedValue]], apart: Sequence[str]) -> CachedAnswer | NoAnswer:
-        """The panel's answer. Fields that are ``apart`` are independent: a split one affects no other."""
+    def _combine(self, judged: Sequence[tuple[str, JudgedValue]], form: Form) -> CachedAnswer | NoAnswer:
+        """The panel's answer. Fields that are ``apart`` in its form are independent: a split one affects no other."""
         answers = [each for _, each in judged]
         if len(self._members) == 1:
             (one,) = answers
@@ -254,9 +258,9 @@ class JudgePanel:
                 certainty=one.certainty,
             )  # fmt: skip
         try:
-            decision = vote([each.value for each in answers], self._rule)
+            decision = vote([each.value for each in answers], self._rule, form.levels)
         except SplitError as error:
-            if error.decided is None or not set(error.split) < set(apart):
+            if error.decided is None or not set(error.split) < set(form.apart):
                 self._observer.flagged(self.name, "disagreement")
                 return NoAnswer(
                     Reason("{error} ({votes})", error=own(str(error)), votes=quoted(_listed(judged))), failed=True

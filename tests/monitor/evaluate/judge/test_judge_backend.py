@@ -472,6 +472,22 @@ async def test_a_panel_goes_on_while_it_has_a_majority_and_a_split_one_has_no_an
     assert reply.reason.startswith("the panel is split")
 
 
+async def test_two_judges_of_an_intent_whose_middle_is_no_level_are_split(made, provider):
+    scores = {"gpt-4o": 1.0, "gpt-4.1": 0.5}
+
+    def act(seen):
+        return judges(lambda _, field: scores[seen.body["model"]] if field == "score" else None)(seen)
+
+    provider.standing = act
+    pair = made(names=["openai/gpt-4o", "openai/gpt-4.1"])
+    reply = (await pair.answer(CASE, [INTENT]))[INTENT]
+    assert reply.failed
+    assert reply.reason.startswith("the panel is split: the middle is none of 0, 0.5, 1 (openai/gpt-4o: 1.0; ")
+    scores["gpt-4.1"] = 1.0
+    again = made(names=["openai/gpt-4o", "openai/gpt-4.1"], cache_entries=0)
+    assert (await again.answer(CASE, [INTENT]))[INTENT].value == 1.0
+
+
 async def test_a_store_that_fails_costs_no_answers(made, provider, store):
     judge = made()
     store.close()
