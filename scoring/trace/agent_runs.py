@@ -10,6 +10,7 @@ from .trace import Trace
 
 NAMED_BY_SPAN: Final = "span name (by shape)"
 """The provenance of an agent's name that is only the name of its span."""
+_BY_SHAPE: Final = " (by shape)"
 
 
 def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
@@ -18,7 +19,8 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
     Several spans may describe one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
-    under one parent, without a span for the agent itself, are one run. Where agents have their own names, a span of an
+    under one parent, without a span for the agent itself, are one run; a span of an unknown client that only names an
+    agent is such a step. Where agents have their own names, a span of an
     unknown client that is only named after itself is no agent: outermost spans often look like that.
     """
     if not naming:
@@ -27,6 +29,13 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
     naming = own or naming
     above = _Above(trace)
     return tuple(_without_repeated_steps([span for span in naming if above.lets_begin(span)]))
+
+
+def _is_run(span: Span) -> bool:
+    """Whether a span is known as an agent's run, and not as a step of one, by its naming an agent alone."""
+    source, shape, _ = span.provenance.get("kind", "").partition(_BY_SHAPE)
+    by_name = shape and source == span.provenance.get("agent", "").partition(_BY_SHAPE)[0]
+    return span.kind is SpanKind.AGENT and not by_name
 
 
 class _Above:
@@ -41,7 +50,7 @@ class _Above:
 
     def lets_begin(self, span: Span) -> bool:
         agent, through_tool = self._of(span)
-        return agent != span.agent or (span.kind is SpanKind.AGENT and through_tool)
+        return agent != span.agent or (_is_run(span) and through_tool)
 
     def _of(self, span: Span) -> tuple[str | None, bool]:
         """The agent named nearest above ``span``, and whether that one or a span between is a tool."""
@@ -65,7 +74,7 @@ class _Above:
 def _without_repeated_steps(runs: Sequence[Span]) -> Iterator[Span]:
     last: dict[str | None, str | None] = {}
     for span in runs:
-        repeated = span.kind is not SpanKind.AGENT and last.get(span.parent_id) == span.agent
+        repeated = not _is_run(span) and last.get(span.parent_id) == span.agent
         last[span.parent_id] = span.agent
         if not repeated:
             yield span

@@ -68,6 +68,20 @@ def test_steps_that_name_their_agent_stand_for_its_run() -> None:
     assert case.agents_called == ("boss", "research", "boss")
 
 
+@pytest.mark.parametrize(("kind", "runs", "handoff"), [("agent.name (by shape)", 1, False), ("agent.kind", 3, True)])
+def test_spans_that_are_agents_only_by_naming_one_are_its_steps(kind: str, runs: int, handoff: bool) -> None:  # noqa: FBT001  # expected
+    named = {"agent": "desk", "provenance": {"agent": "agent.name", "kind": kind}}
+    case = _case(
+        _span("root", None, C, 0, 99),
+        _span("list_tools", "root", A, 1, 2, **named),
+        _span("generate", "root", A, 3, 90, **named),
+        _span("tool", "generate", T, 4, 80, tool=_call("look_up")),
+        _span("call_tool", "tool", A, 5, 70, **named),
+    )
+    assert case.agents_called == ("desk",) * runs
+    assert [call.handoff for call in case.tools_used] == [handoff]
+
+
 def test_a_trace_without_agents_and_tools_has_none_rather_than_unknown_ones() -> None:
     case = _case(_span("llm", None, L, 0, 1, output="Hi"))
     assert (case.agents_called, case.tools_used) == ((), ())
