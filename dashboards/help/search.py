@@ -20,7 +20,7 @@ from .markdown import MarkdownPage
 from .site import address, document, files, runbook_of
 
 MOST_WORDS: Final = 12
-"""Most words of a query."""
+"""Most words of a query, and most parts of one such as `alerts.window`."""
 _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WEIGHTS: Final = "12.0, 5.0, 2.0, 0.5"
@@ -104,8 +104,9 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
         _ADDRESS.sub(" ", words.casefold()).strip() or words.casefold()
     ).split()  # in an error it is the asker's own
     asked = [each for each in typed if each not in _IDLE] or typed
-    wanted = [" ".join(map(index.meant, _WORD.findall(each))) for each in asked]
-    wanted = [each for each in wanted if each][:MOST_WORDS]
+    # before they are compared with all words there are, which takes a while
+    few = [parts[:MOST_WORDS] for each in asked if (parts := _WORD.findall(each))][:MOST_WORDS]
+    wanted = [" ".join(map(index.meant, parts)) for parts in few]
     if not wanted:
         return []
     terms = [f'"{each}" *' for each in wanted]

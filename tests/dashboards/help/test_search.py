@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.dashboards.help.search import search
+from sidejudge.dashboards.help.search import MOST_WORDS, search
 from sidejudge.dashboards.help.site import files
 from sidejudge.dashboards.pages.plain_pages import search_page
 from sidejudge.integrations.prometheus.families import FAMILIES
@@ -70,6 +70,20 @@ def test_every_metric_every_family_and_every_alert_finds_its_page():
 def test_no_words_are_too_odd(words):
     assert len(search(words)) <= 40
     assert "<article" in search_page(words)
+
+
+def test_of_a_long_text_only_so_many_words_are_compared_with_all_there_are(monkeypatch):
+    unknown = [f"{a}{b}qzx" for a in "bcdfg" for b in "hjklm"]
+    search("judge")
+    compared = []
+    monkeypatch.setattr(
+        "sidejudge.dashboards.help.search.get_close_matches", lambda word, *_, **__: compared.append(word) or []
+    )
+    search(" ".join(unknown))
+    assert len(compared) == MOST_WORDS
+    compared.clear()
+    search(".".join(unknown))
+    assert len(compared) == MOST_WORDS
 
 
 def test_what_is_shown_of_a_page_is_words_and_no_markdown():
