@@ -47,7 +47,7 @@ async def move(entries: Sequence[NotifySection], outbox: NotificationOutbox) -> 
 
 
 def _moved(before: Mapping[str, str], here: Mapping[str, str], kept: set[str]) -> dict[str, str]:
-    """The new name by the earlier one. Addresses that stand twice cannot be told apart, and stay where they are."""
+    """The new name by the earlier one. Addresses that stand twice cannot be distinguished, and stay where they are."""
     known, many = {digest: name for name, digest in before.items()}, Counter([*before.values()])
     twice = {digest for digest, n in (many | Counter([*here.values()])).items() if n > 1}
     return {
