@@ -11,6 +11,7 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case, Usual
 from sidejudge.scoring.case.run_figures import duration_s, tokens
+from sidejudge.scoring.lexical.amount import apart
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, together
@@ -89,7 +90,11 @@ def _within_usual(case: Case) -> Result:
         return Unavailable(_too_early(case.usual))
     above = [name for name in known if effort[name] > max(case.usual.limits[name], _NOTICED.get(name, 0.0))]
     found = [
-        Reason("{measured}, usually {usual}", measured=_measured(name, effort), usual=_number(case.usual.medians[name]))
+        Reason(
+            "{measured}, usually {usual}",
+            measured=_measured(name, _number(effort[name])),
+            usual=_number(case.usual.medians[name]),
+        )
         for name in above
     ]
     return Scored(
@@ -112,9 +117,7 @@ def _within_budget(case: Case) -> Result:
     above = [name for name, limit in known.items() if effort[name] > limit]
     if not known:
         return Unavailable(_unreported(case.budget))
-    found = [
-        Reason("{measured} > {limit}", measured=_measured(name, effort), limit=_number(known[name])) for name in above
-    ]
+    found = [_beyond(name, effort[name], known[name]) for name in above]
     return Scored(
         value=0.0 if above else 1.0,
         reason=together(found),
@@ -127,8 +130,16 @@ def _unreported(budget: Mapping[str, float]) -> Reason:
     return Reason("the telemetry does not report: {names}", names=names)
 
 
-def _measured(name: str, effort: Mapping[str, float]) -> Reason:
-    return Reason("{name} {n} {unit}", name=own(NAMES[name]), n=_number(effort[name]), unit=own(UNITS[name]))
+def _beyond(name: str, value: float, limit: float) -> Reason:
+    """A measure above its limit, with more digits where the usual ones show both alike."""
+    shown, bound = _number(value), _number(limit)
+    if shown == bound:
+        bound, shown = (ReasonPart(Kind.NUMBER, each) for each in apart(limit, value))
+    return Reason("{measured} > {limit}", measured=_measured(name, shown), limit=bound)
+
+
+def _measured(name: str, shown: ReasonPart) -> Reason:
+    return Reason("{name} {n} {unit}", name=own(NAMES[name]), n=shown, unit=own(UNITS[name]))
 
 
 def _number(value: float) -> ReasonPart:

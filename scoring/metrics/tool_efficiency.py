@@ -26,9 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, together
-from sidejudge.scoring.scenario.json_schema import json_equal
 from sidejudge.scoring.scenario.scenario import ALL_CALLS, Scenario
 from sidejudge.scoring.trace.span import ToolCall
+from sidejudge.scoring.trace.tool_spans import canonical
 
 _SHOWN = 5
 
@@ -103,14 +103,14 @@ def _level_over(made: int, limit: int) -> float:
 
 def _made_twice(calls: Sequence[ToolCall]) -> list[str]:
     """Names of tools that were called again with arguments that they had already answered."""
-    answered: dict[str, list[ToolCall]] = {}
+    answered: set[tuple[str, str]] = set()
     found: dict[str, None] = {}
     for call in calls:
-        if call.arguments in (None, "", {}, []):
+        if call.name in found or call.arguments in (None, "", {}, []):
             continue
-        before = answered.setdefault(call.name, [])
-        if call.name not in found and any(json_equal(call.arguments, other.arguments) for other in before):
+        key = call.name, canonical(call.arguments)
+        if key in answered:
             found[call.name] = None
-        if call.error is None and call.name not in found:
-            before.append(call)
+        elif call.error is None:
+            answered.add(key)
     return list(found)

@@ -12,10 +12,10 @@ doi:10.1093/jrsssb/qkad009.
 
 *Weights* are 1/probability, so that the bets are on the traffic's mean: E[v·(m − y)] ≤ 0. A share needs a largest
 weight that does not depend on the draw: where a rule keeps poor values, a sample without a good value has no large
-weight, and would be too sure. So callers give the service's largest weight so far, as ``scale`` does. *Clusters* (a
-session, a user) are one bet each, on their total, so that nothing is assumed about their members. After ``LARGEST``
-values a cluster counts as a new one. Compared with a normal approximation the interval is 1.5 to 1.9 times as wide; it
-never covers less than it promises, while the approximation covers 60 % when sessions agree.
+weight, and would be too sure. So callers give the service's largest weight so far, as ``evidence.Scale`` does.
+*Clusters* (a session, a user) are one bet each, on their total, so that nothing is assumed about their members. After
+``LARGEST`` values a cluster counts as a new one. Compared with a normal approximation the interval is 1.5 to 1.9 times
+as wide; it never covers less than it promises, while the approximation covers 60 % when sessions agree.
 
 The same bets bound quantiles, because the share of values up to x is a mean (``quantile``).
 

@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TypeAlias
 
 from sidejudge.scoring.trace.span import JsonRecord
@@ -84,9 +85,7 @@ def average_run_length(chart: Chart, pass_ratio: float) -> float:
         return chart.run_length if pass_ratio >= chart.good else 1.0
     if pass_ratio >= 1:
         return math.inf
-    return next(
-        mean for height, mean in enumerate(_run_lengths(pass_ratio, chart.jump), 1) if height == chart.limit_steps
-    )
+    return next(islice(_run_lengths(pass_ratio, chart.jump), chart.limit_steps - 1, None))
 
 
 class Cusum:
@@ -204,17 +203,15 @@ def _run_lengths(pass_ratio: float, jump: int) -> Iterator[float]:
     """
     p, q = pass_ratio, 1 - pass_ratio
     window = _Composed()
-    for height in range(1, jump + 1):
+    for _ in range(jump):
         yield 1 / q  # one failure is an alarm
         window.push((1.0, p, q))
-        del height
     while True:
-        a, b, c = window.whole
+        a, _, c = window.whole
         yield (1 + q * a) / (q * c)
         lost = p + q * c  # 1 − q·b
         window.push(((1 + q * a) / lost, p / lost, q * c / lost))
         window.pop()
-        del b
 
 
 def _after(outer: _Affine, inner: _Affine) -> _Affine:

@@ -38,6 +38,7 @@ They are robust, unlike a mean and a deviation: outliers hardly move the fence.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -75,15 +76,16 @@ def percentile(values: Iterable[float], q: float, weights: Sequence[float] | Non
 
     ``weights``: one above 0 for each value, in their order; without them all weigh the same.
     """
-    if weights is not None and weights and min(weights) != max(weights):
-        return _weighed_percentile(list(zip(values, weights, strict=True)), q)
     if not 0 <= q <= 1:
         raise ValueError(f"the share of a percentile lies in [0, 1], got {q}")
-    ordered = sorted(values)
-    if not all(math.isfinite(value) for value in ordered):
+    given = list(values)
+    if not all(map(math.isfinite, given)):
         raise ValueError("a percentile needs finite values; leave out what was not measured")
-    if not ordered:
+    if not given:
         return None
+    if weights is not None and min(weights) != max(weights):
+        return _weighed_percentile(sorted(zip(given, weights, strict=True)), q)
+    ordered = sorted(given)
     rank = q * (len(ordered) - 1)
     below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)
@@ -93,9 +95,8 @@ def percentile(values: Iterable[float], q: float, weights: Sequence[float] | Non
     return min(max(value, ordered[below]), ordered[above])
 
 
-def _weighed_percentile(values: list[tuple[float, float]], q: float) -> float:
-    """As ``percentile``, of pairs of a value and its weight."""
-    values.sort()
+def _weighed_percentile(values: Sequence[tuple[float, float]], q: float) -> float:
+    """As ``percentile``, of pairs of a value and its weight, in ascending order."""
     least = min(weight for _, weight in values)
     ends = list(accumulate(weight / least for _, weight in values))
     rank = q * (ends[-1] - 1)
@@ -117,6 +118,8 @@ def p95(values: Iterable[float], weights: Sequence[float] | None = None) -> floa
 
 _MULTIPLIER: Final = 2.2
 _LEAST_SPREAD: Final = math.log(1.25)
+_MOST_LOG: Final = 709.0
+"""The largest power that a float holds."""
 
 
 class Fence(NamedTuple):
@@ -139,4 +142,5 @@ def outer_fence(values: Sequence[tuple[float, float]]) -> Fence | None:
     ranks = list(accumulate(weight for _, weight in known))
     first, median, third = (known[bisect_left(ranks, q * ranks[-1])][0] for q in (0.25, 0.5, 0.75))
     spread = max(math.log(third) - math.log(first), _LEAST_SPREAD)
-    return Fence(median=median, limit=third * math.exp(_MULTIPLIER * spread), n=len(known))
+    most = sys.float_info.max / third  # where quartiles are that far apart, nothing is outside
+    return Fence(median=median, limit=third * min(most, math.exp(min(_MULTIPLIER * spread, _MOST_LOG))), n=len(known))

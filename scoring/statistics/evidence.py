@@ -27,8 +27,6 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 from .estimate import check_weight
 
-__all__ = ["against_rate", "against_uniform"]
-
 
 def against_uniform(counts: Sequence[int]) -> float:
     """Natural logarithm of the evidence against *every bin is equally likely*; 0 without any count.

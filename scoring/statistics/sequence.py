@@ -22,7 +22,7 @@ this income is a supermartingale, hence the promise::
 *Assumptions.* Given what came before, a verdict passes with a weighted mean of at least m (independence is not needed,
 a ratio that truly dips for a while breaks it, and should); inclusion probabilities are true and depend on the outcome
 only through the weights; the time of a verdict does not depend on it. A weight of more than twice the largest so far
-begins anew (``scale``). A verdict counts once, in its first version; later revisions change windows, not this.
+begins anew (``evidence.Scale``). A verdict counts once, in its first version; later revisions change windows, not this.
 """
 
 from __future__ import annotations

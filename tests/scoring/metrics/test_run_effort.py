@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from sidejudge.scoring.case.case import Usual
+from sidejudge.scoring.case.case import Case, Usual
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.metrics.run_effort import UNITS, run_effort
 from sidejudge.scoring.result.reason import Rights
@@ -57,6 +57,8 @@ def test_a_run_above_its_budget_fails():
     assert isinstance(result(run(*SOUND), "within_budget"), NotApplicable)
     assert result(run(*SOUND), "within_budget", budget={"tokens": 30}).value == 1.0
     assert isinstance(result(run(*SOUND), "within_budget", budget={"cost_usd": 1}), Unavailable)
+    late = Case(case_id="1", model_output="x", tools_used=(), agents_called=("a",), latency_e2e_ms=100_400.0)
+    assert result(late, "within_budget", budget={"duration_s": 100.0}).reason == "duration 100.4 s > 100"
     over = run(*SOUND).drawn(1.0, None, budget={"tokens": 29})
     assert judged(over).passed is False
 

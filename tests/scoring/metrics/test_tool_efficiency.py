@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
 from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.trace.span import ToolCall
+from tests.linear_time import assert_linear
 
 
 def scenario(include=("search",), budget=4, **more):
@@ -79,6 +80,14 @@ def test_an_equal_call_made_again_is_a_minor_inefficiency():
 def test_retries_polls_and_other_arguments_are_not_made_twice(first, second):
     made = [ToolCall(name="search", **first), ToolCall(name="search", **second)]
     assert efficiency(scenario(), made).value == 1.0
+
+
+def test_the_search_for_equal_calls_is_linear():
+    def work(length: int) -> None:
+        many = [ToolCall(name="search", arguments={"n": n}) for n in range(length // 20)]
+        assert efficiency(scenario(budget=length), many).value == 1.0
+
+    assert_linear(work)
 
 
 def test_the_worse_of_the_two_decides_and_both_are_told():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 
 import pytest
 
@@ -33,6 +34,10 @@ def test_a_fifth_of_wild_values_does_not_move_it_far():
 def test_a_value_counts_by_its_weight():
     assert outer_fence([(1.0, 99.0), (100.0, 1.0)]).median == 1.0
     assert outer_fence([(1.0, 1.0), (100.0, 99.0)]).median == 100.0
+
+
+def test_quartiles_at_both_ends_of_what_a_float_holds_leave_nothing_outside():
+    assert outer_fence([(1e-300, 1.0), (1e300, 1.0)] * 30).limit == pytest.approx(sys.float_info.max)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

@@ -55,9 +55,13 @@ def test_without_values_there_is_none():
 def test_shares_outside_the_unit_interval_are_refused(q):
     with pytest.raises(ValueError, match="share"):
         percentile([1.0], q)
+    with pytest.raises(ValueError, match="share"):
+        percentile([1.0, 2.0], q, [1.0, 2.0])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_values_that_are_not_finite_are_refused(value):
     with pytest.raises(ValueError, match="finite"):
         percentile([1.0, value], 0.5)
+    with pytest.raises(ValueError, match="finite"):
+        percentile([1.0, value], 0.5, [1.0, 2.0])
