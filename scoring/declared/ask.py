@@ -1,4 +1,4 @@
-"""Declared judge questions: a text with a closed set of variables, an answer of a type, and its value."""
+"""Reading a declared judge question: a text with a closed set of variables, and an answer of a type."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.judging.parts import METADATA, part
+from sidejudge.scoring.judging.parts import METADATA
 from sidejudge.scoring.questions.kinds import CANNOT_TELL, AnswerKind, AskDeclared
-from sidejudge.scoring.questions.question import Answer, Begun, Steps
-from sidejudge.scoring.questions.teaching import SHOWN
-from sidejudge.scoring.result.reason import Reason, own
-from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .anchors import Anchors, read_anchors
+from .ask_measure import DeclaredAsk
 from .labelled import Labelled, LabelledCase, chosen, no_labels
-from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_number, is_text
+from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_text
 
 VARIABLES: Final[Mapping[str, str]] = {
     "input": "input", "output": "model_output", "expected": "expected_outcome", "context": "context",
@@ -41,8 +37,6 @@ _OF_PEOPLE: Final = (
 )
 _MOST_LEVELS: Final = 101
 _MOST_FINDINGS: Final = 20
-_SHOWN: Final = 200
-_BITS: Final = 2.0**-64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,86 +59,6 @@ def no_prompts(name: str, *, label: str | None, version: int | None) -> str:
     """No source of prompt texts: every name is refused."""
     del label, version
     return f"the prompt {name} has not been read from Langfuse"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredAsk:
-    """A declared question: its text, and the value of an answer."""
-
-    question: AskDeclared
-    passes: tuple[str | bool, ...] = ()
-    values: Mapping[str, float] | None = None
-    rate: float = 1.0
-    version: str = ""
-    label: str = ""
-    missing: str | None = None
-    labelled: int = 0
-    """Examples from people's labels that the question shows."""
-
-    @property
-    def binary(self) -> bool:
-        """Whether its value is 1 or 0."""
-        return self.question.kind == "boolean" or (self.question.kind == "one_of" and self.values is None)
-
-    @property
-    def bounds(self) -> tuple[float, float | None]:
-        """The range of its value."""
-        choices = self.question.choices
-        match self.question.kind:
-            case "scale":
-                return float(choices[0]), float(choices[1])
-            case "number":
-                return (float(choices[0]), float(choices[1])) if choices else (0.0, None)
-            case "findings":
-                return 0.0, float(choices[0])
-            case _:
-                return 0.0, 1.0
-
-    def measure(self, case: Case) -> Begun:
-        """Ask, unless a part that the question names is unknown, or the case is not drawn for it."""
-        if self.missing is not None:
-            return Unavailable(self.missing)
-        for name in self.question.parts:
-            if part(case, name) is None:
-                return Unavailable(Reason("{name} is not known", name=own(name)))
-        if self.rate < 1.0 and not self.drawn(case):
-            return NotApplicable(Reason("not drawn: the question is asked of a share of {rate:g}", rate=self.rate))
-        return self._ask()
-
-    def drawn(self, case: Case) -> bool:
-        """Whether a case is in the share that is asked about; depends on its id alone, independent of the sampler."""
-        seed = f"{self.question.metric}\x00{case.trace_id or case.case_id}"
-        return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]) * _BITS < self.rate
-
-    def _ask(self) -> Steps:
-        (reply,) = yield (self.question,)
-        if not isinstance(reply, Answer):
-            return Failed(reply.reason) if reply.failed else Unavailable(reply.reason)
-        details: dict[str, object] = {"prompt": self.version} if self.version else {}
-        if self.label:
-            details["prompt_label"] = self.label
-        if self.rate < 1.0:
-            details["asked_of_a_share"] = self.rate
-        if self.labelled:
-            details[SHOWN] = self.labelled
-        value = self._value(reply.value, details)
-        judgements = (reply.judgement,) if reply.judgement is not None else ()
-        return Scored(value=value, method=reply.method, reason=reply.reason, details=details, judgements=judgements)
-
-    def _value(self, answer: object, details: dict[str, object]) -> float:
-        """The value of an answer of the declared type; ``ValueError`` for any other."""
-        kind = self.question.kind
-        if kind == "boolean" and isinstance(answer, bool):
-            return float(answer in (self.passes or (True,)))
-        if kind == "one_of" and isinstance(answer, str):
-            details["category"] = answer
-            return self.values[answer] if self.values is not None else float(answer in self.passes)
-        if kind == "findings" and isinstance(answer, tuple | list):
-            details["findings"] = [str(each)[:_SHOWN] for each in answer]
-            return float(len(answer))
-        if kind in ("scale", "number") and is_number(answer):
-            return float(answer)  # type: ignore[arg-type]  # a number, by the condition
-        raise ValueError(f"an answer that is no {kind}")
 
 
 def read_ask(reading: Reading, metric: str, prompts: Prompts, labelled: Labelled = no_labels) -> DeclaredAsk | None:

@@ -12,14 +12,15 @@ from sidejudge.scoring.checks.check import CheckError
 from sidejudge.scoring.checks.registry import compile_check
 from sidejudge.scoring.metrics.metric import Measure, Metric
 from sidejudge.scoring.metrics.reported_score import ReportedMeasure
-from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, at_least, at_most, must_be_one
+from sidejudge.scoring.result.result import Bands, Method, must_be_one
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 
 from .ask import Prompts, no_prompts, read_ask
+from .bands import component, new_bands, read_blocker, within
 from .cel import CelError, compile_cel
 from .labelled import Labelled, no_labels
-from .reading import DeclarationError, Reading, as_number, is_number
+from .reading import Reading, is_number
 from .spans import SpanMatch, over_spans
 
 KINDS: Final = ("check", "cel", "ask", "python", "reported", "use")
@@ -34,7 +35,6 @@ _OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "reported": ("by", "passes"),
     "use": (),
 }
-_EFFECTS: Final[Mapping[str, Effect]] = {"disqualify": Effect.DISQUALIFIED, "invalidate": Effect.INVALID}
 _PASS_OR_FAIL: Final = "pass or fail"  # noqa: S105  # a unit
 
 
@@ -105,7 +105,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
     value = _READERS[kind](reading, name, sources)
     weight, prerequisite = reading.number("weight", 0.0, 1.0) or 0.0, reading.truth("prerequisite")
     bands = None if value is None else _bands(reading, value, over_several=match is not None)
-    blocker = _blocker(reading, bands, binary=value is not None and value.binary)
+    blocker = read_blocker(reading, bands, binary=value is not None and value.binary)
     short = reading.text("short") or None
     bounds = (0.0, 1.0) if value is None else _bounds(reading, value)
     if value is not None and (kind in ("check", "ask", "reported") or reading.has("bounds")):
@@ -143,15 +143,6 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
         blocker=blocker,
         component=component(bounds, higher=higher),
     )
-
-
-def component(bounds: tuple[float, float | None], *, higher: bool) -> Callable[[float], float]:
-    """Map a value within bounds to [0, 1], where 1 is the better end; values beyond the bounds are clipped."""
-    low, high = bounds[0], bounds[1] if bounds[1] is not None else bounds[0] + 1
-    width = high - low
-    if higher:
-        return lambda value: min(1.0, max(0.0, (value - low) / width))
-    return lambda value: min(1.0, max(0.0, (high - value) / width))
 
 
 def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
@@ -303,10 +294,10 @@ def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None
 def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion:
     """A criterion with a declaration's changes: weight, bands, blocker, prerequisite, words of its card."""
     metric = criterion.metric
-    bands = _new_bands(reading, metric.bands)
+    bands = new_bands(reading, metric.bands)
     weight = reading.number("weight", 0.0, 1.0)
     binary = metric.unit == _PASS_OR_FAIL
-    blocker = _blocker(reading, bands, binary=binary) if "blocker" in reading.given else criterion.blocker
+    blocker = read_blocker(reading, bands, binary=binary) if "blocker" in reading.given else criterion.blocker
     prerequisite = reading.truth("prerequisite") if "prerequisite" in reading.given else criterion.prerequisite
     if reading.has("bounds"):
         reading.complain("belongs to the metric and cannot be changed", "bounds")
@@ -331,41 +322,13 @@ def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion
 def _bands(reading: Reading, value: _Value, *, over_several: bool) -> Bands | None:
     """Bands of a value; the mean over several spans is a number, though each of them is 1 or 0."""
     if value.binary and over_several:
-        return _new_bands(reading, None) or must_be_one()
+        return new_bands(reading, None) or must_be_one()
     if value.binary:
         for key in ("good", "acceptable"):
             if reading.has(key):
                 reading.complain("belongs to a number; this metric is 1 or 0", key)
         return must_be_one()
-    return _new_bands(reading, None, more_is_better=value.more_is_better)
-
-
-def _new_bands(reading: Reading, known: Bands | None, *, more_is_better: bool = True) -> Bands | None:
-    """Bands of ``good`` and ``acceptable``; lower values are better where ``good`` is the lower of the two.
-
-    Which side is better does not change where bands are ``known``.
-    """
-    good, acceptable = reading.number("good"), reading.number("acceptable")
-    if good is None and acceptable is None:
-        return known
-    if known is not None and good is None:
-        good = known.good
-    if known is not None and acceptable is None:
-        acceptable = known.acceptable
-    high = good if good is not None else acceptable
-    low = acceptable if acceptable is not None else good
-    assert high is not None and low is not None  # noqa: S101, PT018  # one of them was given
-    better = known.higher_is_better if known is not None else more_is_better
-    if known is not None and high != low and better != (high > low):
-        sides = ("higher", "lower") if better else ("lower", "higher")
-        reading.complain(
-            f"of this metric {sides[0]} values are better; with good at {high:g} and acceptable at {low:g} {sides[1]} "
-            "ones would be",
-            "acceptable" if reading.has("acceptable") else "good",
-        )
-    elif high != low:
-        better = high > low
-    return at_least(good=high, acceptable=low) if better else at_most(good=high, acceptable=low)
+    return new_bands(reading, None, more_is_better=value.more_is_better)
 
 
 def _bounds(reading: Reading, value: _Value) -> tuple[float, float | None]:
@@ -382,52 +345,6 @@ def _bounds(reading: Reading, value: _Value) -> tuple[float, float | None]:
         low, high = value.bounds
         reading.complain(f"are {low:g} to {high:g} by its answer; leave them out", "bounds")
     return float(ends[0]), float(ends[1])  # type: ignore[arg-type]  # as above
-
-
-def within(reading: Reading, bounds: tuple[float, float | None]) -> None:
-    """Note a band or blocker that begins at a value that the metric never has: it would always hold, or never."""
-    low, high = bounds
-    blocker = reading.given.get("blocker")
-    named: list[tuple[tuple[str, ...], object]] = [
-        ((name,), reading.given.get(name)) for name in ("good", "acceptable")
-    ]
-    if isinstance(blocker, dict):
-        named += [(("blocker", name), blocker.get(name)) for name in ("below", "above")]
-    for path, given in named:
-        value = as_number(given)
-        if value is not None and not (low <= value and (high is None or value <= high)):
-            span = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
-            reading.complain(f"{value:g} is no value of this metric; its values are {span}", *path)
-
-
-def _blocker(reading: Reading, bands: Bands | None, *, binary: bool) -> Blocker | None:
-    given = reading.given.get("blocker")
-    if given is None:
-        return None
-    if isinstance(given, dict):
-        inner = Reading(given, ("effect", "below", "above"))
-        effect, below, above = (
-            inner.one_of("effect", tuple(_EFFECTS), "disqualify"),
-            inner.number("below"),
-            inner.number("above"),
-        )
-        if below is None and above is None:
-            inner.complain("must name below or above")
-        reading.take(DeclarationError(inner.faults), "blocker")
-        return Blocker(effect=_EFFECTS[effect], below=below, above=above)
-    if not isinstance(given, str) or given not in _EFFECTS:
-        reading.complain(f"must be {' or '.join(_EFFECTS)}, or a map with effect and below or above", "blocker")
-        return None
-    if binary:
-        return Blocker(effect=_EFFECTS[given], below=1.0)
-    if bands is None:
-        reading.complain(
-            "needs acceptable, or a map with below or above: from which value on does it block?", "blocker"
-        )
-        return None
-    if bands.higher_is_better:
-        return Blocker(effect=_EFFECTS[given], below=bands.acceptable)
-    return Blocker(effect=_EFFECTS[given], above=bands.acceptable)
 
 
 def _in_one_line(stated: Mapping[str, object]) -> str:
