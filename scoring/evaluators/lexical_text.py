@@ -247,7 +247,7 @@ def _is_strange(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> b
     words = [word for word in tokens(name) if len(word) > 1]
     known = not _CALENDAR.isdisjoint(words) or not _OF_TITLES.isdisjoint(words) or _describes(name, text)
     known = known or _spells_out(name, text, indexes)
-    return not known and any(not any(index.may_name(word) for index in indexes) for word in words)
+    return not known and any(not any(index.names.may_hold(word) for index in indexes) for word in words)
 
 
 def _spells_out(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> bool:
@@ -258,7 +258,7 @@ def _spells_out(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> b
                 "".join(word[0] for word in phrase if word[0].isupper()),
                 "".join(word[0] for word in phrase).upper(),
             }
-            if any(not index.abbreviations.isdisjoint(initials) for index in indexes):
+            if any(not index.names.abbreviations.isdisjoint(initials) for index in indexes):
                 return True
     return False
 

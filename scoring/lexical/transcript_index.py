@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 
 from .assertion import Assertions
@@ -16,6 +14,7 @@ from .facts import NumberInText, dates, numbers, same_date, timestamps
 from .known_figures import KnownFigures
 from .lexicon import ACTS, DISAVOWALS, NEGATIONS
 from .numerals import spoken_numbers
+from .spoken_names import SpokenNames
 from .text import WordIndex, normalise, tokens
 from .transcript import Moment
 
@@ -41,14 +40,6 @@ BUDGET = 1_000_000
 A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on earlier reasons,
 so whether all reasons of a case fit does not depend on their order.
 """
-_BEGINNING, _BEGINNING_OF_NAME = 4, 3
-"""Letters that two forms of a name share at the beginning; fewer where both are capitalised."""
-_ABBREVIATION = re.compile(r"\b(?:[A-Z]\.?){2,7}(?![a-z])")
-_CAPITAL = re.compile(r"\b[^\W\d_a-z][^\W\d_]{2,40}")
-_MOST_NAMES = 300
-"""Most capitalised words compared with a name, and most names compared; any further one counts as possibly present."""
-_LONGEST_NAME = 40
-_SAME_NAME = 0.75
 _MOST_WORDS = 2_000
 """Most words of one moment that are searched for another number."""
 _PRICE_OF_NUMBER = 4
@@ -96,7 +87,6 @@ class TranscriptIndex:
                         stated.append((at, number))
         self._digits = _joined_digits(normalise(text))
         self._dates = list(dict.fromkeys(dates(text)))
-        self._alike: dict[str, bool] = {}
         self._matches: dict[Claim, TranscriptMatch] = {}
         self._costs: dict[str, bool] = {}
         self._length = len(text)
@@ -110,42 +100,14 @@ class TranscriptIndex:
         return Assertions(self._moments)
 
     @cached_property
+    def names(self) -> SpokenNames:
+        """The names that the text gives."""
+        return SpokenNames(self._text, [moment.speaker or "" for moment in self._moments], self._index)
+
+    @cached_property
     def figures(self) -> KnownFigures:
         """The numbers that the text gives."""
         return KnownFigures(self._text)
-
-    @cached_property
-    def abbreviations(self) -> frozenset[str]:
-        """Words in capitals, without points: *WHO*, *U.N.* as *UN*."""
-        return frozenset(found.replace(".", "") for found in _ABBREVIATION.findall(self._text))
-
-    @cached_property
-    def _beginnings(self) -> frozenset[str]:
-        capital = (word.casefold()[:_BEGINNING_OF_NAME] for word in _CAPITAL.findall(self._text))
-        return frozenset((*capital, *(word[:_BEGINNING] for word in self._index.words)))
-
-    def may_name(self, word: str) -> bool:
-        """Whether a word like this one occurs in any form (*Rome* where *Roman* does)."""
-        if self._index.has_word(word):
-            return True
-        alike = (word[:_BEGINNING], word[:_BEGINNING_OF_NAME])
-        if len(word) >= _BEGINNING and not self._beginnings.isdisjoint(alike):
-            return True
-        if word not in self._alike:
-            self._alike[word] = len(self._alike) >= _MOST_NAMES or len(word) > _LONGEST_NAME or self._is_misspelt(word)
-        return self._alike[word]
-
-    def _is_misspelt(self, word: str) -> bool:
-        """Whether a capitalised word here is spelt almost like it, or is short for it (*Liz*, *Elizabeth*)."""
-        return any(
-            known in word or word in known or SequenceMatcher(None, known, word).ratio() >= _SAME_NAME
-            for known in self._capital
-        )
-
-    @cached_property
-    def _capital(self) -> list[str]:
-        labels = " ".join(dict.fromkeys(moment.speaker or "" for moment in self._moments))
-        return list(dict.fromkeys(map(str.casefold, _CAPITAL.findall(f"{labels} {self._text}"))))[:_MOST_NAMES]
 
     def together(self, content: frozenset[str]) -> tuple[list[list[str]], float]:
         """The words of the moments around the place with most of these stems, and the share of stems there."""
