@@ -57,6 +57,7 @@ def checksum(rendered) -> str:
         ({"gateway": {"autoscaling": {"kind": "keda", "maxReplicas": 1}}}, r"minReplicas \(2\) is above .*\(1\)"),
         ({"config": {"api": {"listen": "127.0.0.1:8790"}}}, r"config\.api\.listen .* gateway\.probes"),
         ({"config": {"sources": {"otlp": {"http": "[::1]:4318"}}}}, r"config\.sources\.otlp\.http .* 0\.0\.0\.0"),
+        ({"config": {"sources": {"otlp": {"grpc": "0.0.0.0:4318"}}}}, r"otlp\.grpc .* 4318, 4318, 8790"),
         ({"config": {"drain": {"timeout": "1m"}}}, r"drain\.timeout \(1m\) .*terminationGracePeriodSeconds \(30\)"),
         ({"secrets": {name: {"existingSecret": name, "keys": {"K": "k"}} for name in "ab"}},
          r"secrets\.b\.keys\.K: secrets\.a sets"),

@@ -50,6 +50,10 @@ Refuses what cannot work, in a sentence.
 {{- $_ = set . "apiPort" (regexFind "[0-9]+$" $effective.api.listen) -}}
 {{- $_ = set . "otlpPort" (regexFind "[0-9]+$" $effective.sources.otlp.http) -}}
 {{- $_ = set . "grpcPort" (regexFind "[0-9]+$" ($effective.sources.otlp.grpc | default "")) -}}
+{{- $ports := compact (list .otlpPort .grpcPort .apiPort) -}}
+{{- if ne (len $ports) (len (uniq $ports)) -}}
+{{- fail (printf "%s.sources.otlp.http, %s.sources.otlp.grpc and %s.api.listen need a port each, and have %s" .key .key .key (join ", " $ports)) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* A size (1Gi, 512MiB, 100M, 4096) as a number of bytes, without its fraction. */}}
