@@ -24,6 +24,8 @@ from .unwrap import as_text
 
 NAME = "litellm"
 SWITCH = unwrap.LITELLM_SWITCH
+_V2, _V2_SWITCH = "litellm.call_type", f"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only with {SWITCH}"
+"""What the second form of ``otel`` (``LITELLM_OTEL_V2``) sends alone; it leaves contents out unless both are set."""
 
 _CALL_ID = "litellm.call_id"
 _RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents)")
@@ -43,7 +45,8 @@ def normalise(raw: RawSpan) -> Span:
         return _raw_call(raw, provider)
     if langfuse.speaks(raw):
         return _both(raw)
-    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt, own_metadata=_given_to_proxy)
+    switch = _V2_SWITCH if _V2 in raw.attributes else SWITCH
+    return genai.normalise(raw, name=NAME, switch=switch, adapt=_adapt, own_metadata=_given_to_proxy)
 
 
 @by_names
@@ -64,6 +67,8 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
         last = answered[-1] if answered else Message(role="assistant")
         fields["output_messages"] = (*answered[:-1], replace(last, tool_calls=calls))
     fields["requested_model"] = fields["requested_model"] or reading.text("requested_model", "litellm.provider.model")
+    if fields["cost_usd"] is None:
+        fields["cost_usd"] = reading.real("cost_usd", "litellm.cost.total")
     return kind
 
 

@@ -29,11 +29,13 @@ _KINDS = {
 _RUNNER: Final = "mlflow.openai.agent_run_root"
 """Marks the span of the OpenAI Agents SDK's runner, which MLflow calls an agent too."""
 _NAME: Final = "name"
-"""What an agent's object calls itself, where MLflow records its attributes; the span is named after a method of it."""
+"""What the object of an agent or a tool calls itself, where MLflow records its attributes."""
 _RUN: Final = {"output", "_state"}
 """Beside these stands what else Pydantic AI knows of a run."""
 _STREAMING: Final = "{'_all_messages': "
 """How a run of Pydantic AI's is printed that is not over, because its answer is streamed."""
+_STEPS: Final = "trajectory"
+"""Where DSPy puts the steps of an agent, beside its answers."""
 _SETTING: Final = {"output_type"}
 """All that an agent of that SDK seems to return: what its answers are to be."""
 _FORMAT: Final = "mlflow.message.format"
@@ -61,12 +63,11 @@ def normalise(raw: RawSpan) -> Span:
     if kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     elif kind is SpanKind.TOOL:
-        fields |= reading.tool_run(reading.span_name("tool.name"), given, returned)
+        fields |= reading.tool_run(_own_name(reading, "tool.name") or raw.name, given, returned)
     elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
         kind = SpanKind.CHAIN
     elif kind is SpanKind.AGENT:
-        own = reading.value("agent", _NAME)
-        fields["agent"] = reading.span_name("agent") if own is None else as_text(unwrap.from_json(own))
+        fields["agent"] = _own_name(reading, "agent")
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     if "agent" not in fields and (named := _of_langchain(raw)) is not None:
@@ -75,9 +76,18 @@ def normalise(raw: RawSpan) -> Span:
     return reading.span(NAME, kind, **fields)
 
 
+def _own_name(reading: SpanReading, field: str) -> str | None:
+    """The object's own name; without one that of the span, and None where it is known to have none."""
+    own = reading.value(field, _NAME)
+    return reading.span_name(field) if own is None else as_text(unwrap.from_json(own))
+
+
 def _returned(reading: SpanReading) -> Json:
-    """The output, without what else a run of Pydantic AI's holds, and None for the setting in place of an answer."""
+    """The output without what else a run of Pydantic AI or DSPy holds; None for the setting in place of an answer."""
     returned = unwrap.from_json(reading.value("output", _OUT))
+    if isinstance(returned, dict) and _STEPS in returned:
+        answers = [value for key, value in returned.items() if key not in (_STEPS, "reasoning")]
+        return answers[0] if len(answers) == 1 else returned
     if isinstance(returned, dict) and returned.keys() >= _RUN:
         return returned["output"]
     unknown = isinstance(returned, str) and returned.startswith(_STREAMING)

@@ -122,6 +122,10 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         ),
         (
+            {"gen_ai.operation.name": "chat", "litellm.call_id": "c1", "litellm.call_type": "acompletion"},
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only",
+        ),
+        (
             {
                 "gen_ai.operation.name": "chat", "traceloop.entity.path": "model",
                 "traceloop.association.properties.lc_versions": '{"langchain-core": "1.8.3", "langchain": "1.5.2"}',
