@@ -196,7 +196,7 @@ def _by_tool(runs: Sequence[ObservedRun]) -> dict[str, list[Mapping[str, Json]]]
 def _schema(values: Sequence[Json]) -> dict[str, Json]:
     types = sorted({_type(value) for value in values})
     found: dict[str, Json] = {} if len(types) > 2 else {"type": types[0] if len(types) == 1 else [*types]}
-    if len(values) >= MIN_SUPPORT and all(value == values[0] for value in values):
+    if len(values) >= MIN_SUPPORT and all(json_equal(value, values[0]) for value in values):
         return {**found, "enum": [values[0]]}
     if types == ["string"]:
         distinct = {value for value in values if isinstance(value, str)}

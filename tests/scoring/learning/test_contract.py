@@ -101,6 +101,19 @@ def test_what_learning_calls_kept_is_what_the_rubric_passes():
         assert passes(case, scenario) is kept, case
 
 
+@pytest.mark.parametrize("values", [(1, True), (True, 1), (2, 2.0), (0, False)])
+def test_an_argument_that_is_written_in_two_types_has_both_in_its_schema(values):
+    """Python takes 1, 1.0 and true for equal; a schema does not."""
+    seen = []
+    for number, (case, _) in enumerate(runs(1, 60, bad=0.0)):
+        observed = observe_run(case, group="shop", good=True)
+        calls = tuple(replace(call, arguments={"n": values[number % 2]}) for call in observed.calls)
+        seen.append(replace(observed, calls=calls))
+    found = learn("shop", seen, most_false=0.1).scenarios()["shop"]
+    schema = (found.get("arguments_schema") or found["signs"]["arguments_schema"])["get_order"]
+    assert len(schema["properties"]["n"]["type"]) == 2
+
+
 def test_an_agent_that_no_line_names_fails_no_run():
     contract = learned(5, 200, most_false=0.05)
     scenario = parse_scenario("shop", contract.scenarios()["shop"])
