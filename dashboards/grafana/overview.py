@@ -67,15 +67,19 @@ def _counts() -> tuple[Panel, ...]:
             "Those with enough verdicts that are not provably below a threshold.",
         ),
         _count(
+            "No data", -2, ((None, GREEN), (1, GREY)),
+            "Those whose verdicts no longer come. Silence is neither health nor recovery.", width=4,
+        ),
+        _count(
             "Insufficient data", -1, ((None, GREY),),
-            "Those with too few verdicts. Silence is neither health nor recovery.",
+            "Those with too few verdicts.",
         ),
     )  # fmt: skip
 
 
-def _count(title: str, code: int, steps: Steps, description: str) -> Panel:
+def _count(title: str, code: int, steps: Steps, description: str, *, width: int = 5) -> Panel:
     found = Query(expr=f"count({_STATUS} == {code}) or vector(0)", instant=True)
-    return stat(title, description, found, steps=steps, links=(CHOSEN, FIRING))
+    return stat(title, description, found, steps=steps, width=width, links=(CHOSEN, FIRING))
 
 
 def _standing(window: str) -> Panel:

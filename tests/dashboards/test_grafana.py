@@ -15,6 +15,7 @@ from sidejudge.dashboards.generated import FOLDER
 from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
 from sidejudge.dashboards.pages.plain_pages import help_page
 from sidejudge.dashboards.rules.groups import rules
+from sidejudge.dashboards.rules.recordings import STATUS_CODES
 from sidejudge.integrations.prometheus.families import FAMILIES, LABELS
 from sidejudge.scoring.alerts.declaration import Declaration
 
@@ -183,6 +184,13 @@ def test_tables_link_by_fields_and_series_by_labels() -> None:
             assert "__field.labels" not in links or panel["type"] == "timeseries", panel["title"]
             exemplars = any(target["exemplar"] for target in panel["targets"])
             assert "__data.fields" not in links or panel["type"] == "table" or exemplars, panel["title"]
+
+
+def test_one_tile_of_the_overview_counts_each_status() -> None:
+    overview = next(board for board in BOARDS if board["uid"] == "sidejudge-overview")
+    tiles = [panel["targets"][0]["expr"] for panel in panels(overview) if panel["type"] == "stat"]
+    counted = [int(found[1]) for expr in tiles if (found := re.search(r"== (-?\d+)\)", expr))]
+    assert sorted(counted) == sorted(STATUS_CODES)
 
 
 def test_tiles_and_rows_of_the_overview_lead_on() -> None:

@@ -60,7 +60,7 @@ async def known(outbox, entries):
         (["a", "b"], ["b", "new"], ["b", ""]),
         (["a", "b"], ["new", "a", "b"], ["", "a", "b"]),
         (["a", "b"], ["a", "changed"], ["a", "b"]),  # another address in the same place is the same receiver
-        (["a", "a"], ["a", "b", "a"], ["a", "a", ""]),  # nobody can tell which was which
+        (["a", "a"], ["a", "b", "a"], ["a", "a", ""]),  # nobody knows which was which
     ],
 )
 async def test_what_is_known_of_a_receiver_follows_its_address(outbox, before, after, expected):
