@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 def free_ports() -> dict[str, object]:
     return {
-        "api": {"listen": f"0.0.0.0:{free_port()}"}, "sources": {"otlp": {"http": f"127.0.0.1:{free_port()}"}},
+        "api": {"listen": f"0.0.0.0:{free_port()}"}, "sources": {"otlp": {"http": f"0.0.0.0:{free_port()}"}},
         "assembly": {"grace": "100ms", "idle": "1s"}, "sampling": {"rate": 1.0},
         "routes": [{"match": {"name": "*"}, "rubrics": ["workflow"], "scenario": "$(HOME) 'any'"}],
         "scenarios": {"$(HOME) 'any'": {"tools_should_exclude": ["${FORBIDDEN:-rm}"]}},
@@ -66,7 +66,7 @@ def test_the_gateway_starts_answers_its_probes_judges_and_ends(engine, started):
     gateway.wait()
     assert gateway.container.keys() >= {"livenessProbe", "readinessProbe", "startupProbe"}
     api = f"127.0.0.1:{gateway.container['ports'][0]['containerPort']}"
-    assert set(judged(api, config["sources"]["otlp"]["http"])) == {"scored"}
+    assert set(judged(api, config["sources"]["otlp"]["http"].replace("0.0.0.0", "127.0.0.1"))) == {"scored"}
 
     (test,) = pod_specs(rendered.one("Pod"))
     (ask,) = test["containers"]
@@ -138,7 +138,7 @@ def test_the_sidecar_starts_with_its_configuration_in_the_environment_and_judges
     sidecar.start()
     sidecar.wait()
     api = config["api"]["listen"].replace("0.0.0.0", "127.0.0.1")
-    assert set(judged(api, config["sources"]["otlp"]["http"])) == {"scored"}
+    assert set(judged(api, config["sources"]["otlp"]["http"].replace("0.0.0.0", "127.0.0.1"))) == {"scored"}
     assert sidecar.end() == 0
 
 
