@@ -132,14 +132,6 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
             },
             "TRACELOOP_TRACE_CONTENT",
         ),
-        (
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "[redacted]"}]}]',
-                "gen_ai.output.messages": [{"role": "assistant", "content": "[redacted]"}],
-            },
-            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
-        ),
     ],
 )  # fmt: skip
 def test_each_family_names_the_switch_that_captures_contents(attributes: dict[str, Any], switch: str) -> None:
