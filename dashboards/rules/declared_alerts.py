@@ -15,6 +15,7 @@ from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
 from sidejudge.scoring.status.service_status import RELEASED
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .limited import limited_beyond
 from .looks import breaching, interval, is_reported
@@ -27,8 +28,8 @@ _ON_SITE = f"on ({', '.join(SITE)}) group_left ()"
 _JUDGE = "{{ .Labels.model }} in {{ .Labels.instance }}"
 LAG_WINDOW = "10m"
 LEAST_LAGS = 5
-_RESTART_NS = 5 * 60 * 10**9
-_PASSING_NS = 10 * 60 * 10**9
+_RESTART_NS = 5 * MINUTE_NS
+_PASSING_NS = 10 * MINUTE_NS
 """How long a recovery may take from *critical* through *warning*, as in process."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.condition import Severity
-from sidejudge.scoring.alerts.declaration import HOUR_NS, MINUTE_NS
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .promql import ON_RUBRIC, SHOWN_PLACE, SHOWN_SHARE, SITE, fleet, listed
 from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failures, upper

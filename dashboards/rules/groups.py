@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sidejudge.dashboards.yaml_text import written
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .by_version import by_version
 from .declared_alerts import declared_alerts
@@ -16,7 +17,7 @@ from .recordings import BURN_WINDOWS, burning, day, estimates, people, sums, thr
 from .rule import AlertingRule, Group, RecordingRule
 from .shares import shares
 
-LONG_NS = 2 * 60 * 10**9
+LONG_NS = 2 * MINUTE_NS
 """Between two evaluations of long windows; well below the five minutes after which a series counts as gone."""
 
 
@@ -36,7 +37,7 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
             name="sidejudge-long", interval_ns=LONG_NS,
             rules=(*long, *burning(), *_day(window), *by_version(), *fleet_alerts()),
         ),
-        Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=tuple(health_alerts())),
+        Group(name="sidejudge-health", interval_ns=MINUTE_NS, rules=tuple(health_alerts())),
     )  # fmt: skip
 
 

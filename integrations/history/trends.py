@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sidejudge.scoring.status.trend import Stretch, VerdictSums
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .in_force import rows_in_force
 from .place import Place
@@ -39,7 +40,7 @@ def history_trends(
         place, "verdicts", _SCHEMA, since_ns=since_ns, until_ns=until_ns, clock_s=clock_s
     ):
         if rows is None:
-            oldest_ns = _day_ns(folder) + 86_400 * 10**9
+            oldest_ns = _day_ns(folder) + DAY_NS
         else:
             found.append(rows)
     if not found:

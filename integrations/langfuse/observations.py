@@ -23,6 +23,7 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.pages import Row, by_cursor, rows_of
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.instant import read_instant
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 LISTED: Final = "core,basic,time,trace_context"
 """Field groups that identify traces, without their contents."""
@@ -36,7 +37,7 @@ MOST_IN_TRACE: Final = 10_000
 """Rows of a trace that are read."""
 MOST_CHARACTERS: Final = 32 * 2**20
 """Characters of the inputs and outputs of a trace."""
-SHOWN_NS: Final = 29 * 86_400 * 10**9
+SHOWN_NS: Final = 29 * DAY_NS
 """What began within this time is shown, whatever the plan: those of Langfuse's cloud show 30 days or more."""
 SMALLEST_NS: Final = 10**9
 """A window that is not halved any more."""

@@ -19,6 +19,7 @@ from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording, plain
 from sidejudge.scoring.notices.wording import report, report_event
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 REFRESH_S: Final = 60.0
 """How often open alerts are repeated."""
@@ -86,7 +87,7 @@ def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[di
             "labels": {"alertname": "SidejudgeTest", "severity": "info", **labels},
             "annotations": {"summary": reported.title, "description": reported.text.partition("\n\n")[2].strip()},
             "startsAt": _instant(notice.at_ns),
-            "endsAt": _instant(now_ns + 60 * 10**9),
+            "endsAt": _instant(now_ns + MINUTE_NS),
         }
 
 

@@ -22,18 +22,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
+
 from .connection import queries
 from .part import Part, Read, Write
 
-SETTLES_NS: Final = 60 * 10**9
+SETTLES_NS: Final = MINUTE_NS
 """How long a destination may take to store what it took: not before is a score deleted there."""
 LOOKS_NS: Final = 20 * 10**9
 """After how long a score that was taken is looked for: Langfuse stores within seconds, around midnight (UTC) in 16."""
 NAMED: Final = 2
 """Looks in vain after which a score is named as one that did not arrive."""
-DELETES_NS: Final = 48 * 3600 * 10**9
+DELETES_NS: Final = 48 * HOUR_NS
 """How long after it was asked for a deletion may be done: one in two minutes is Langfuse's default."""
-WATCH_NS: Final = 3600 * 10**9
+WATCH_NS: Final = HOUR_NS
 """How often a score is looked for again that was seen, and that may still be taken away or replaced."""
 _WITHDRAWN: Final = ',"withdrawn":true}'
 """The end of a body that SQLite marked as withdrawn."""
@@ -215,9 +217,9 @@ class Outbox(Part):
         await self._do_each(name, [{"id": row.id, "version": row.version, **more} for row in rows])
 
 
-ASK_AFTER_NS: Final = 60 * 10**9
+ASK_AFTER_NS: Final = MINUTE_NS
 """After how long a destination is first asked whether it has the trace all the same."""
-KEPT_NS: Final = 6 * 24 * 3600 * 10**9
+KEPT_NS: Final = 6 * DAY_NS
 """How much longer a mark stays, at most, while the spans of its trace may be kept to go on later."""
 _EARLIER_NS: Final = 300 * 10**9
 """How much earlier than its request is kept a trace may be marked."""

@@ -15,7 +15,6 @@ from sidejudge.integrations.store.bounded_read import ComparedFilter, ComparedVe
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.scoring.alerts.condition import Condition
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
@@ -24,6 +23,7 @@ from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT, Vector
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Rights, outline, shown_name
 from sidejudge.scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
+from sidejudge.scoring.trace.time_units import DAY_NS, MINUTE_NS
 from sidejudge.scoring.verdict.documents import VerdictDocument
 
 from .observation import Key
@@ -101,7 +101,7 @@ _CAUSES_IN = 1_000
 """Failing verdicts whose causes are counted, the latest: some 30 ms of reading."""
 _EXPLAINED_BY = 10_000
 """Verdicts by which an alert on a pass ratio is explained, the latest: half a second, at most once for each notice."""
-_LATE_NS = 60 * 10**9
+_LATE_NS = MINUTE_NS
 """A verdict may be committed this much after the look that counts it was due."""
 
 

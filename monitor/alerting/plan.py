@@ -19,13 +19,14 @@ from sidejudge.integrations.store.bounded_read import read_courses, read_first
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.units import Duration
-from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, MINUTE_NS, MONTH_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.baseline import MEMORY
 from sidejudge.scoring.statistics.cusum import Chart, Cusum, average_run_length
 from sidejudge.scoring.statistics.estimate import from_sums
 from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
 from sidejudge.scoring.status.status import Status, appraise
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS, MONTH_NS
 
 from .build import declaration
 

@@ -22,6 +22,7 @@ from sidejudge.scoring.statistics.descriptive import p95
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.status.snapshots import JudgeSnapshot
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .details import WatchedWindow, details
 from .failures import illustrated_firing
@@ -32,7 +33,7 @@ log = logging.getLogger("sidejudge.alerts")
 
 AlertListener: TypeAlias = Callable[[AlertEvent], Awaitable[None]]
 """Takes events. It raises when it cannot take one, and is then called again, perhaps in another order."""
-LAG_NS = 10 * 60 * 10**9
+LAG_NS = 10 * MINUTE_NS
 """The period over which the evaluation lag is measured."""
 _MOST_LAGS = 5_000
 _EVENT = "event/"

@@ -22,8 +22,9 @@ from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.estimate import Estimate, from_sums
 from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.two_streams import TwoStreams
-from sidejudge.scoring.status.service_status import OTHERS, RELEASED, SliceStatus
+from sidejudge.scoring.status.service_status import OTHER, RELEASED, SliceStatus
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
 from .observation import SliceFirst
 
@@ -38,7 +39,7 @@ _CANDIDATES: Final = 100
 _SUSPICIOUS: Final = 5.0
 """A failure of a value counts as so many of its verdicts when values compete for a place."""
 _AHEAD: Final = 1.5
-_HALF_NS: Final = 12 * 3_600 * 10**9
+_HALF_NS: Final = 12 * HOUR_NS
 """After this time a value's counts weigh half when values compete for a place."""
 _STEPS: Final = 96
 _GONE: Final = 8.0
@@ -241,9 +242,9 @@ class SlicedTraffic:
 
         for value, outcomes in sorted(values.items()):
             has_place = self._has_place(dimension, value, _counted(outcomes), room - len(dimension.values))
-            put(value if has_place else OTHERS, outcomes)
+            put(value if has_place else OTHER, outcomes)
         for lost in placed.keys() - dimension.values.keys():  # another of the same look took its place
-            put(OTHERS, placed.pop(lost))
+            put(OTHER, placed.pop(lost))
         return placed
 
     def _has_place(self, dimension: _Dimension, value: str, count: float, room: int) -> bool:
@@ -253,7 +254,7 @@ class SlicedTraffic:
         candidates[value] = candidates.get(value, 0.0) + count
         if len(candidates) > _CANDIDATES:
             del candidates[min(candidates, key=candidates.__getitem__)]
-        held = {name: each.count for name, each in dimension.values.items() if name != OTHERS and not each.suspected}
+        held = {name: each.count for name, each in dimension.values.items() if name != OTHER and not each.suspected}
         least = min(held, key=held.__getitem__, default=None)
         if least is None or candidates.get(value, 0.0) <= _AHEAD * held[least]:
             return False

@@ -20,6 +20,7 @@ from sidejudge.integrations.store.bounded_read import first_verdict, read_first,
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.trend import Stretch, Trend, pooled
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 
 from .observation import Key
 
@@ -91,7 +92,7 @@ def _read(path: str, since_ns: int, step_ns: int, old: int) -> Sequence[Stretch]
 
 STEPS = 24
 """Stretches of a trend: windows, or parts of them while the store holds fewer."""
-_SPANS_NS = {"1h": 3600 * 10**9, "6h": 6 * 3600 * 10**9, "1d": 86_400 * 10**9}
+_SPANS_NS = {"1h": HOUR_NS, "6h": 6 * HOUR_NS, "1d": DAY_NS}
 """Default periods of a service's page, the shortest first."""
 _REST = 50
 """After a reading of t seconds there is none for 50 t: at most 2 % of one processor, for any number of readers."""

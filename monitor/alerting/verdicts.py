@@ -14,6 +14,7 @@ from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import NAME_LENGTH, EndReason
 from sidejudge.scoring.status.service_status import OTHER, SilenceCause
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .fleet.publish import SlicePublisher
@@ -131,9 +132,9 @@ def _intact(
         log.warning("rows of the store are not what was written, and count nowhere", extra={"rows": left_out})
 
 
-_AFTER_NS: Final = 60 * 10**9
+_AFTER_NS: Final = MINUTE_NS
 """What came within a minute of the last verdict may be of the same traces."""
-_LISTENED_NS: Final = 3_600 * 10**9
+_LISTENED_NS: Final = HOUR_NS
 """Of a service that sends, something comes within this time."""
 _SERVICES: Final = 1_000
 

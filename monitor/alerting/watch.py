@@ -35,6 +35,7 @@ from sidejudge.scoring.status.status import (
     ruled_out,
 )
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .details import Details, WatchedWindow, keeps_to_scenario
 from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
@@ -43,7 +44,7 @@ from .sliced import MOST_SLICES, SlicePace
 from .tracked import ChartPace, Tracked, change_of
 
 _MAX_KEYS = 1_000
-PASSING_NS = 10 * 60 * 10**9
+PASSING_NS = 10 * MINUTE_NS
 """A recovery passes through lesser states: an alert that a more severe one muted is reported if it lasts longer than
 this, and the figures of that moment show it.
 """

@@ -46,6 +46,7 @@ from sidejudge.scoring.case.run_figures import UNITS
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 from .errors import ProblemError
 from .params import duration_of, nanoseconds_of, one_of, only_known, rubric_of, span_of
@@ -243,7 +244,7 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
 def _halfway(verdicts: Sequence[ComparedVerdict], period: Period) -> tuple[int, str]:
     """The middle of the time since the first verdict, ns since the epoch and as an address has it."""
     first_ns = min((each.closed_ns for each in verdicts), default=period.since_ns)
-    step_ns = 10**9 if period.until_ns - first_ns < 3600 * 10**9 else 60 * 10**9
+    step_ns = 10**9 if period.until_ns - first_ns < HOUR_NS else MINUTE_NS
     split_ns = (first_ns + period.until_ns) // 2 // step_ns * step_ns
     return split_ns, datetime.fromtimestamp(split_ns // 10**9, UTC).replace(tzinfo=None).isoformat()
 
@@ -355,7 +356,7 @@ def add_comparisons(app: FastAPI, view: MonitorView) -> None:
         now_ns = view.clock_ns()
         split_ns = since_ns = nanoseconds_of(since)
         if since_ns is None:
-            since_ns = now_ns if by != "time" else now_ns - 86_400 * 10**9
+            since_ns = now_ns if by != "time" else now_ns - DAY_NS
         if by == "time":
             split_ns = since_ns
         measure, quantile = _measure(metric)

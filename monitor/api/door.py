@@ -17,7 +17,7 @@ from sidejudge.integrations.prometheus.exposition import restricted
 from sidejudge.monitor.ingest.listeners import PROBES
 
 from .access import Guard
-from .errors import SecurityHeaders, send_problem
+from .errors import SecurityHeaders, allowed_methods, send_problem
 from .readers import METRICS, Readers, names_of_series
 from .shared_result import accepts_gzip, packed
 
@@ -48,8 +48,9 @@ def door(view: MonitorView, load: Callable[[], ASGIApp], credentials: Credential
             if scope["method"] == "GET":
                 await answer(send, *await probed(view, scope))
             else:  # a stranger may ask for a probe, and has nothing loaded
-                cause, remedy = HTTPStatus.METHOD_NOT_ALLOWED.phrase, "this path answers GET, HEAD and nothing else"
-                await send_problem(send, HTTPStatus.METHOD_NOT_ALLOWED, cause, remedy, [(b"allow", b"GET")])
+                allowed, remedy = allowed_methods()
+                refused = HTTPStatus.METHOD_NOT_ALLOWED
+                await send_problem(send, refused, refused.phrase, remedy, [(b"allow", allowed.encode())])
         else:
             await (await loaded())(scope, receive, send)
 

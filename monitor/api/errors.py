@@ -58,6 +58,12 @@ async def send_problem(
     await answer(send, code, "application/json", problem_body(error, remedy), headers)
 
 
+def allowed_methods(declared: str = "GET") -> tuple[str, str]:
+    """The ``Allow`` header of a path that has these methods, and the remedy for a request by another."""
+    allowed = declared.replace("GET", "GET, HEAD")
+    return allowed, f"this path answers {allowed} and nothing else"
+
+
 def problem_body(error: str, remedy: str) -> bytes:
     """The body of such a response."""
     return json.dumps({"error": error, "remedy": remedy}).encode()

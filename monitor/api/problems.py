@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from sidejudge.dashboards.pages.plain_pages import problem_page
 from sidejudge.integrations.store.errors import StoreCorrupt, StoreError
 
-from .errors import ProblemError, problem_body
+from .errors import ProblemError, allowed_methods, problem_body
 
 log = logging.getLogger("sidejudge.api")
 _QUIET_S = 10
@@ -51,10 +51,11 @@ def explain_errors(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.NOT_FOUND:
             cause, remedy = "there is nothing at this path", "/docs lists every path"
             return _page_or_json(request, HTTPStatus.NOT_FOUND, cause, remedy)
-        allowed = (error.headers or {}).get("Allow", "").replace("GET", "GET, HEAD")
-        remedy = f"this path answers {allowed} and nothing else" if allowed else "see /docs"
+        headers, remedy = dict(error.headers or {}), "see /docs"
+        if "Allow" in headers:
+            headers["Allow"], remedy = allowed_methods(headers["Allow"])
         response = _problem(HTTPStatus(error.status_code), str(error.detail), remedy)
-        response.headers.update(error.headers or {})
+        response.headers.update(headers)
         return response
 
 

@@ -43,7 +43,7 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     from sidejudge.integrations.langfuse.probe import probe
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.offline.prune import AskedDeletions, ExcessScores, delete
-    from sidejudge.scoring.alerts.declaration import DAY_NS
+    from sidejudge.scoring.trace.time_units import DAY_NS
 
     settings = loaded(config).config
     sink = settings.sinks.langfuse

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from sidejudge.scoring.trace.time_units import MINUTE_NS
+
 from .errors import CommandError, ending, warn
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., object])
 _JSON = "sidejudge.json"
 _REMEDY = "'sidejudge help KEY' explains a key; /help/reference/configuration of a monitor lists all with defaults"
-_WHOLE_NS = 30 * 60 * 10**9
+_WHOLE_NS = 30 * MINUTE_NS
 """Traces of Langfuse that began this long ago count as complete."""
 
 

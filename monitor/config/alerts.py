@@ -7,7 +7,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from sidejudge.scoring.alerts.declaration import MONTH_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.trace.time_units import MONTH_NS
 
 from .metric_limits import MetricLimitSection
 from .notify import LinksSection, NotifySection, ReportSection, names

@@ -23,6 +23,7 @@ from sidejudge.integrations.backoff import Backoff, DestinationUnreachableError,
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState, QueueStatus
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 log = logging.getLogger("sidejudge.deliver")
 
@@ -147,7 +148,7 @@ class DeliveryTask(ABC):
 NOT_DELIVERED: Final = "not_delivered"
 """Why a delivery failed: the destination refused it, or could not take it in time."""
 LONGEST_PAUSE_S: Final = 300.0
-EXPIRES_NS: Final = 24 * 3_600 * 10**9
+EXPIRES_NS: Final = DAY_NS
 """How old something grows before it is set aside because its destination cannot be reached."""
 KEEP_PARKED_NS: Final = 7 * EXPIRES_NS
 """How long items that were set aside are kept."""

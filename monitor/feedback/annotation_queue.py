@@ -17,8 +17,8 @@ from typing import Final
 from sidejudge.integrations.langfuse.annotations import ListedScore, ObjectType, holds, put, queues_named
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.monitor.config.langfuse import AnnotationQueueSection
-from sidejudge.scoring.alerts.declaration import HOUR_NS
 from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
+from sidejudge.scoring.trace.time_units import HOUR_NS
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
 

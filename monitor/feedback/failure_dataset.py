@@ -24,7 +24,6 @@ from sidejudge.monitor.config.langfuse import FailureDatasetSection
 from sidejudge.monitor.deliver.dispatcher import DeliveryStatus
 from sidejudge.monitor.deliver.kept_contents import held_spans
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.checks.redaction import Redaction
@@ -32,6 +31,7 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.runs.test_set import failing_metrics_of
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.trace.time_units import DAY_NS
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import VerdictDocument
 

@@ -24,9 +24,9 @@ from sidejudge.monitor.config.langfuse import AnnotationsSection
 from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.condition import Agreement
-from sidejudge.scoring.alerts.declaration import HOUR_NS
 from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .comparison import CORRECTING, OTHER_VERSION, TAUGHT, UNMET, UNREADABLE, Label, LabelComparison
@@ -38,11 +38,11 @@ FACT: Final = "people"
 """Name of the fact that records how far labels were read; the pairs of a rubric are kept as ``people/RUBRIC``."""
 LABELS: Final = " labels"
 """End of the name of the fact that holds the labels that count."""
-FIRST_NS: Final = 30 * 24 * HOUR_NS
+FIRST_NS: Final = 30 * DAY_NS
 """How far back labels are read the first time."""
-AGAIN_NS: Final = 24 * HOUR_NS
+AGAIN_NS: Final = DAY_NS
 """The period that is read again each time."""
-SWEEP_NS: Final = 24 * HOUR_NS
+SWEEP_NS: Final = DAY_NS
 """The period before that one that is read again each time, another each time."""
 MOST_LABELS: Final = 10_000
 """Labels that count at most, the latest read."""

@@ -11,9 +11,10 @@ from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from sidejudge.monitor.fleet.fleet import Fleet, Quota
 from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 from sidejudge.scoring.verdict.rubric import Rubric
 
-AGAIN_NS: Final = 600 * 10**9
+AGAIN_NS: Final = 10 * MINUTE_NS
 """Verdicts are looked at again for this long: one may be committed after others that were reached later."""
 MOST_KNOWN: Final = 5_000
 """Objects that were put into a queue or a dataset and are remembered."""

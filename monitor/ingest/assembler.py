@@ -33,6 +33,7 @@ from typing import Final
 
 from sidejudge.integrations.otlp.wire.request import Chunk
 from sidejudge.scoring.trace.span import Completion
+from sidejudge.scoring.trace.time_units import SECOND_NS
 
 from .assembled_trace import AssembledTrace, Closing
 from .load_shedding import LoadShedding
@@ -40,7 +41,6 @@ from .outcomes import RecentIds
 from .service_habits import AdaptiveIdle, ExpectedRoots
 from .trace_limits import TraceSize
 
-_SECOND: Final = 1_000_000_000
 LATE_TRACES: Final = 4
 """How many closed traces, and spans of them, are remembered, as a multiple of those that may be open."""
 
@@ -76,11 +76,11 @@ class AssemblyLimits:
     ``root_wait_ns`` is how long a trace without its root yet stays open; 0: no longer than any other.
     """
 
-    grace_ns: int = 2 * _SECOND
-    idle_ns: int = 30 * _SECOND
+    grace_ns: int = 2 * SECOND_NS
+    idle_ns: int = 30 * SECOND_NS
     idle_max_ns: int | None = None
-    deadline_ns: int = 600 * _SECOND
-    late_ns: int = 600 * _SECOND
+    deadline_ns: int = 600 * SECOND_NS
+    late_ns: int = 600 * SECOND_NS
     root_wait_ns: int = 0
     max_open_traces: int = 10_000
     max_open_bytes: int = 128 << 20

@@ -27,6 +27,7 @@ from sidejudge.integrations.otlp.proxy.upstream import OnwardRequest, Upstream, 
 from sidejudge.integrations.otlp.server.traffic import Buffered
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.kept_requests import BufferFull, KeptRequest, KeptRequests
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
 _log = logging.getLogger("sidejudge.forward")
 
@@ -42,7 +43,7 @@ _LONGEST_S: Final = 10.0
 """The longest wait between two attempts, unless upstream asks for more."""
 _ASIDE_S: Final = (10.0, 600.0)
 """How long a request is set aside the first time, doubled with each further one; and at most."""
-_UNDER_WAY_NS: Final = 3600 * 10**9
+_UNDER_WAY_NS: Final = HOUR_NS
 """A request that is under way is not sent again meanwhile; its response comes long before this."""
 _MOST_BYTES: Final = 4 << 20
 """Bytes of a response that are read, at most."""

@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from sidejudge.scoring.trace.time_units import MINUTE_NS
+
 from .sampler import probability, threshold
 
 _BEGIN: Final = 0.25
@@ -84,7 +86,6 @@ class LoadShedding:
         self._steps = 0 if filled <= _BEGIN else min(_STEPS, 1 + int((filled - _BEGIN) / (1 - _BEGIN) * _STEPS))
 
 
-_MINUTE_NS: Final = 60 * 10**9
 _MINUTES: Final = 60
 _REMEMBERED: Final = 10_000
 """Traces whose draw is remembered: those whose first chunks are on their way to a commit at the same time."""
@@ -102,7 +103,7 @@ class AdaptiveRate:
 
     def rate(self, now_ns: int) -> float:
         """The share of traces that is drawn now, in (0, 1]."""
-        self._forget(now_ns // _MINUTE_NS)
+        self._forget(now_ns // MINUTE_NS)
         return 1.0 if self._total < self._limit else self._limit / (self._total + 1)
 
     def threshold(self, trace_id: bytes, now_ns: int) -> int:

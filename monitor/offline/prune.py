@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.declared_scores import ScoreSelection, names_of
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.scores import score_id
-from sidejudge.scoring.alerts.declaration import DAY_NS
+from sidejudge.scoring.trace.time_units import DAY_NS
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score import composite_name, pass_name
 

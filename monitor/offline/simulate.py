@@ -28,11 +28,12 @@ from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import NumberedLine, json_of, lines
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.alerts.condition import Observed
-from sidejudge.scoring.alerts.declaration import DAY_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incident, Incidents
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.trace.time_units import DAY_NS
 from sidejudge.scoring.verdict.documents import VerdictDocument
 
 Seen = tuple[Key, Observation, VerdictDocument]

@@ -34,6 +34,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.verdict import Verdict
 
@@ -111,7 +112,7 @@ def _over_budget(details: Mapping[str, object]) -> set[str]:
 
 
 _REACHES_ALL: Final = NEVER - 1
-_AROUND_NS: Final = 30 * 60 * 10**9
+_AROUND_NS: Final = 30 * MINUTE_NS
 """How far from the times of the spans that were judged they are looked for."""
 MOST_HELD: Final = 4
 """Traces that are held in memory while they are judged."""

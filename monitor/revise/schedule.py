@@ -28,6 +28,7 @@ from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.ingest.langfuse.fetch import introduced
 from sidejudge.monitor.revise.reevaluation import read
 from sidejudge.scoring.status.snapshots import LateReferenceSnapshot, LateReferenceState
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
 from .reevaluation import FINAL, MOST_HELD, Reevaluation, ReevaluationOutcome, RevisionFailure
 
@@ -43,7 +44,7 @@ _BATCH: Final = 500
 """Traces that are given up in one round where there is nowhere to read them."""
 MOST_WAITING: Final = 100
 """Most traces that may wait for judging before re-evaluation pauses."""
-_WAITS_NS: Final = 3600 * 10**9
+_WAITS_NS: Final = HOUR_NS
 """The wait for a judge that is down, where none is configured."""
 _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces are, or raise assembly.late"
 

@@ -11,10 +11,11 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 log = logging.getLogger("sidejudge.traces")
 
-EVERY_NS: Final = 10 * 60 * 10**9
+EVERY_NS: Final = 10 * MINUTE_NS
 """At most one warning in this time for each service and cause: a judge that fails fails for every trace."""
 _SERVICES: Final = 200
 """Services that are warned of separately; names come from outside."""

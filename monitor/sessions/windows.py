@@ -26,8 +26,8 @@ from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
 from sidejudge.scoring.trace.span import Completion
+from sidejudge.scoring.trace.time_units import SECOND_NS
 
-_SECOND: Final = 1_000_000_000
 _HASH_KEY: Final = b"sidejudge.session"
 
 
@@ -35,8 +35,8 @@ _HASH_KEY: Final = b"sidejudge.session"
 class SessionLimits:
     """Durations in ns. ``max_bytes`` are those of a session's turns as stored, ``max_open_bytes`` of all open ones."""
 
-    idle_ns: int = 900 * _SECOND
-    late_ns: int = 900 * _SECOND
+    idle_ns: int = 900 * SECOND_NS
+    late_ns: int = 900 * SECOND_NS
     max_turns: int = 200
     max_bytes: int = 4 << 20
     max_open_bytes: int = 256 << 20

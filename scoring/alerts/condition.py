@@ -15,8 +15,9 @@ from sidejudge.scoring.statistics.judge_drift import JudgeDrift
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.snapshots import JudgeSnapshot
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
-REFUSED_NS: Final = 15 * 60 * 10**9
+REFUSED_NS: Final = 15 * MINUTE_NS
 """The time in which refused requests are counted."""
 
 

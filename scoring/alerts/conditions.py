@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sidejudge.scoring.alerts.declaration import MINUTE_NS
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.status import Policy
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .condition import PLACE, AlertFinding, Condition, Observed, Severity
 from .declaration import Declaration

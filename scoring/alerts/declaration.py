@@ -30,6 +30,7 @@ from sidejudge.scoring.statistics.sequence import GRID, ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import NONE, Hysteresis
 from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Policy, Thresholds
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS, MONTH_NS
 
 from .condition import Severity
 
@@ -70,10 +71,6 @@ def _thresholds(warning: float, critical: float) -> Thresholds:
     return Thresholds(warning=warning, critical=min(critical, warning))
 
 
-MINUTE_NS = 60 * 10**9
-HOUR_NS = 60 * MINUTE_NS
-DAY_NS = 24 * HOUR_NS
-MONTH_NS = 30 * DAY_NS
 _OF_CHANGE, _OF_SLIDE, _OF_LEVEL, _OF_DRIFT = 0.5, 0.15, 0.25, 0.1
 """How mode ``adaptive`` divides the budget of false alarms among the four tests that may raise one."""
 _OF_METRIC_CHANGE = 0.7
@@ -152,7 +149,7 @@ class Declaration:
     window_ns: int = HOUR_NS
     longest_ns: int = DAY_NS
     false_alarms: float = 1.0
-    look_ns: int = 60 * 10**9
+    look_ns: int = MINUTE_NS
     corrected: Correction = "none"
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     change: ChangeRule = field(default_factory=ChangeRule)

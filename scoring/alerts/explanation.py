@@ -23,6 +23,7 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.statistics.interval import Interval, wilson
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 MOST_SLICES: Final = 3
 """Most values named, each from another dimension, and most causes."""
@@ -33,7 +34,7 @@ _LEAST_SHARE: Final = 0.2
 _LEAST_BEFORE: Final = 20
 _LEAST_FAILURES: Final = 3
 _ERROR: Final = 0.05
-_NEAR_NS: Final = 30 * 60 * 10**9
+_NEAR_NS: Final = 30 * MINUTE_NS
 """How far from the beginning of a drop a version's first sight may lie to count as a change at that time."""
 
 

@@ -17,10 +17,11 @@ from enum import StrEnum
 from msgspec import convert
 
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .condition import AlertFinding, Condition, Labels, Severity
 
-FORGET_NS = 24 * 3_600 * 10**9
+FORGET_NS = DAY_NS
 """How long an alert outlasts its last finding."""
 
 

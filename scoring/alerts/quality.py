@@ -14,13 +14,14 @@ from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.metric_status import Level, MetricStatus
 from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, StatusChange
 from sidejudge.scoring.status.status import UNKNOWN, Policy, Status, lies_below
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .condition import PLACE, AlertFinding, Condition, Labels, Observed, Severity
 from .declaration import Declaration
 
 PASS_RATES: Final = ("pass_rate_critical", "pass_rate_warning", "pass_rate_change")
 """Conditions on a pass ratio."""
-FORGOTTEN_NS: Final = 7 * 24 * 3_600 * 10**9
+FORGOTTEN_NS: Final = 7 * DAY_NS
 """A service without a verdict for this long no longer raises the alert on missing verdicts."""
 
 
@@ -316,7 +317,7 @@ def _drift_rarity(declared: Declaration) -> str:
 
 
 def _days(ns: int) -> str:
-    days = ns / (24 * 3_600 * 10**9)
+    days = ns / DAY_NS
     return f"{days:.3g} days"
 
 

@@ -17,7 +17,7 @@ from msgspec import convert
 from sidejudge.scoring.alerts.condition import Labels
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure, event_of_json
 from sidejudge.scoring.alerts.explanation import TOOL
-from sidejudge.scoring.status.service_status import OTHERS
+from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .daily_report import DailyReportText
@@ -111,7 +111,7 @@ def _plain_words(words: str, nameless: str | None) -> str:
 
 
 def _digest(by: str, value: str) -> str:
-    return value if value == OTHERS else hashlib.sha256(f"{by}\n{value}".encode("utf-8", "replace")).hexdigest()[:8]
+    return value if value == OTHER else hashlib.sha256(f"{by}\n{value}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
 SLUG = "{runbook}"

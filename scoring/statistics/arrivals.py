@@ -17,8 +17,8 @@ from collections import deque
 from typing import Final
 
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
-HOUR_NS: Final = 3_600 * 10**9
 PLAUSIBLE: Final = 12.0
 _DEVIATIONS: Final = 3.0
 """Standard deviations below the usual number that are plausible; n verdicts in bursts of b have the variance n·b."""

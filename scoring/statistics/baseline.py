@@ -33,8 +33,8 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 
-from .arrivals import HOUR_NS
 from .evidence import Scale, Together
 
 MEMORY = 400.0
@@ -121,7 +121,7 @@ class Baseline:
         self._failed = PRIOR * (1 - self._expected)
 
 
-MEMORY_NS: Final = 7 * 24 * 3600 * 10**9
+MEMORY_NS: Final = 7 * DAY_NS
 _TAKEN_OFF: Final = 0.75
 _MOST_AHEAD: Final = 0.25
 """The largest correction: with little traffic the latest verdicts and those of the week are nearly the same."""

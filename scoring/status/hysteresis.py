@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .status import UNKNOWN, Status
 
@@ -37,7 +38,7 @@ class Hysteresis:
     needed: int = 10
     looks: int = 12
     recovery_margin: float = 0.02
-    hold_ns: int = 30 * 60 * 10**9
+    hold_ns: int = 30 * MINUTE_NS
 
     def __post_init__(self) -> None:
         if not 1 <= self.needed <= self.looks or not 0 <= self.recovery_margin < 1 or self.hold_ns < 0:

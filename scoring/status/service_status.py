@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.interval import MissingBand
 from sidejudge.scoring.statistics.ppi import Corrected
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 from .snapshots import CascadeSnapshot
 from .status import Appraisal, Thresholds
@@ -22,8 +23,6 @@ RELEASED: Final = ("version", "prompt", "model")
 """Dimensions that are released: a value is worse if it is worse than the others, whatever its level. In other
 dimensions the level counts.
 """
-OTHERS: Final = "__other__"
-"""The joint value of all values beyond the limit of distinct ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +55,8 @@ UNKNOWN_SERVICE = "unknown_service"
 """The service of a trace that names none, as OpenTelemetry's resource conventions have it."""
 UNKNOWN_ENVIRONMENT = "unknown"
 """The environment of a trace that names none."""
-OTHER = "__other__"
-"""The joint name of all services and environments beyond the limit of distinct ones."""
+OTHER: Final = "__other__"
+"""The joint name of all services, environments or values of a dimension beyond the limit of distinct ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +161,6 @@ class FleetReport:
         return next((each.estimate.n for each in found if each.estimate is not None), 0)
 
 
-_MINUTE_NS, _HOUR_NS = 60 * 10**9, 3_600 * 10**9
-
-
 class SilenceCause(StrEnum):
     """How far the service's traffic still gets."""
 
@@ -204,6 +200,6 @@ class Silence:
 
 
 def _ago(ns: int) -> str:
-    if ns < 2 * _HOUR_NS:
-        return f"{max(1, ns // _MINUTE_NS)} min"
-    return f"{ns // _HOUR_NS} h" if ns < 72 * _HOUR_NS else f"{ns // (24 * _HOUR_NS)} days"
+    if ns < 2 * HOUR_NS:
+        return f"{max(1, ns // MINUTE_NS)} min"
+    return f"{ns // HOUR_NS} h" if ns < 72 * HOUR_NS else f"{ns // DAY_NS} days"

@@ -20,7 +20,8 @@ from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.conditions import conditions
-from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 
 BEGIN = 29_800_000
 RUBRIC = "qa"

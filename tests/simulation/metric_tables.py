@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from sidejudge.scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.betting import Gamblers, Sampled, evidence_below, mean_bounds
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
@@ -20,6 +20,7 @@ from sidejudge.scoring.statistics.estimate import mean_estimate
 from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 from sidejudge.scoring.statistics.quantile import Measured, quantile
 from sidejudge.scoring.status.metric_status import MetricLimit
+from sidejudge.scoring.trace.time_units import HOUR_NS, MONTH_NS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics-coverage.md"
 REPEATS = 1_000

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from sidejudge.scoring.alerts.declaration import MONTH_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.baseline import MEMORY, PRIOR, RECENT
 from sidejudge.scoring.statistics.baseline import MEMORY_NS as ANCHOR_NS
 from sidejudge.scoring.statistics.cusum import Chart
@@ -22,8 +22,7 @@ from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 from sidejudge.scoring.statistics.sequence import BETS
 from sidejudge.scoring.statistics.serial_dependence import BLOCK, MOST
 from sidejudge.scoring.statistics.serial_dependence import MEMORY as MEMORY_OF_RUNS
-
-HOUR_NS = 3_600 * 10**9
+from sidejudge.scoring.trace.time_units import HOUR_NS, MONTH_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,9 +26,10 @@ from sidejudge.monitor.alerting.observation import First, Key, Observation, Slic
 from sidejudge.monitor.alerting.windows import WindowContents
 from sidejudge.scoring.statistics.design_effect import LARGEST
 from sidejudge.scoring.statistics.exact_sums import ExactSums
-from sidejudge.scoring.status.service_status import OTHERS
+from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
-SLICE_NS: Final = 60 * 10**9
+SLICE_NS: Final = MINUTE_NS
 MOST_CLUSTERS: Final = 500
 """Sessions of one service under one rubric in one minute of one monitor that are kept apart."""
 MOST_SLICED: Final = 200
@@ -185,7 +186,7 @@ def bounded_slices(firsts: Counter[SliceFirst]) -> Counter[SliceFirst]:
     order = sorted(firsts.items(), key=lambda each: (-each[1], each[0]))
     found = Counter(dict(order[:MOST_SLICED]))
     for first, n in order[MOST_SLICED:]:
-        found[first._replace(value=OTHERS)] += n
+        found[first._replace(value=OTHER)] += n
     return found
 
 

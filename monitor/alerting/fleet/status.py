@@ -37,6 +37,7 @@ from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
 from sidejudge.scoring.alerts.lifecycle import Posted
 from sidejudge.scoring.alerts.quality import metric_conditions, quality
 from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
@@ -48,7 +49,7 @@ log = logging.getLogger("sidejudge.fleet")
 LEASE: Final = "alerts"
 ALONE_AFTER_S: Final = 600.0
 """How long the database is away until a monitor notifies for itself; leaders change within a minute."""
-STALE_NS: Final = 5 * 60 * 10**9
+STALE_NS: Final = 5 * MINUTE_NS
 """An older document is no present status: no monitor leads."""
 _STATE: Final = "alerts/state"
 _OWN: Final = "SELECT name, body FROM windows WHERE monitor = %s"
@@ -67,7 +68,7 @@ _MOST_AHEAD: Final = 60
 _LONGEST_NAME: Final = 15
 _PAUSE_S, _PAUSES = 0.1, 20
 """For two seconds receivers are waited for, to have what was just passed on."""
-_DIFFERS_AFTER_NS: Final = 3600 * 10**9
+_DIFFERS_AFTER_NS: Final = HOUR_NS
 """How long a leader may use other thresholds before that is reported: configurations differ during a roll-out."""
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
 """The errors of reading a record that another version wrote."""

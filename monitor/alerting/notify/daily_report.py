@@ -17,7 +17,6 @@ from sidejudge.integrations.store.part import JudgeCacheTable
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.scoring.alerts.condition import Agreement, Condition, Labels
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
@@ -27,6 +26,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .notifier import Notifier
 

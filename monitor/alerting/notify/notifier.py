@@ -18,11 +18,11 @@ from typing import Self, TypeAlias
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
 from sidejudge.monitor.alerting.watch import PASSING_NS
-from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json, fingerprint
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 from .receiver import NoticeReceiver
 
@@ -67,7 +67,7 @@ class SentNotices:
 
 FORGET_NS = DAY_NS
 """How long the note of an alert that is over is kept."""
-UNWATCHED_NS = 10 * 60 * 10**9
+UNWATCHED_NS = 10 * MINUTE_NS
 """An alert that is not watched any more (another configuration) is reported as expired after this."""
 UNSENT_NS = PASSING_NS + UNWATCHED_NS // 2
 """An alert that fires, and that a receiver was not sent, is sent after this. One that is not muted any more is reported

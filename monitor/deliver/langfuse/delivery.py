@@ -35,6 +35,7 @@ from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.integrations.store.outbox import Outbox, OutboxCounts, PendingScore, Untaken
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask
 from sidejudge.scoring.status.snapshots import ExportSnapshot
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 from .reading_back import HIDDEN, LANGFUSE, OVERTAKEN, RESEND_AFTER, UNARRIVED, UNSTORED, ReadingBack
 
@@ -50,15 +51,15 @@ IDLE_S: Final = 1.0
 """How often the outbox is looked into."""
 LATE_NS: Final = 300 * 10**9
 """After the end of its trace a first writing is late: another monitor may have revised the verdict by then."""
-PROBE_AGAIN_NS: Final = 3600 * 10**9
+PROBE_AGAIN_NS: Final = HOUR_NS
 """How often a server is asked anew what it is and can do: it may have been upgraded, or moved."""
 _COUNTS_EVERY_NS: Final = 5 * 10**9
-_TELL_EVERY_NS: Final = 60 * 10**9
-ASK_NS: Final = (60 * 10**9, 300 * 10**9, 1800 * 10**9, 7200 * 10**9)
+_TELL_EVERY_NS: Final = MINUTE_NS
+ASK_NS: Final = (MINUTE_NS, 300 * 10**9, 1800 * 10**9, 7200 * 10**9)
 """After asking for a trace in vain, how long until the next time; the last is repeated."""
 _ASKED_AT_ONCE: Final = 10
 """Most traces that one step asks Langfuse for, each by a request."""
-HELD_NS: Final = 24 * 3600 * 10**9
+HELD_NS: Final = DAY_NS
 """How long scores are held back for a trace that upstream has not taken."""
 NO_TRACE: Final = "no_trace"
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIVED, NO_TRACE, OVERTAKEN, HIDDEN)

@@ -27,7 +27,7 @@ from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.langfuse.scores import WRITTEN, ScoreOfLangfuse, timestamp, withdrawn
 from sidejudge.integrations.store.outbox import NAMED, Outbox, PendingScore
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
-from sidejudge.scoring.alerts.declaration import DAY_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -36,11 +36,11 @@ RESEND_AFTER: Final = 4
 """Looks in vain before a score that is not there at all is sent again, and again before it is given up."""
 LOOK_AGAIN_NS: Final = (25 * 10**9, 300 * 10**9, 900 * 10**9)
 """After a look in vain, how long until the next: the second, after which a score is named, within a minute."""
-LOOK_HOURLY_NS: Final = 3600 * 10**9
+LOOK_HOURLY_NS: Final = HOUR_NS
 _CLOCKS_MS: Final = 5000
 """Most difference of several monitors' clocks for the order of their writings to be believed."""
 _SHOWN: Final = 5
-_TELL_EVERY_NS: Final = 60 * 10**9
+_TELL_EVERY_NS: Final = MINUTE_NS
 UNSTORED: Final = "not_stored"
 UNARRIVED: Final = "not_arrived"
 OVERTAKEN: Final = "overtaken"

@@ -16,7 +16,6 @@ from sidejudge.integrations.store.errors import StoreError
 from sidejudge.integrations.store.part import TextsByName
 from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.evaluate.stages import user_digest
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.drift import far, measures
 from sidejudge.scoring.judging.request import JudgeRequest
@@ -24,6 +23,7 @@ from sidejudge.scoring.questions.kinds import question_json, question_of_json
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.statistics.judge_drift import Answered, JudgeDrift, drifts
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import DAY_NS, MINUTE_NS
 
 from .answer_cache import CachedAnswer
 from .panel_member import UnansweredError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sidejudge.judge")
 
-SPACING_NS: Final = 10 * 60 * 10**9
+SPACING_NS: Final = 10 * MINUTE_NS
 """Between two prompts that are taken into the sample: it is to show more than one moment."""
 MAX_BYTES: Final = 65_536
 """A longer prompt is not taken."""

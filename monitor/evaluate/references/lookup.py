@@ -28,6 +28,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .places import InCorrections, InDataset, InFile, InScores, ReferencePlace, Unreadable, digest, key_of_case
 
@@ -37,7 +38,7 @@ REFRESH_S: Final = 60
 """How often places are read anew."""
 SETTLES_NS: Final = 2 * REFRESH_S * 10**9
 """How long a change must last before a trace is read anew for it, because a file may be half written."""
-_RECENT_NS: Final = 600 * 10**9
+_RECENT_NS: Final = 10 * MINUTE_NS
 """Verdicts that are always compared, because their references were read before they were written."""
 _BATCH: Final = 5_000
 """Traces in one notification."""

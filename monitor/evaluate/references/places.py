@@ -24,6 +24,7 @@ from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import one_line
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore
 from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 log = logging.getLogger("sidejudge.references")
 
@@ -321,8 +322,8 @@ def _expected(found: Mapping[str, Json]) -> Json:
     return next((found[key] for key in _EXPECTED if found.get(key) is not None), None)
 
 
-_SCORES_LAG_NS: Final = 600 * 10**9
-_AHEAD_NS: Final = 3600 * 10**9
+_SCORES_LAG_NS: Final = 10 * MINUTE_NS
+_AHEAD_NS: Final = HOUR_NS
 """How far ahead the clock of a score's writer may be."""
 _SPAN: Final = 16
 """Digits of a step's id."""

@@ -21,6 +21,7 @@ from sidejudge.integrations.langfuse.pages import Row
 from sidejudge.integrations.langfuse.probe import LangfuseServer, project_of
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 from .fetch import rows_of
 
@@ -28,11 +29,11 @@ log = logging.getLogger("sidejudge.langfuse")
 
 Pages: TypeAlias = Callable[[LangfuseServer, Window], AsyncIterator[Sequence[Row]]]
 
-SLICE_NS: Final = 600 * 10**9
+SLICE_NS: Final = 10 * MINUTE_NS
 """Start times that are listed at a time."""
 EVERY_NS: Final = 120 * 10**9
 """How often a slice is listed: a day's within five hours."""
-CONFIRM_NS: Final = 600 * 10**9
+CONFIRM_NS: Final = 10 * MINUTE_NS
 """How long a trace must have been gone before it is erased."""
 _MOST_LISTED: Final = 5_000
 """Traces that are looked for in one listing."""

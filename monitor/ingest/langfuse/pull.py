@@ -30,6 +30,7 @@ from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .deletions import DeletedTraces
 from .fetch import Share, TraceFetcher, introduced
@@ -43,11 +44,11 @@ PULL: Final = "langfuse_pull"
 """Name of the fact that holds up to where start times need not be listed any more."""
 MOST_PENDING: Final = 20_000
 """Traces that are held in mind at once; with more of them listing stops until some were read."""
-SLICE_NS: Final = 600 * 10**9
+SLICE_NS: Final = 10 * MINUTE_NS
 """Start times that are listed in one go, where there is much to catch up with."""
-AHEAD_NS: Final = 60 * 10**9
+AHEAD_NS: Final = MINUTE_NS
 """How far clocks of applications may run ahead of ours."""
-INTRODUCED_NS: Final = 3600 * 10**9
+INTRODUCED_NS: Final = HOUR_NS
 """How often a server is asked anew what it is and whose project the keys are of."""
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), "overloaded", "store", "error")
 """Why a poll may end early, as metrics name it."""
@@ -95,7 +96,7 @@ class Pull:
         self._langfuse, self._store = langfuse, store
         self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
         self._settle_ns, self._look_back_ns, self._rootless_ns = settle_ns, look_back_ns, rootless_ns
-        self._near_ns = max(2 * (poll_ns + settle_ns), 60 * 10**9)
+        self._near_ns = max(2 * (poll_ns + settle_ns), MINUTE_NS)
         self._full_every_ns = max(poll_ns, look_back_ns // _FULL_SHARE)
         self._deleted = DeletedTraces(
             langfuse=langfuse, store=store, pages=self._pages, clock_ns=clock_ns, oldest_ns=retention_ns,

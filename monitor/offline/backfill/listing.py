@@ -38,9 +38,10 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import REFERENCE_KEYS, extract
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 from sidejudge.scoring.trace.trace import Trace
 
-AROUND_NS: Final = 30 * 60 * 10**9
+AROUND_NS: Final = 30 * MINUTE_NS
 """How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
 OTHER = "other than --filter"
 FOREIGN = "no W3C trace id"

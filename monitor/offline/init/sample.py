@@ -20,8 +20,8 @@ from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of_spans, list_traces
 from sidejudge.monitor.offline.score.case_lines import RECORDED, case_lines, read_cases
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 MOST: Final = 500
 """Traces that are read: enough to learn a scenario with one violation in a hundred."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sidejudge.integrations.store.errors import StoreUnavailable
-from sidejudge.monitor.alerting.failures import DAY_NS, FailureGroups
+from sidejudge.monitor.alerting.failures import FailureGroups
+from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.scoring.status.test_failure_groups import verdict
 
 NOW = 10 * DAY_NS

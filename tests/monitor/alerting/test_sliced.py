@@ -28,7 +28,7 @@ from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.status.service_status import OTHERS
+from sidejudge.scoring.status.service_status import OTHER
 
 KEY, MINUTE_NS, BEGIN_NS = Key("shop", "prod", "qa"), 60 * 10**9, 10**18
 DECLARED = Declaration(slices=("version", "metadata.tenant", "name"))
@@ -182,7 +182,7 @@ def test_a_hostile_number_of_values_takes_a_bounded_number_of_places_and_hides_n
     (tracked,) = played.watch._tracked.values()
     assert tracked.sliced.series <= MOST_VALUES + 1 <= MOST_SLICES
     assert {dict(each.labels)["value"] for each in played.fired()} == {"acme"}
-    assert OTHERS in tracked.sliced.to_json()["dimensions"]["metadata.tenant"]["values"]
+    assert OTHER in tracked.sliced.to_json()["dimensions"]["metadata.tenant"]["values"]
 
 
 def test_a_value_that_loses_its_place_to_another_of_the_same_look_counts_with_the_others():
@@ -193,7 +193,7 @@ def test_a_value_that_loses_its_place_to_another_of_the_same_look_counts_with_th
     sliced.look(Declaration(slices=("version",)), pace, 60 * 10**9, room=MOST_SLICES)
     values = sliced.to_json()["dimensions"]["version"]["values"]
     n = {value: sum(sums[1] for sums in known["course"]) for value, known in values.items()}
-    assert (n["new"], n[OTHERS], sum(n.values())) == (100, 1, 100 + MOST_VALUES)
+    assert (n["new"], n[OTHER], sum(n.values())) == (100, 1, 100 + MOST_VALUES)
 
 
 def test_a_restart_goes_on_with_what_was_known_of_slices():

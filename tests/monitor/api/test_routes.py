@@ -329,7 +329,7 @@ async def test_unknown_paths_and_other_methods_are_problems_of_the_same_shape(cl
     answer = await client.get("/nowhere")
     assert (answer.status_code, set(answer.json())) == (404, {"error", "remedy"})
     answer = await client.post("/v1/status")
-    assert (answer.status_code, answer.headers["allow"], set(answer.json())) == (405, "GET", {"error", "remedy"})
+    assert (answer.status_code, answer.headers["allow"], set(answer.json())) == (405, "GET, HEAD", {"error", "remedy"})
     assert answer.json()["remedy"] == "this path answers GET, HEAD and nothing else"
     answer = await client.get("/-/reload")
     assert (answer.status_code, answer.json()["remedy"]) == (405, "this path answers POST and nothing else")

@@ -6,10 +6,10 @@ import asyncio
 
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.judge.drift_watch import SPACING_NS
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import Supported
 from sidejudge.scoring.statistics.judge_drift import LEAST
+from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.monitor.api.still import Still

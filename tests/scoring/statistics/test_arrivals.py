@@ -9,7 +9,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from sidejudge.scoring.statistics.arrivals import HOUR_NS, LEARNED_NS, Arrivals
+from sidejudge.scoring.statistics.arrivals import LEARNED_NS, Arrivals
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
 MINUTE_NS = 60 * 10**9
 WEEK_H = 168

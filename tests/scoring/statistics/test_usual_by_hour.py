@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from sidejudge.scoring.statistics.arrivals import HOUR_NS
 from sidejudge.scoring.statistics.baseline import UsualByHour
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
 NIGHT = range(20, 24)
 

@@ -24,8 +24,9 @@ from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
-from sidejudge.scoring.alerts.declaration import DAY_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.seed_policy import estimate_of
 
 KEY = Key("shop", "prod", "qa")

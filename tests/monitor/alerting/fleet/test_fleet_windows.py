@@ -27,9 +27,10 @@ from sidejudge.monitor.alerting.observation import First, Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
-from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.status.status import Policy, Status
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 from tests.seed_policy import estimate_of
 

@@ -11,9 +11,9 @@ from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.config.units import Duration
 from sidejudge.monitor.evaluate.judge.drift_watch import MAX_BYTES, SPACING_NS, DriftWatch
 from sidejudge.monitor.offline.forget import Selection
-from sidejudge.scoring.alerts.declaration import DAY_NS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.kinds import SameFact, Supported
+from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.fakes import openai as fake
 from tests.fakes.judge import judges
 from tests.needs import LITELLM
