@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
@@ -18,7 +19,8 @@ from .model import Config
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-_REQUIRED = "is required"
+_REQUIRED, _EMPTY = "is required", "must not be empty"
+_ENTRY = re.compile(r"\[\d+\]")
 _SECRET = frozenset({
     "api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key", "secret",
     "token",
@@ -39,8 +41,8 @@ _WANTED = {
     "model_type": "must be a map of keys",
     "model_attributes_type": "must be a map of keys",
     "finite_number": "must be a finite number",
-    "string_too_short": "must not be empty",
-    "too_short": "must not be empty",
+    "string_too_short": _EMPTY,
+    "too_short": _EMPTY,
 }
 
 
@@ -70,14 +72,16 @@ def reported_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[
     """Refusals without those that only repeat another mistake.
 
     A key that is required is not missed where it was misspelled; a value is not complained of where reading it failed
-    already.
+    already; a list all of whose entries are refused is not called empty.
     """
     unreadable = {problem.path for problem in known}
+    listed = {problem.path[: each.start()] for problem in (*known, *refused) for each in _ENTRY.finditer(problem.path)}
     excused = {f"{_parent(problem.path)}.{problem.nearest}" for problem in refused if problem.nearest is not None}
     return [
         problem
         for problem in refused
         if problem.path not in unreadable
+        and not (problem.path in listed and problem.message.startswith(_EMPTY))
         and not (problem.message == _REQUIRED and (problem.path in excused or _parent(problem.path) in excused))
     ]
 

@@ -38,6 +38,7 @@ from sidejudge.monitor.route.router import router_of
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.verdict.rubric import Rubric
 
+from .builders import conversations
 from .handover import Handover, unjudged
 from .metric_labels import violations
 from .parts import DRIFT, MonitorParts
@@ -244,6 +245,9 @@ class Monitor(MonitorParts):
         self.retention.config = config
         map_attributes(config.sources.attributes)
         self.router.take_routes_of(router_of(config))
+        of_sessions, turns = self.pipeline.stages.conversations, conversations(config)
+        if of_sessions is not None and turns is not None:  # their routes as before, with scenarios of today
+            of_sessions.router.take_routes_of(turns.router)
         self.silent_routes.take_routes(config.routes)
         self.config = config
         self.cascade_learning.forget(changed)

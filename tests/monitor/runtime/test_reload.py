@@ -61,7 +61,7 @@ class Running:
             with error:
                 return error.code, json.loads(error.read())
 
-    def send(self, trace_id, text):
+    def send(self, trace_id, text, **more):
         def attribute(key, value):
             return {"key": key, "value": {"stringValue": value}}
 
@@ -71,6 +71,7 @@ class Running:
             "endTimeUnixNano": str(now), "attributes": [
                 attribute("openinference.span.kind", "LLM"), attribute("output.value", text),
                 attribute("input.value", "where is it?"),
+                *(attribute(key.replace("_", "."), value) for key, value in more.items()),
             ],
         }  # fmt: skip
         body = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "s"}, "spans": [span]}]}]}
@@ -80,10 +81,10 @@ class Running:
         with urllib.request.urlopen(request, timeout=10) as answer:
             answer.read()
 
-    def verdict(self, trace_id):
+    def verdict(self, trace_id, by="trace_id"):
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            found = json.loads(self.get(f"/v1/verdicts?trace_id={trace_id}"))["verdicts"]
+            found = json.loads(self.get(f"/v1/verdicts?{by}={trace_id}"))["verdicts"]
             if found:
                 return found[0]
             time.sleep(0.05)
@@ -171,6 +172,20 @@ def test_of_a_rubric_that_a_reload_removes_no_status_is_shown_any_more(running):
     (monitor.folder / "sidejudge.yaml").write_text(text.replace("rubrics: [own]", "rubrics: [run_health]"))
     assert monitor.reload()[0] == 200
     wait_for(lambda: rubrics() == [])
+
+
+def test_sessions_are_held_to_the_scenarios_of_the_last_reload(tmp_path):
+    routed = "sessions: {idle: 300ms, routes: [{rubrics: [workflow], scenario: desk}]}"
+    scenarios = "scenarios: {desk: {tools_should_include: [find]}}"
+    running = Running(tmp_path, watch=f"{routed}\n{scenarios}")
+    try:
+        running.watch = f"{routed}\n{scenarios.replace('find', 'pay')}"
+        running.write("way")
+        assert running.reload() == (200, {"changed": [], "needs_restart": [], "mistakes": []})
+        running.send("a" * 32, "it is on its way", session_id="one")
+        assert "missing: pay" in running.verdict("workflow", by="rubric")["reason"]
+    finally:
+        running.stop()
 
 
 def test_the_meaning_of_an_attribute_is_in_force_after_a_reload_and_needs_no_restart(running):
