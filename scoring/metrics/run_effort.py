@@ -139,6 +139,8 @@ def _beyond(name: str, value: float, limit: float) -> Reason:
 
 
 def _measured(name: str, shown: ReasonPart) -> Reason:
+    if NAMES[name] == UNITS[name]:  # steps and tokens are their own unit
+        return Reason("{name} {n}", name=own(NAMES[name]), n=shown)
     return Reason("{name} {n} {unit}", name=own(NAMES[name]), n=shown, unit=own(UNITS[name]))
 
 

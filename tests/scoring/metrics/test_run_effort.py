@@ -42,7 +42,7 @@ def test_a_run_far_above_the_usual_is_noticed_with_both_numbers():
     found = result(run(*SOUND), "within_usual", usual=usual(tokens=20, steps=50, cost_usd=1))
     assert isinstance(found, Scored)
     assert found.value == 0.5, "cost is not known of this run, so two measures are"
-    assert "tokens 30 tokens, usually 10" in found.reason
+    assert "tokens 30, usually 10" in found.reason
 
 
 def test_nothing_is_usual_before_enough_runs():
