@@ -173,7 +173,7 @@ def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
             f"{ratio}, between {lowest} and {beside(estimate.upper, warning, 2)}: "
-            f"undecided; it lies below the warning threshold {warning:g}, and one window of a month's may by chance",
+            f"undecided; it lies below the warning threshold {warning:g}, as a few of a month's windows do by chance",
             undecided=True,
         )
     if estimate.lower < warning:
