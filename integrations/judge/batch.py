@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
 
 from sidejudge.integrations.provider.attempt import Completion
-from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
+from sidejudge.integrations.provider.errors import IN_PASSING, ProviderError, ProviderErrorKind, read_error
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.trace.span import JsonRecord
@@ -264,7 +264,7 @@ def _error_of(found: JsonRecord, status: int) -> ProviderError:
     body = (found.get("response") or {}).get("body") or {}
     stated = (body.get("error") if isinstance(body, Mapping) else None) or found.get("error") or {}
     message = str(stated.get("message", "no answer")) if isinstance(stated, Mapping) else "no answer"
-    kind = {429: ProviderErrorKind.RATE_LIMITED, 404: ProviderErrorKind.MODEL_NOT_FOUND}.get(status)
+    kind = {**IN_PASSING, 404: ProviderErrorKind.MODEL_NOT_FOUND}.get(status)
     if "context" in message and "length" in message:
         kind = ProviderErrorKind.CONTEXT_OVERFLOW
     if kind is None:

@@ -8,6 +8,7 @@ tests call it over a socket, so a change of its behaviour shows.)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -46,6 +47,16 @@ class ProviderErrorKind(StrEnum):
     CONTEXT_OVERFLOW = "context overflow"
     CONTENT_REFUSED = "content refused"
     NOT_INSTALLED = "litellm is not installed"
+
+
+IN_PASSING: Final[Mapping[int, ProviderErrorKind]] = {
+    408: ProviderErrorKind.TIMEOUT,
+    409: ProviderErrorKind.OVERLOADED,
+    425: ProviderErrorKind.OVERLOADED,
+    429: ProviderErrorKind.RATE_LIMITED,
+    504: ProviderErrorKind.TIMEOUT,
+}
+"""Statuses of HTTP after which the same request may succeed; every other from 500 on is ``OVERLOADED``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,18 +120,19 @@ def read_error(error: BaseException, *, secret: str | None, now: datetime | None
     status = response.status_code if response is not None else None
     kind = _kind({type(link).__name__ for link in links}, {_library(link) for link in links}, status, _messages(links))
     headers = [getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)]
-    stated = (
-        str(value)
-        for each in headers
-        if isinstance(each, Mapping)
-        for name, value in each.items()
-        if str(name).lower() == "retry-after"
-    )
-    waits = (requested_s(value, now) for value in stated)
+    waits = (_asked_s(each, now) for each in headers if isinstance(each, Mapping))
     return ProviderError(
         kind, _message(error, secret), status=status,
         retry_after_s=next((wait for wait in waits if wait is not None), None),
     )  # fmt: skip
+
+
+def _asked_s(headers: Mapping[object, object], now: datetime | None) -> float | None:
+    """The seconds that headers ask for: in ``retry-after-ms`` (OpenAI, Azure), else in ``Retry-After``."""
+    stated = {str(name).lower(): str(value) for name, value in headers.items()}
+    with suppress(KeyError, ValueError):
+        return requested_s(str(float(stated["retry-after-ms"]) / 1000))
+    return requested_s(stated.get("retry-after"), now)
 
 
 def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> ProviderErrorKind:  # noqa: C901, PLR0912  # a table
@@ -138,9 +150,11 @@ def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> 
         return ProviderErrorKind.AUTHENTICATION_FAILED
     if "NotFoundError" in names or status == 404 or "llm provider not provided" in text:
         return ProviderErrorKind.MODEL_NOT_FOUND
-    if "RateLimitError" in names or status == 429:
+    if "RateLimitError" in names:
         return ProviderErrorKind.RATE_LIMITED
-    if names & {"Timeout", "APITimeoutError", "ReadTimeout", "ConnectTimeout", "TimeoutError"} or status in {408, 504}:
+    if status is not None and status in IN_PASSING:
+        return IN_PASSING[status]
+    if names & {"Timeout", "APITimeoutError", "ReadTimeout", "ConnectTimeout", "TimeoutError"}:
         return ProviderErrorKind.TIMEOUT
     if status is not None and status >= 500:
         return ProviderErrorKind.OVERLOADED

@@ -122,6 +122,8 @@ async def test_what_a_batch_has_no_answer_to_fails_and_is_handed_in_anew(served,
     [
         (fake.error(400, "temperature must be below 2"), ProviderErrorKind.BAD_REQUEST),
         (fake.too_many(), ProviderErrorKind.RATE_LIMITED),
+        (fake.error(408, "took too long"), ProviderErrorKind.TIMEOUT),
+        (fake.error(409, "the lock is held"), ProviderErrorKind.OVERLOADED),
         (fake.too_long(), ProviderErrorKind.CONTEXT_OVERFLOW),
         (fake.refuses(), ProviderErrorKind.CONTENT_REFUSED),
         (fake.no_choices(), ProviderErrorKind.BAD_ANSWER),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import httpx
+import pytest
+
 from sidejudge.integrations.provider.errors import ProviderErrorKind, read_error
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,3 +36,21 @@ def test_no_key_is_shown_whosever_it_is():
     error = ValueError("Incorrect key sk-proj-of-somebody-else-9, see http://me:hunter2@proxy/ for model gpt-4o-mini")
     read = read_error(error, secret="sk-of-ours")
     assert read.message == "Incorrect key …, see http://…@proxy/ for model gpt-4o-mini"
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"Retry-After-Ms": "250"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "2"}, 2.0),
+        ({"retry-after-ms": "-5"}, 0.0),
+        ({"retry-after-ms": "nan"}, None),
+        ({"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}, 7.0),
+        ({}, None),
+    ],
+)
+def test_a_wait_in_milliseconds_goes_before_one_in_seconds(headers, wait_s):
+    response = httpx.Response(429, headers=headers, request=httpx.Request("POST", "http://127.0.0.1/"))
+    error = httpx.HTTPStatusError("slow down", request=response.request, response=response)
+    assert read_error(error, secret=None, now=NOW).retry_after_s == wait_s

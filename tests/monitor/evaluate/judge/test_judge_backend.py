@@ -56,6 +56,12 @@ FAULTS = {
     "an error of theirs": (fake.error(500, "oops"), f"{OUTAGE}: overloaded", 3, "closed"),
     "a proxy with nobody behind it": (fake.page(), f"{OUTAGE}: overloaded", 3, "closed"),
     "a page in place of an answer": (fake.page(200), "bad answer", 3, "closed"),
+    "a lock that is held": (fake.error(409, "busy"), f"{OUTAGE}: overloaded", 3, "closed"),
+    "too early": (fake.error(425, "later"), f"{OUTAGE}: overloaded", 3, "closed"),
+    "a request that took too long": (fake.error(408, "slow"), f"{OUTAGE}: timeout", 3, "closed"),
+    "too many requests, come again in milliseconds": (
+        fake.error(429, "slow down", retry_after_ms="10", retry_after="86400"), f"{OUTAGE}: rate limited", 3, "closed",
+    ),
     "overloaded": (fake.error(503, "busy", retry_after="0"), f"{OUTAGE}: overloaded", 3, "closed"),
     "a body that breaks off": (fake.raw(b'{"id": "x", "choi'), "bad answer", 3, "closed"),
     "an empty body": (fake.raw(b""), "bad answer", 3, "closed"),
