@@ -16,7 +16,7 @@ In an array a score is sent with its own time, for by that and its id it is repl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +34,15 @@ _MOST_BYTES: Final = 900_000
 """The largest body; Langfuse takes 1 MiB."""
 _EVENT_BYTES: Final = 200
 """The most bytes that an event adds to its score."""
+
+_OF_CONTENTS: Final = frozenset(
+    {
+        LangfuseErrorKind.REFUSED,
+        LangfuseErrorKind.FORBIDDEN,
+        LangfuseErrorKind.NOT_FOUND,
+        LangfuseErrorKind.NOT_LANGFUSE,
+    }
+)
 
 
 def traces_per_minute(requests_per_minute: float, scores_per_trace: int, *, scores_per_request: int) -> float:
@@ -64,14 +73,20 @@ class Writing:
 class SendResult:
     """The result of a batch: indices of accepted scores, and of refused ones with the reason.
 
-    ``error`` kept the rest from being sent; it concerns all of them equally. ``sent`` are the indices of all that were
-    in a request.
+    ``doubtful`` failed by themselves while others were let by: their contents may be why. ``error`` kept the rest from
+    being sent; it concerns all of them equally. ``sent`` are the indices of all that were in a request.
     """
 
     taken: list[int] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
+    doubtful: dict[int, LangfuseError] = field(default_factory=dict)
     error: LangfuseError | None = None
     sent: set[int] = field(default_factory=set)
+
+    @property
+    def done(self) -> set[int]:
+        """Indices of the scores that something is known of."""
+        return {*self.taken, *self.refused, *self.doubtful}
 
 
 class ScoreSender:
@@ -113,10 +128,8 @@ class ScoreSender:
                 if outcome.error is not None or not self.events:
                     break
             left = _left(left, outcome)
-        for index in left:
-            if outcome.error is not None:
-                break
-            await self._single(scores, index, outcome)
+        if outcome.error is None:
+            await self._one_by_one(left, lambda index: self._single(scores, index, outcome), outcome)
         return outcome
 
     async def delete(self, score_id: str) -> None:
@@ -138,11 +151,8 @@ class ScoreSender:
         except LangfuseError as error:
             if _is_absent(error):
                 self.events = False
-            elif error.kind is LangfuseErrorKind.TOO_LARGE and len(group) > 1:
-                for index in group:
-                    await self._events(writings, [index], outcome)
-                    if outcome.error is not None:
-                        break
+            elif (error.kind is LangfuseErrorKind.TOO_LARGE or is_of_contents(error)) and len(group) > 1:
+                await self._one_by_one(group, lambda index: self._events(writings, [index], outcome), outcome)
             elif error.kind is LangfuseErrorKind.TOO_LARGE:
                 outcome.refused[group[0]] = str(error)
             else:
@@ -172,6 +182,8 @@ class ScoreSender:
                 self.arrays = False
             elif error.kind is LangfuseErrorKind.TOO_LARGE or _is_refusal(error):
                 await self._apart(scores, group, outcome, str(error))
+            elif is_of_contents(error) and len(group) > 1:
+                await self._one_by_one(group, lambda index: self._array(scores, [index], outcome), outcome)
             else:
                 outcome.error = error
             return
@@ -185,10 +197,28 @@ class ScoreSender:
         if len(group) == 1:
             outcome.refused[group[0]] = why
             return
-        for index in group:
-            await self._array(scores, [index], outcome)
-            if outcome.error is not None:
+        await self._one_by_one(group, lambda index: self._array(scores, [index], outcome), outcome)
+
+    async def _one_by_one(
+        self, indices: Sequence[int], send: Callable[[int], Awaitable[None]], outcome: SendResult
+    ) -> None:
+        """Each by itself. What fails while others are let by is doubtful; many in a row, or all, are an outage."""
+        in_a_row: dict[int, LangfuseError] = {}
+        by = False
+        for index in indices:
+            await send(index)
+            error, outcome.error = outcome.error, None
+            if error is None:
+                by, outcome.doubtful, in_a_row = True, outcome.doubtful | in_a_row, {}
+                continue
+            in_a_row[index] = error
+            if not is_of_contents(error) or len(in_a_row) >= BATCH:
+                outcome.error = error
                 return
+        if by:
+            outcome.doubtful |= in_a_row
+        else:
+            outcome.error = next(reversed(in_a_row.values()), None)
 
     async def _single(self, scores: Sequence[ScoreOfLangfuse], index: int, outcome: SendResult) -> None:
         outcome.sent.add(index)
@@ -207,8 +237,7 @@ class ScoreSender:
 
 
 def _left(indices: Sequence[int], outcome: SendResult) -> list[int]:
-    done = {*outcome.taken, *outcome.refused}
-    return [index for index in indices if index not in done]
+    return [index for index in indices if index not in outcome.done]
 
 
 def _groups(scores: Sequence[ScoreOfLangfuse], indices: Sequence[int], most: int) -> list[list[int]]:
@@ -248,7 +277,13 @@ def _listed(body: object, key: str) -> list[Mapping[str, object]]:
 
 def _is_refusal(error: LangfuseError) -> bool:
     """A refusal in Langfuse's own words; anything else that answers 400 is not Langfuse."""
-    return error.kind is LangfuseErrorKind.REFUSED and error.status == 400 and isinstance(error.body, Mapping)
+    stated = error.body if isinstance(error.body, Mapping) else {}
+    return error.kind is LangfuseErrorKind.REFUSED and error.status == 400 and "message" in stated
+
+
+def is_of_contents(error: LangfuseError) -> bool:
+    """Whether something in between may have refused the contents of one score, while it lets others by."""
+    return error.kind in _OF_CONTENTS
 
 
 def wants(error: LangfuseError, expected: str) -> bool:

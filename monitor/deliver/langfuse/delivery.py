@@ -6,7 +6,8 @@ remedy:
 - the destination (down, slow, limiting, a proxy's page): wait, longer each time, and try again with fewer;
 - the keys, the address, the rights: report it, and try again every few minutes;
 - one score (refused, too large): give it up with the reason, for a person to look at and replay;
-- one score that fails again and again while others are taken: the same, after some attempts.
+- one score that fails again and again while others are taken, as where a firewall in between refuses its comment: the
+  same, after some attempts.
 
 Scores of a trace that upstream has not taken are held back (``integrations/store/outbox.py``): Langfuse is asked now
 and then whether it has the trace all the same, and after a day they are dropped and counted.
@@ -31,7 +32,7 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 from sidejudge.integrations.langfuse.observations import trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
-from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
+from sidejudge.integrations.langfuse.sending import BATCH, ScoreSender, Writing, is_of_contents
 from sidejudge.integrations.store.outbox import Outbox, OutboxCounts, PendingScore, Untaken
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters, DeliveryTask
 from sidejudge.scoring.status.snapshots import ExportSnapshot
@@ -104,6 +105,7 @@ class ScoreDelivery(DeliveryTask):
         )
         self._introduced_ns = 0
         self._size = self._most
+        self._in_the_way = False
         self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
         self._reported_dead, self._reported_ns = 0, 0
@@ -172,8 +174,9 @@ class ScoreDelivery(DeliveryTask):
         log.info("scores go to Langfuse", extra={"version": server.version, "project": server.project_name})
 
     async def _due(self) -> list[PendingScore]:
-        # In an outage one is tried; once it is taken, the others follow by age.
-        limit = 1 if self._backoff.failures > 1 else self._size
+        # In an outage one is tried, or one request's worth where one may be in the way of others; once one is taken,
+        # the others follow by age.
+        limit = (BATCH if self._in_the_way else 1) if self._backoff.failures > 1 else self._size
         return await asyncio.to_thread(self._outbox.due, self._clock_ns(), limit)
 
     async def _deliver(self, rows: Sequence[PendingScore]) -> None:
@@ -201,11 +204,14 @@ class ScoreDelivery(DeliveryTask):
         for index, reason in outcome.refused.items():
             await self._outbox.park([kept[index]], reason)
             self._counters.export_failed(LANGFUSE, LangfuseErrorKind.REFUSED)
-        self._counters.exported(LANGFUSE, len(taken) + len(outcome.refused), at_s=now_ns / 1e9 if taken else None)
+        for index, error in outcome.doubtful.items():
+            await self._doubt(kept[index], error, counts=True)
+            self._counters.export_failed(LANGFUSE, error.kind)
+        self._counters.exported(LANGFUSE, len(outcome.done), at_s=now_ns / 1e9 if taken else None)
         if outcome.error is not None:
-            done = {*outcome.taken, *outcome.refused}
-            left = [row for index, row in enumerate(kept) if index not in done]
-            failed = len(outcome.sent - done)
+            left = [row for index, row in enumerate(kept) if index not in outcome.done]
+            failed = len(outcome.sent - outcome.done)
+            self._in_the_way = is_of_contents(outcome.error)
             self._counters.exported(LANGFUSE, failed)
             self._counters.export_failed(LANGFUSE, outcome.error.kind, failed)
             await self._set_aside(left, outcome.error)
@@ -262,12 +268,15 @@ class ScoreDelivery(DeliveryTask):
         if self._sender.several and len(left) > 1:
             self._size = max(1, len(left) // 4)
             return
-        row, alone = left[0], self._backoff.failures == 0
-        if alone and row.attempts + 1 >= MOST_ATTEMPTS:
+        await self._doubt(left[0], error, counts=self._backoff.failures == 0)
+
+    async def _doubt(self, row: PendingScore, error: LangfuseError, *, counts: bool) -> None:
+        """Postpone one score that may be at fault itself; given up after some attempts that count."""
+        if counts and row.attempts + 1 >= MOST_ATTEMPTS:
             await self._outbox.park([row], f"failed {MOST_ATTEMPTS} times while others were taken: {error}")
             return
         due_ns = self._clock_ns() + self._backoff.postponed_ns(row.attempts)
-        await self._outbox.postpone([row], due_ns, str(error), counts=alone)
+        await self._outbox.postpone([row], due_ns, str(error), counts=counts)
 
     @property
     def _most(self) -> int:

@@ -273,11 +273,41 @@ def test_a_refusal_states_what_was_expected_as_a_whole(error, found):
     assert [name for name, states in asked.items() if states] == ([found] if found else [])
 
 
-@pytest.mark.parametrize("error", [refusal(400), refusal(405, {"message": "no"}), refusal(409, {"message": "no"})])
-@pytest.mark.parametrize("arrays", [True, False])
-async def test_what_answers_otherwise_than_langfuse_does_refuses_no_score(error, arrays):
-    outcome = await ScoreSender(Server(away_at=0, away=error), arrays=arrays).send(writings(scores(2)))
-    assert outcome == SendResult(error=error, sent={0, 1} if arrays else {0})
+OTHERWISE = [
+    refusal(400), refusal(400, {"code": "blocked"}), refusal(403), refusal(405, {"message": "no"}),
+    refusal(409, {"message": "no"}),
+]  # fmt: skip
+"""What no Langfuse answers to a score: something in between does."""
+
+
+@pytest.mark.parametrize("error", OTHERWISE)
+@pytest.mark.parametrize("way", ["array", "events", "object"])
+async def test_what_answers_otherwise_than_langfuse_does_refuses_no_score(error, way):
+    class Otherwise(Server):
+        async def post(self, path: str, body: object) -> LangfuseReply:
+            self.bodies.append(body)
+            raise error
+
+    server = Otherwise()
+    outcome = await ScoreSender(server, arrays=way == "array", events=way == "events").send(writings(scores(40)))
+    assert (outcome.taken, outcome.refused, outcome.doubtful, outcome.error) == ([], {}, {}, error)
+    assert len(server.bodies) <= BATCH + 1, "one by one, and no more once as many as an array holds have failed"
+
+
+@pytest.mark.parametrize("error", OTHERWISE)
+@pytest.mark.parametrize("way", ["array", "events", "object"])
+@given(blocked=st.sets(st.integers(0, 39), max_size=BATCH - 1))
+async def test_what_fails_by_itself_while_others_are_taken_is_doubtful(error, way, blocked):
+    class Between(Server):
+        async def post(self, path: str, body: object) -> LangfuseReply:
+            if any(f'"s{index}"' in json.dumps(body) for index in blocked):
+                raise error
+            return await super().post(path, body)
+
+    server = Between(ways=frozenset({"array", "object", "events"}))
+    outcome = await ScoreSender(server, arrays=way == "array", events=way == "events").send(writings(scores(40)))
+    assert outcome.doubtful.keys() | outcome.refused.keys() == blocked
+    assert (sorted(outcome.taken), outcome.refused, outcome.error) == (sorted({*range(40)} - blocked), {}, None)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from sidejudge.integrations.store.archive import read_dead
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, answer, only
+from tests.fakes.openai import Act
 from tests.langfuse_bench import score, trace
 
 HOUR_NS = 3600 * 10**9
@@ -166,3 +167,54 @@ async def test_an_endpoint_that_answers_with_a_login_page_loses_nothing(batching
     batching.fake.standing_fault = None
     await batching.settle()
     assert batching.values() == wanted([1, 2])
+
+
+FIREWALLS = {
+    "a page, forbidden": faults.proxy_page(403),
+    "JSON, forbidden": faults.error(403, "Forbidden"),
+    "a bad request": faults.proxy_page(400),
+    "JSON of its own": lambda _: answer({"code": "blocked"}, 400),
+    "not acceptable": faults.proxy_page(406),
+    "not found": faults.proxy_page(404),
+    "a page with 200": faults.login_page(),
+    "a redirect": lambda _: Act(302, b"", {"location": "/blocked"}),
+}
+
+
+@pytest.mark.parametrize("firewall", FIREWALLS)
+@pytest.mark.parametrize(("mode", "events"), [(Mode.NEW, False), (Mode.DUAL, True), (Mode.DUAL, False)])
+async def test_scores_whose_contents_a_firewall_refuses_let_the_others_by_and_are_given_up(
+    bench, firewall, mode, events
+):
+    def refuses(request):
+        return FIREWALLS[firewall](request) if request.method == "POST" and b"UNION SELECT" in request.raw else None
+
+    bench.fake.mode, bench.fake.scores.takes_events, bench.fake.standing_fault = mode, events, refuses
+    bad = [score(4, comment="UNION SELECT", name=name) for name in ("qa_score", "qa_a", "qa_b", "qa_c")]
+    for number in range(4):
+        await bench.end(number, score(number))
+    await bench.end(4, *bad)
+    for number in range(5, 60):
+        await bench.end(number, score(number))
+    await bench.step(5)
+    assert len(bench.values()) == 59
+    for number in range(60, 200):
+        await bench.end(number, score(number))
+        await bench.step()
+        bench.now_ns += 30 * 10**9
+    assert len(bench.values()) == 199
+    assert {dead.trace_id for dead in read_dead(bench.store.path)} == {trace(4)}
+    assert bench.store.outbox.counts().dead == len(bad)
+
+
+async def test_where_all_is_refused_no_score_is_given_up_however_long(bench):
+    bench.fake.mode = Mode.NEW
+    for number in range(100):
+        await bench.end(number, score(number))
+    bench.fake.standing_fault = only("POST", "/scores", faults.suspended())
+    for _ in range(50):
+        await bench.step()
+    assert (bench.delivery.snapshot().state, bench.store.outbox.counts().dead) == ("stopped", 0)
+    bench.fake.standing_fault = None
+    await bench.settle()
+    assert len(bench.values()) == 100
