@@ -19,9 +19,35 @@ _Figures: TypeAlias = tuple[float, float]
 
 
 def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int, int] | None:
-    """Tokens of the whole trace, of input and of output, by the spans that report their usage; None without any."""
-    counted = [span.usage for span in _lowest(trace, reporting, _tokens) if span.usage]
-    return (sum([u.input for u in counted]), sum([u.output for u in counted])) if counted else None
+    """Tokens of the whole trace, of input and of output, by the spans that report their usage.
+
+    None without any, and where a model call that answered reports none, such as a stream: a part is no total.
+    """
+    counted = _lowest(trace, reporting, _tokens)
+    if not counted or _leaves_one_out(trace, counted):
+        return None
+    each = [span.usage for span in counted if span.usage]
+    return sum([u.input for u in each]), sum([u.output for u in each])
+
+
+def _leaves_one_out(trace: Trace, counted: Sequence[Span]) -> bool:
+    """Whether a model call that answered has no part in the figures of any span, above, below or beside it.
+
+    A span without contents may be the record of a call.
+    """
+    silent = [span for span in trace.models if span.usage is None and (span.output_messages or span.output is not None)]
+    if not silent:
+        return False
+    known = {span.span_id for span in counted}
+    wrapping = {above.span_id for span in counted for above in trace.ancestors(span)}
+    left_out = [
+        span
+        for span in silent
+        if span.span_id not in wrapping
+        and known.isdisjoint(above.span_id for above in trace.ancestors(span))
+        and not any(each.start_ns <= span.end_ns and span.start_ns <= each.end_ns for each in counted)
+    ]
+    return len(left_out) > sum(_contents(each) is None for each in counted)
 
 
 def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:

@@ -32,6 +32,22 @@ def _span(
     )  # fmt: skip
 
 
+def test_a_sum_that_leaves_a_call_out_is_no_total() -> None:
+    stream = replace(_span("stream", 0, 500, output="Hi."), usage=None)
+    call, top = _span("call", 510, 480, output="Bye."), _span("root", 0, 2_000, 90, below=None, kind=SpanKind.AGENT)
+
+    def tokens(*spans: Span) -> tuple[int, int] | None:
+        trace = Trace.of("1" * 32, spans, "batch")
+        return counted.tokens(trace, [span for span in trace.spans if span.usage])
+
+    assert tokens(stream, call) is None
+    assert tokens(stream, replace(call, output=None)) == (30, 6), "it may be the record of the call"
+    assert tokens(stream, replace(call, start_ns=0)) == (30, 6), "two instrumentations of one call"
+    assert tokens(stream, replace(call, parent_id="stream")) == (30, 6), "the call that it wraps"
+    assert tokens(stream, top) == (90, 6), "a sum of all below it"
+    assert tokens(replace(stream, output=None), call) == (30, 6), "a call that failed takes none"
+
+
 @pytest.mark.parametrize(
     ("spans", "tokens"),
     [
