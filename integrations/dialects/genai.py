@@ -28,6 +28,8 @@ SWITCH = (
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only "
     "with OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
 )
+_NODE, _NODE_SWITCH = "@opentelemetry/", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
+"""OpenTelemetry's packages for Node.js know true and false alone."""
 
 _KINDS = {
     "chat": SpanKind.LLM, "generate_content": SpanKind.LLM, "text_completion": SpanKind.LLM,
@@ -124,7 +126,7 @@ def normalise(
     if adapt is not None:
         kind = adapt(reading, kind, fields)
     if kind in {SpanKind.LLM, SpanKind.TOOL} and _is_silent(fields):
-        fields["capture_switch"] = switch
+        fields["capture_switch"] = _NODE_SWITCH if switch is SWITCH and raw.scope_name.startswith(_NODE) else switch
     return reading.span(name, kind, **fields)
 
 
