@@ -72,8 +72,9 @@ Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[st
 
 
 class ScoreDelivery(DeliveryTask):
-    """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
+    """The way from the outbox to one Langfuse. ``remember`` keeps which project it is, for the next ``project``.
 
+    ``project``: id and name of the one that scores went to last, None where none is known.
     ``overtaken`` returns scores that must not be sent any more, for callers that know more than the revisions show.
     """
 
@@ -89,8 +90,10 @@ class ScoreDelivery(DeliveryTask):
         clock_ns: Callable[[], int],
         backoff: Backoff | None = None,
         overtaken: Overtaken | None = None,
+        project: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(LANGFUSE, backoff)
+        self._project = project
         self._outbox = outbox
         self._overtaken = overtaken
         self._untaken = untaken
@@ -153,18 +156,19 @@ class ScoreDelivery(DeliveryTask):
         )
 
     async def _introduce(self) -> None:
-        before, server = self.reading_back.server, await probe(self._langfuse)
+        server = await probe(self._langfuse)
         if not (server.scores_v3 or server.legacy_reads):
             server = await probe(self._langfuse)  # a proxy's 404 of one moment: what is not read back is believed
-        self.reading_back.server = server
+        before, self.reading_back.server = self.reading_back.server, server
         self._introduced_ns = self._clock_ns()
         if before == server:
             return
-        if before is not None and before.project_id != server.project_id:
-            log.warning(
-                "these keys belong to another project now; scores go there from now on",
-                extra={"project": server.project_name, "before": before.project_name},
-            )
+        here = server.project_id, server.project_name
+        if self._project is not None and self._project[0] != here[0]:
+            stated = "these keys belong to another project now; scores go there from now on, and so do those that wait"
+            more = {"project": here[1], "before": self._project[1], "waiting": self._counts.waiting}
+            log.warning(stated, extra={**more, "unseen": self._counts.unseen})
+        self._project = here
         self._sender.arrays, self._sender.events = server.takes_arrays, server.takes_events
         self._size = self._most
         self.configs.forget()

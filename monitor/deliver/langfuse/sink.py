@@ -20,7 +20,7 @@ from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.verdict.rubric import Rubric
 
 TRACE_LINK: Final = "trace_link"
-"""Name of the fact that holds the beginning of the address of a trace's page."""
+"""Name of the fact that holds the project that scores go to, and the beginning of the address of a trace's page."""
 
 
 def time_of(result: TraceResult) -> int:
@@ -78,6 +78,7 @@ class LangfuseScores(Sink):
         self._which, self._judge_traces, self._link_base = config.scores, judge_traces, config.link_base
         self._web_url = config.web_url or config.base_url
         self._store, self._rubrics = store, rubrics
+        known = store.fact(TRACE_LINK)
         self.langfuse = langfuse
         """The connection, for others that ask the same project: they share its budget."""
         self._delivery = ScoreDelivery(
@@ -89,10 +90,10 @@ class LangfuseScores(Sink):
             clock_ns=clock_ns,
             overtaken=overtaken,
             untaken=store.untaken,
+            project=None if known is None or "project" not in known else tuple(known["project"]),
         )
         self.deliveries = (self._delivery,)
         self.look_early = self._delivery.reading_back.look_early
-        known = self._store.fact(TRACE_LINK)
         self._prefix: str | None = known["prefix"] if known and known["base_url"] == config.base_url else None
         self._base_url = config.base_url
 
@@ -119,4 +120,6 @@ class LangfuseScores(Sink):
 
     async def _remember(self, server: LangfuseServer) -> None:
         self._prefix = trace_url(self._web_url, server.project_id, "")
-        await self._store.keep_fact(TRACE_LINK, {"base_url": self._base_url, "prefix": self._prefix})
+        project = [server.project_id, server.project_name]
+        fact = {"base_url": self._base_url, "prefix": self._prefix, "project": project}
+        await self._store.keep_fact(TRACE_LINK, fact)

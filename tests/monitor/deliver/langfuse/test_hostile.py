@@ -7,6 +7,8 @@ import json
 import pytest
 
 from sidejudge.integrations.store.archive import read_dead
+from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, answer, only
 from tests.fakes.openai import Act
@@ -218,3 +220,22 @@ async def test_where_all_is_refused_no_score_is_given_up_however_long(bench):
     bench.fake.standing_fault = None
     await bench.settle()
     assert len(bench.values()) == 100
+
+
+async def test_keys_of_another_project_after_a_restart_are_named_with_what_waits_for_it(bench, caplog):
+    def monitor():
+        section = LangfuseSink(base_url=bench.fake.base_url, public_key="pk", secret_key="sk")
+        scores_out = LangfuseScores(
+            section, langfuse=bench.langfuse, store=bench.store, rubrics={}, counters=bench,
+            clock_ns=lambda: bench.now_ns,
+        )  # fmt: skip
+        return scores_out.deliveries[0]
+
+    await monitor().step()
+    await monitor().step()
+    assert "another project" not in caplog.text
+    await bench.end(1, score(1))
+    bench.fake.project = {"id": "proj-other", "name": "Other"}
+    await monitor().step()
+    (warned,) = [record for record in caplog.records if "another project" in record.getMessage()]
+    assert (warned.project, warned.before, warned.waiting) == ("Other", "Test Project", 1)
