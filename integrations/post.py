@@ -25,6 +25,10 @@ MAX_RETRY_AFTER_S: Final = 900.0
 """The longest time that a receiver may ask to be left alone for."""
 _READ: Final = 2_000
 _SHOWN: Final = 200
+_SECRET_PART: Final = 12
+"""A shorter part of a path (``services``, ``webhook``) is a word."""
+_SECRET_VALUE: Final = 6
+"""A shorter value of a query guards nothing."""
 _ANSWER_S: Final = 1.0
 """How long to wait for the body of a successful answer."""
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
@@ -89,7 +93,7 @@ class Poster:
 
     def _failure(self, response: httpx.Response, body: bytes) -> Exception:
         code = response.status_code
-        words = " ".join(body.decode(errors="replace").replace(str(self._url), "…").split())
+        words = " ".join(_without(self._url, body.decode(errors="replace")).split())
         shown = "".join(char if char.isprintable() else " " for char in words)
         reason = f"it answered {code} {response.reason_phrase}".strip() + (
             f": {label(struck(shown), _SHOWN)}" if shown else ""
@@ -100,3 +104,15 @@ class Poster:
         if response.has_redirect_location:
             return RefusedError(f"it answered {code} and names another address; configure the final one")
         return RefusedError(reason)
+
+
+def _without(url: httpx.URL, text: str) -> str:
+    """The text without the address, its path, and what may be a secret of it alone, as servers repeat them."""
+    path = url.raw_path.decode("ascii")
+    bare = path.partition("?")[0]
+    alone = [part for part in bare.split("/") if len(part) >= _SECRET_PART]
+    values = [value for value in url.params.values() if len(value) >= _SECRET_VALUE]
+    parts = {str(url), path, bare, url.path, *alone, *values} - {"", "/"}
+    for part in sorted({*parts, *(part.replace("/", "\\/") for part in parts)}, key=len, reverse=True):
+        text = text.replace(part, "…")
+    return text

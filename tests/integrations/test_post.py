@@ -72,12 +72,27 @@ async def test_nobody_listening_is_unreachable():
             await Poster(f"http://127.0.0.1:{bound.getsockname()[1]}/secret").post(b"{}")
 
 
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        "no such hook: {url}",
+        "Cannot POST {path}",
+        '{{"status":404,"path":"{path}"}}',
+        '{{"path":"{escaped}"}}',
+        "no hook named secret-of-ours",
+        "the key pass-phrase is unknown",
+    ],
+)
 @pytest.mark.parametrize("status", [400, 500])
-async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, status):
-    url = f"{fake.url}/services/T000/B000/secret"
-    fake.act = lambda _: Act(status=status, body=f"no such hook: {url} \x1b[31m {'x' * 9_000}".encode())
+async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, status, repeated):
+    path = "/services/T000/B000/secret-of-ours?key=pass-phrase"
+    url = fake.url + path
+    stated = repeated.format(url=url, path=path, escaped=path.replace("/", "\\/"))
+    fake.act = lambda _: Act(status=status, body=f"{stated} \x1b[31m {'x' * 9_000}".encode())
     with pytest.raises((RefusedError, DestinationUnreachableError)) as caught:
         await Poster(url).post(b"{}")
     assert "secret" not in caught.value.reason
+    assert "phrase" not in caught.value.reason
+    assert "T000" not in caught.value.reason
     assert "\x1b" not in caught.value.reason
     assert len(caught.value.reason) < 300
