@@ -36,14 +36,15 @@ from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 from sidejudge.scoring.trace.instant import iso_time
-from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT, OUTLINED
+from sidejudge.scoring.verdict.review_reason import LEFT_OUT, OUTLINED
 
 from .answer_cache import Cache, CachedAnswer, CacheStorage, key
+from .bill import JudgeBill, with_cost
 from .breaker import CONSECUTIVE, Breaker
 from .budget import DAY_S, HOUR_S, JudgeBudget
 from .call_record import record_of
 from .panel import JudgePanel, JudgeSettings
-from .panel_member import Client, JudgeBill, PanelMember, UnansweredError
+from .panel_member import Client, PanelMember, UnansweredError
 from .rate_limits import RateLimits
 
 log = logging.getLogger("sidejudge.judge")
@@ -208,7 +209,7 @@ class JudgeBackend:
             )
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # the same
-            paid = self._paid(self.name, bill, "", uuid.uuid4().hex)
+            paid = bill.judgement(self.name, "", uuid.uuid4().hex)
             return dict.fromkeys(
                 requested,
                 NoAnswer(Reason("judge error: {kind}", kind=own(type(error).__name__)), failed=True, judgement=paid),
@@ -308,7 +309,7 @@ class JudgeBackend:
         try:
             answers = await panel.ask(sent, own)
         except UnansweredError as error:
-            paid = self._paid(panel.name, own, request.prompt_version, call)
+            paid = own.judgement(panel.name, request.prompt_version, call)
             failed = NoAnswer(cut(error.reason, MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
             divides = len(request.questions) > 1 or (panel.outline and request.outline is None)
@@ -319,7 +320,7 @@ class JudgeBackend:
                 failed = NoAnswer(why, judgement=paid, final=True)
                 smaller = await self._ask_less(asked, request, left_out)
             if all(question in smaller for question in request.questions):  # else the failed ones carry its cost
-                smaller = _with_cost(smaller, paid)
+                smaller = with_cost(smaller, paid)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             asked.bill.take(own)
@@ -331,9 +332,9 @@ class JudgeBackend:
         replies: dict[Question, Reply] = {}
         for question, answer in answers.items():
             if isinstance(answer, NoAnswer):
-                replies[question] = replace(answer, judgement=self._paid(panel.name, own, request.prompt_version, call))
+                replies[question] = replace(answer, judgement=own.judgement(panel.name, request.prompt_version, call))
             else:
-                judgement = self._paid(panel.name, own, answer.prompt_version, call) or Judgement(
+                judgement = own.judgement(panel.name, answer.prompt_version, call) or Judgement(
                     panel.name, answer.prompt_version
                 )
                 replies[question] = await self._reply(asked.case, question, answer, judgement)
@@ -436,21 +437,6 @@ class JudgeBackend:
         )  # fmt: skip
         return Answer(value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=judgement)
 
-    def _paid(self, judge: str, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:
-        """The cost of a call; None where none was sent."""
-        if not bill.requests:
-            return None
-        return Judgement(
-            judge,
-            prompt_version,
-            cost_usd=bill.usd,
-            call=call,
-            flags=(*(() if bill.complete else (COST_UNKNOWN,)), *((COST_ESTIMATED,) if bill.estimated else ())),
-            requests=bill.requests,
-            input_tokens=bill.input_tokens,
-            output_tokens=bill.output_tokens,
-        )
-
     async def _context(self, panel: JudgePanel) -> int:
         """Tokens that every model of a panel takes at once: as configured, else the least that is known of them."""
         if panel.context_tokens is not None:
@@ -465,28 +451,6 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
-
-
-def _with_cost(replies: Mapping[Question, Reply], paid: Judgement | None) -> dict[Question, Reply]:
-    """The replies, where the first call among them carries the cost of the one before it, too.
-
-    Without any call among them they carry that cost alone.
-    """
-    first = next((each.judgement.call for each in replies.values() if each.judgement and each.judgement.call), None)
-
-    def whole(reply: Reply) -> Reply:
-        own = reply.judgement
-        if own is None and first is None:
-            return replace(reply, judgement=paid)
-        if paid is None or own is None or own.call != first:
-            return reply
-        return replace(reply, judgement=replace(
-            own, cost_usd=own.cost_usd + paid.cost_usd, requests=own.requests + paid.requests,
-            input_tokens=own.input_tokens + paid.input_tokens, output_tokens=own.output_tokens + paid.output_tokens,
-            flags=tuple(dict.fromkeys((*paid.flags, *own.flags))),
-        ))  # fmt: skip
-
-    return {question: whole(reply) for question, reply in replies.items()}
 
 
 def _in_a_row(retries: int) -> int:

@@ -30,7 +30,8 @@ from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE
 
 from .answer_cache import CachedAnswer
-from .panel_member import JudgeBill, PanelMember, UnansweredError
+from .bill import JudgeBill
+from .panel_member import PanelMember, UnansweredError
 
 Rule = Literal["majority", "median"]
 Field: TypeAlias = bool | int | float | str

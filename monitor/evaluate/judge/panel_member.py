@@ -28,6 +28,7 @@ from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.result.reason import Reason, own, part, quoted
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
 
+from .bill import JudgeBill
 from .breaker import REACTIONS, Breaker, Permit, pause
 from .budget import HOUR_S, JudgeBudget
 from .call_record import Exchange
@@ -51,36 +52,6 @@ class UnansweredError(SidejudgeError):
         super().__init__(reason)
         self.reason = reason
         self.kind = kind
-
-
-@dataclass(slots=True)
-class JudgeBill:
-    """The cost of a request with its retries. ``complete`` is false once the cost of one of them is unknown.
-
-    ``estimated``: for one of them the provider gave no account.
-    """
-
-    usd: float = 0.0
-    complete: bool = True
-    estimated: bool = False
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    exchanges: list[Exchange] = field(default_factory=list)
-    """The prompts and answers of this bill's calls."""
-
-    def add(self, usage: ProviderUsage, usd: float | None) -> None:
-        """Add one request."""
-        self.take(JudgeBill(usd or 0.0, usd is not None, usage.estimated, 1, usage.input_tokens, usage.output_tokens))
-
-    def take(self, other: JudgeBill) -> None:
-        """Add the requests of another bill."""
-        self.usd += other.usd
-        self.complete = self.complete and other.complete
-        self.estimated |= other.estimated
-        self.requests += other.requests
-        self.input_tokens += other.input_tokens
-        self.output_tokens += other.output_tokens
 
 
 @dataclass(slots=True, kw_only=True)
