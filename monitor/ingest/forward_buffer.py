@@ -63,6 +63,12 @@ class _Outcome:
     cause: str = ""
 
 
+def _is_anothers(came: UpstreamResponse) -> bool:
+    """Whether something else answers in the place of upstream: a missing route, a redirect, a page with a success."""
+    kind = next((value.lower() for name, value in came.headers if name.lower() == b"content-type"), b"")
+    return came.status == 404 or 300 <= came.status < 400 or (came.status < 300 and b"html" in kind)
+
+
 class _Lane:
     """Requests with the same credentials. ``taken`` counts those that upstream took, kept before or not."""
 
@@ -322,7 +328,9 @@ class ForwardBuffer:
             return _Outcome("", came.retry_after_s, by_it=came.status != 429, cause=f"HTTP {came.status}")
         if came.status in _CREDENTIALS and request.trusted and self._upstream.has_credentials:
             self._report_refused_credentials(came.status)
-            return _Outcome("", came.retry_after_s, by_it=False, cause=f"HTTP {came.status}")
+            return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}")
+        if _is_anothers(came):
+            return _Outcome("", came.retry_after_s, cause=f"HTTP {came.status}, not of an OTLP endpoint")
         return _Outcome("sent" if came.status < 300 else "refused", cause=f"HTTP {came.status}")
 
     async def _settle(self, lane: _Lane, request: KeptRequest, under_way: asyncio.Task[UpstreamResponse]) -> None:
