@@ -3,7 +3,7 @@
 Requests are gathered until none comes for a while, written to a file (``/v1/files``) and submitted as one batch
 (``/v1/batches``, OpenAI's protocol), which is polled until it has ended. The id of a request is its hash. The open
 batches are stored: a run that was killed and starts again sends the same requests, byte for byte, and gets the answers
-of the batch that it submitted before.
+of the batch that it submitted before. A request that its batch did not answer is put into the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
 
@@ -39,6 +40,20 @@ _MOST_BYTES: Final = 150 * 2**20
 _ENDED: Final = ("completed", "expired", "failed", "cancelled")
 _REMEMBERED_S: Final = 30 * 86_400
 """How long a provider keeps the output of a batch."""
+_MOST_BATCHES: Final = 3
+"""How many batches a request is put into until one answers it."""
+_MOST_REFUSALS: Final = 6
+"""How often in a row a batch is submitted again that was not taken: for an hour, as each pause doubles."""
+_LAST_S: Final = 10.0
+"""How long ``close`` waits for a batch that is just being submitted, in s."""
+_AT_ONCE_S: Final = 60.0
+LONGEST_S: Final = _MOST_BATCHES * 25 * 3600.0 + 2 * 3600.0
+"""How long the answer to a request may take, in s: a day for each batch, and what gathering and submitting takes."""
+_PASSING: Final = {
+    ProviderErrorKind.RATE_LIMITED, ProviderErrorKind.TIMEOUT, ProviderErrorKind.OVERLOADED,
+    ProviderErrorKind.UNREACHABLE,
+}  # fmt: skip
+"""Failures after which the same request may succeed later."""
 
 
 class BatchNotes(Protocol):
@@ -49,13 +64,29 @@ class BatchNotes(Protocol):
 
 
 @dataclass(slots=True)
+class _Asked:
+    """A request that a caller waits for. ``line`` is that of a batch's file; ``batches`` is in how many it was."""
+
+    model: JudgeModel
+    line: str
+    future: asyncio.Future[Completion]
+    began: float = field(default_factory=time.monotonic)
+    batches: int = 0
+
+
+@dataclass(slots=True)
 class _Lot:
-    """Gathered requests to one model: lines by request id, their size in bytes, and when the last one came."""
+    """Gathered requests to one model: lines by request id, their size in bytes, and when the last one came.
+
+    After ``refusals`` in a row it is submitted again from ``not_before``.
+    """
 
     model: JudgeModel
     lines: dict[str, str] = field(default_factory=dict)
     size: int = 0
     last: float = 0.0
+    refusals: int = 0
+    not_before: float = 0.0
 
 
 class BatchJudgeClient:
@@ -75,34 +106,41 @@ class BatchJudgeClient:
         self._client, self._library, self._notes = client, library, notes
         self._gather_s, self._poll_s = gather_s, poll_s
         self._lots: dict[tuple[str, str | None], _Lot] = {}
-        self._waiting: dict[str, asyncio.Future[Completion]] = {}
-        self._models: dict[str, JudgeModel] = {}
-        self._began: dict[str, float] = {}
-        self._asked: Counter[str] = Counter()
+        self._asked: dict[str, _Asked] = {}
+        self._times: Counter[str] = Counter()
         self._under_way: dict[str, set[str]] | None = None
         self._working: asyncio.Task[None] | None = None
+        self._making: asyncio.Task[None] | None = None
 
     async def complete(self, request: JudgeRequest, model: JudgeModel) -> Completion:
-        """Submit the request with others, and wait for its answer. Raises ``ProviderError`` where there is none."""
+        """Submit the request with others, and wait for its answer. Raises ``ProviderError`` where there is none.
+
+        What a batch does not answer is put into the next one, at most ``_MOST_BATCHES`` times.
+        """
         body = _body(request, model)
         digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:40]
-        self._asked[digest] += 1  # an equal request is another one
-        name = f"sidejudge-{digest}-{self._asked[digest]}"
-        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        self._waiting[name] = future
-        self._models[name], self._began[name] = model, time.monotonic()
-        if not any(name in ids for ids in (await self._known()).values()):
-            line = json.dumps({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
-            lot = self._lots.setdefault((model.name, model.api_base), _Lot(model))
-            lot.lines[name] = line
-            lot.size, lot.last = lot.size + len(line), time.monotonic()
-        if self._working is None or self._working.done():
-            self._working = asyncio.create_task(self._work())
+        self._times[digest] += 1  # an equal request is another one
+        name = f"sidejudge-{digest}-{self._times[digest]}"
+        line = json.dumps({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
+        asked = _Asked(model, line, asyncio.get_running_loop().create_future())
+        self._asked[name] = asked
         try:
-            return await future
+            if not any(name in ids for ids in (await self._known()).values()):
+                self._gather(name, asked)
+            if self._working is None or self._working.done():
+                self._working = asyncio.create_task(self._work())
+            return await asked.future
         finally:
-            for held in (self._waiting, self._models, self._began):
-                held.pop(name, None)
+            del self._asked[name]
+
+    def _gather(self, name: str, asked: _Asked) -> None:
+        lot = self._lots.setdefault((asked.model.name, asked.model.api_base), _Lot(asked.model))
+        lot.lines[name] = asked.line
+        lot.size, lot.last = lot.size + len(asked.line), time.monotonic()
+
+    async def at_once(self, request: JudgeRequest, model: JudgeModel) -> Completion:
+        """Ask by itself, within a minute, at the full price: whether the provider answers cannot wait for a day."""
+        return await self._client.complete(request, replace(model, timeout_s=min(model.timeout_s, _AT_ONCE_S)))
 
     async def context_tokens(self, model: JudgeModel) -> int:
         """As ``JudgeClient.context_tokens``."""
@@ -119,10 +157,13 @@ class BatchJudgeClient:
         )
 
     async def close(self) -> None:
-        """Stop waiting; idempotent."""
+        """Stop waiting; idempotent. A batch that is just being submitted is noted first, for it is paid for."""
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
+        if self._making is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.gather(self._making, return_exceptions=True), _LAST_S)
 
     async def _known(self) -> dict[str, set[str]]:
         """The ids of the requests of each open batch, by the batch's id."""
@@ -141,102 +182,161 @@ class BatchJudgeClient:
             await self._submit_and_poll()
         except Exception as error:  # noqa: BLE001  # whatever it is: nobody must wait for ever
             log.error("batches cannot be looked after", extra={"cause": str(error)})  # noqa: TRY400  # its text is ours
-            self._fail(list(self._waiting), ProviderError(ProviderErrorKind.UNREACHABLE, type(error).__name__))
+            self._lots.clear()
+            for name in self._asked:
+                self._fail(name, ProviderError(ProviderErrorKind.UNREACHABLE, type(error).__name__))
 
     async def _submit_and_poll(self) -> None:
         looked = 0.0
-        while any(not future.done() for future in self._waiting.values()):
+        while any(self._waits(name) for name in self._asked):
             for lot in list(self._lots.values()):
                 full = len(lot.lines) >= _MOST_REQUESTS or lot.size >= _MOST_BYTES
-                if lot.lines and (full or time.monotonic() - lot.last >= self._gather_s):
+                now = time.monotonic()
+                if lot.lines and (full or now - lot.last >= self._gather_s) and now >= lot.not_before:
                     await self._submit(lot)
             if time.monotonic() - looked >= self._poll_s:
                 looked = time.monotonic()
                 for batch, ids in list((await self._known()).items()):
-                    if any(name in self._waiting and not self._waiting[name].done() for name in ids):
+                    if any(self._waits(name) for name in ids):
                         await self._poll(batch, ids)
             await asyncio.sleep(min(self._gather_s, self._poll_s) / 4)
 
+    def _waits(self, name: str) -> bool:
+        asked = self._asked.get(name)
+        return asked is not None and not asked.future.done()
+
     async def _submit(self, lot: _Lot) -> None:
-        lines, model = dict(list(lot.lines.items())[:_MOST_REQUESTS]), lot.model
-        for name in lines:
+        taken, model = dict(list(lot.lines.items())[:_MOST_REQUESTS]), lot.model
+        for name in taken:
             del lot.lines[name]
         lot.size = sum(map(len, lot.lines.values()))
-        content = "".join(f"{line}\n" for line in lines.values()).encode()
-
-        async def work(openai: Any) -> str:
-            file = await openai.files.create(file=("sidejudge.jsonl", content), purpose="batch")
-            made = await openai.batches.create(
-                input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
-            )
-            return str(made.id)
-
-        try:
-            batch = await self._provider(model, work)
-        except ProviderError as error:
-            self._fail(lines, error)
+        lines = {name: line for name, line in taken.items() if self._waits(name)}
+        if not lines:
             return
-        known = await self._known()
-        known[batch] = set(lines)
-        await self._notes.change({batch: json.dumps({"ids": list(lines), "at": time.time()})})
-        log.info("a batch was handed in", extra={"batch": batch, "requests": len(lines), "judge": model.name})
+        content = "".join(f"{line}\n" for line in lines.values()).encode()
+        try:
+            upload = ("sidejudge.jsonl", content)
+            file = await self._provider(model, lambda openai: openai.files.create(file=upload, purpose="batch"))
+            self._making = asyncio.create_task(self._make(model, str(file.id), list(lines)))
+            await asyncio.shield(self._making)
+        except ProviderError as error:
+            self._refused(lot, lines, error)
+            return
+        lot.refusals = 0
+
+    async def _make(self, model: JudgeModel, file: str, names: list[str]) -> None:
+        """Submit a batch and note it."""
+        made = await self._provider(
+            model,
+            lambda openai: openai.batches.create(
+                input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h"
+            ),
+        )
+        batch = str(made.id)
+        (await self._known())[batch] = set(names)
+        for name in names:
+            if (asked := self._asked.get(name)) is not None:
+                asked.batches += 1
+        await self._note(batch, names)
+        log.info("a batch was handed in", extra={"batch": batch, "requests": len(names), "judge": model.name})
+
+    def _refused(self, lot: _Lot, lines: Mapping[str, str], error: ProviderError) -> None:
+        """A batch could not be submitted: once more after a pause where that may help, else its requests fail."""
+        lot.refusals += 1
+        if error.kind in _PASSING and lot.refusals <= _MOST_REFUSALS:
+            lot.lines = {**lines, **lot.lines}
+            lot.size = sum(map(len, lot.lines.values()))
+            lot.not_before = time.monotonic() + self._poll_s * 2**lot.refusals
+            log.warning("a batch could not be handed in; it is tried again", extra={"cause": str(error)})
+            return
+        lot.refusals = 0
+        for name in lines:
+            self._fail(name, error)
+
+    async def _note(self, batch: str, names: Iterable[str]) -> None:
+        """Keep which requests a batch answers; none: forget it."""
+        ids = sorted(names)
+        await self._notes.change({batch: json.dumps({"ids": ids, "at": time.time()}) if ids else None})
 
     async def _poll(self, batch: str, ids: set[str]) -> None:
-        model = next(self._models[name] for name in ids if name in self._models)
-
-        async def work(openai: Any) -> tuple[str, str, list[str]]:
-            found = await openai.batches.retrieve(batch)
-            if found.status not in _ENDED:
-                return str(found.status), "", []
-            files = [each for each in (found.output_file_id, found.error_file_id) if each]
-            why = "; ".join(str(each.message) for each in (found.errors.data or ())) if found.errors else ""
-            return str(found.status), why, [(await openai.files.content(each)).text for each in files]
-
+        model = next(self._asked[name].model for name in ids if name in self._asked)
         try:
-            status, why, texts = await self._provider(model, work)
-        except ProviderError as error:
-            if error.kind is not ProviderErrorKind.MODEL_NOT_FOUND:
-                log.warning("a batch could not be looked at", extra={"batch": batch, "cause": str(error)})
+            status, why, files = await self._look(model, batch)
+            if status not in _ENDED:
                 return
-            status, why, texts = "failed", "the provider does not know it any more", []
-        if status not in _ENDED:
+            texts = [await self._text(model, each) for each in files]
+        except ProviderError as error:
+            log.warning("a batch could not be looked at", extra={"batch": batch, "cause": str(error)})
             return
+        none = ProviderError(ProviderErrorKind.OVERLOADED, f"the batch is {status} without it: {why}")
+        unanswered = dict.fromkeys(ids, none)
         for text in texts:
             for line in text.split("\n"):  # what else ends a line for Python may stand within an answer
-                self._take(line)
-        left = {name for name in ids if name in self._waiting and not self._waiting[name].done()}
-        if left:
-            self._fail(left, ProviderError(ProviderErrorKind.OVERLOADED, f"the batch is {status} without it: {why}"))
-        if status != "completed" or left:  # requests without an answer are submitted again
-            (await self._known()).pop(batch, None)
-            await self._notes.change({batch: None})
-        log.info("a batch has ended", extra={"batch": batch, "status": status, "unanswered": len(left)})
+                self._take(line, unanswered)
+        for name, cause in unanswered.items():
+            self._again(name, cause)
+        if unanswered:  # they are submitted again; what was answered and paid for is still found here
+            known = await self._known()
+            known[batch] = ids - unanswered.keys()
+            await self._note(batch, known[batch])
+        log.info("a batch has ended", extra={"batch": batch, "status": status, "unanswered": len(unanswered)})
 
-    def _take(self, line: str) -> None:
-        """One line of an output file."""
+    async def _look(self, model: JudgeModel, batch: str) -> tuple[str, str, list[str]]:
+        """The state of a batch, what went wrong with it, and the ids of its files."""
+        try:
+            found = await self._provider(model, lambda openai: openai.batches.retrieve(batch))
+        except ProviderError as error:
+            if error.kind is not ProviderErrorKind.MODEL_NOT_FOUND:
+                raise
+            return "failed", "the provider does not know it any more", []
+        why = "; ".join(str(each.message) for each in (found.errors.data or ())) if found.errors else ""
+        return str(found.status), why, [str(each) for each in (found.output_file_id, found.error_file_id) if each]
+
+    async def _text(self, model: JudgeModel, file: str) -> str:
+        """The text of a file; that of one that is gone is empty."""
+        try:
+            return str((await self._provider(model, lambda openai: openai.files.content(file))).text)
+        except ProviderError as error:
+            if error.kind is not ProviderErrorKind.MODEL_NOT_FOUND:
+                raise
+            log.warning("a file of a batch is gone", extra={"file": file})
+            return ""
+
+    def _take(self, line: str, unanswered: dict[str, ProviderError]) -> None:
+        """One line of an output file. An answer, and an error that would come again, leave ``unanswered``."""
         try:
             found = json.loads(line)
             name, response = found["custom_id"], found.get("response") or {}
         except (ValueError, KeyError, TypeError, RecursionError):
             return
-        future = self._waiting.get(name)
-        if future is None or future.done():
+        if not isinstance(name, str) or name not in unanswered:
             return
-        model = self._models[name]
         try:
             if (status := response.get("status_code", 0)) != 200:  # HTTP's OK
                 raise _error_of(found, status)
-            future.set_result(completion_of(response["body"], model, time.monotonic() - self._began[name]))
+            if (asked := self._asked.get(name)) is not None and not asked.future.done():
+                asked.future.set_result(completion_of(response["body"], asked.model, time.monotonic() - asked.began))
         except ProviderError as error:
-            self._fail([name], error)
+            if error.kind in _PASSING:
+                unanswered[name] = error
+                return
+            self._fail(name, error)
         except (KeyError, TypeError, IndexError, ValueError, AttributeError, OverflowError):
-            self._fail([name], ProviderError(ProviderErrorKind.BAD_ANSWER, "a line of the batch cannot be read"))
+            self._fail(name, ProviderError(ProviderErrorKind.BAD_ANSWER, "a line of the batch cannot be read"))
+        del unanswered[name]
 
-    def _fail(self, names: Iterable[str], error: ProviderError) -> None:
-        for name in names:
-            future = self._waiting.get(name)
-            if future is not None and not future.done():
-                future.set_exception(error)
+    def _again(self, name: str, error: ProviderError) -> None:
+        """Put a request into the next batch; it fails where it was in enough of them."""
+        asked = self._asked.get(name)
+        if asked is not None and asked.batches < _MOST_BATCHES:
+            self._gather(name, asked)
+        else:
+            self._fail(name, error)
+
+    def _fail(self, name: str, error: ProviderError) -> None:
+        asked = self._asked.get(name)
+        if asked is not None and not asked.future.done():
+            asked.future.set_exception(error)
 
     async def _provider(self, model: JudgeModel, work: Callable[[Any], Awaitable[_Done]]) -> _Done:
         async def calling(_: object) -> _Done:

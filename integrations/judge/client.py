@@ -171,6 +171,10 @@ class JudgeClient:
                 self._without_logprobs.add((model.name, model.api_base))  # no text is lost to them twice
             raise read_error(error, secret=model.api_key) from None  # its chain may hold the request
 
+    async def at_once(self, request: JudgeRequest, model: JudgeModel) -> Completion:
+        """As ``complete``: this client has no other way."""
+        return await self.complete(request, model)
+
     async def context_tokens(self, model: JudgeModel) -> int:
         """Tokens that the model reads at once, as far as litellm knows it; else 32,000."""
         most = (await self._known(model)).get("max_input_tokens")

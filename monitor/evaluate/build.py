@@ -124,10 +124,10 @@ def build_backends(
         client: Client = JudgeClient(library)
         settings = judge_settings(config)
         if batches is not None:
-            from sidejudge.integrations.judge.batch import BatchJudgeClient  # noqa: PLC0415  # imported only where it is wanted
+            from sidejudge.integrations.judge.batch import LONGEST_S, BatchJudgeClient  # noqa: PLC0415  # imported only where it is wanted
 
             client = in_lots = BatchJudgeClient(JudgeClient(library), library, batches)
-            settings = in_batches(settings)
+            settings = in_batches(settings, LONGEST_S)
         outages = JudgeLog(lambda: clock_ns() / 1e9)
         judge = JudgeBackend(
             settings, client=client, memory=memory, observer=JudgeObservers(*filter(None, (observer, outages))),
@@ -158,18 +158,15 @@ def arrange_backends(
     )
 
 
-_DAY_S: Final = 86_400.0
-
-
-def in_batches(settings: JudgeSettings) -> JudgeSettings:
-    """The judges asked in batches: with a timeout of 25 hours, and no limit on simultaneous requests."""
+def in_batches(settings: JudgeSettings, timeout_s: float) -> JudgeSettings:
+    """The judges asked in batches: with this timeout, and no limit on simultaneous requests."""
     many = {"concurrency": 100_000, "requests_per_minute": None, "tokens_per_minute": None}
     retries = min(1, settings.section.retries)
     return replace(
         settings,
         section=settings.section.model_copy(update={**many, "retries": retries}),
-        models=tuple(replace(model, timeout_s=_DAY_S + 3600.0) for model in settings.models),
-        others={name: in_batches(other) for name, other in settings.others.items()},
+        models=tuple(replace(model, timeout_s=timeout_s) for model in settings.models),
+        others={name: in_batches(other, timeout_s) for name, other in settings.others.items()},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.fakes.openai import Act, Behaviour, Seen
@@ -15,12 +15,17 @@ _PART = re.compile(rb'filename="[^"]*"\r\n(?:[^\r\n]+\r\n)*\r\n(.*?)\r\n--', re.
 
 @dataclass
 class Batches:
-    """``answer`` is asked about each line; ``lost`` says which lines have no answer. Use it as a standing behaviour."""
+    """``answer`` is asked about each line; ``lost`` says which lines have no answer. Use it as a standing behaviour.
+
+    ``errors`` is the file of errors that a batch names; ``delay_s`` is how long it takes to make one, in s.
+    """
 
     answer: Behaviour
     looks: int = 1
     ends: str = "completed"
     lost: Callable[[int], bool] = lambda _: False
+    errors: str | None = None
+    delay_s: float = 0.0
     files: list[bytes] = field(default_factory=list)
     batches: list[dict[str, Any]] = field(default_factory=list)
 
@@ -34,7 +39,7 @@ class Batches:
         if path == "/batches":
             number = int(seen.body["input_file_id"].removeprefix("file-"))
             self.batches.append({"input": number, "looks": 0, **seen.body})
-            return _json(self._batch(len(self.batches) - 1))
+            return replace(_json(self._batch(len(self.batches) - 1)), delay_s=self.delay_s)
         if path.startswith("/batches/"):
             number = int(path.rpartition("-")[2])
             self.batches[number]["looks"] += 1
@@ -50,7 +55,7 @@ class Batches:
             "id": f"batch-{number}", "object": "batch", "endpoint": made["endpoint"], "created_at": 1,
             "input_file_id": made["input_file_id"], "completion_window": "24h",
             "status": self.ends if done else "in_progress",
-            "output_file_id": f"out-{number}" if done else None,
+            "output_file_id": f"out-{number}" if done else None, "error_file_id": self.errors if done else None,
         }  # fmt: skip
 
     def _output(self, number: int) -> bytes:

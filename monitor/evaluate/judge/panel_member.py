@@ -246,7 +246,8 @@ class PanelMember:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.model.timeout_s + _GRACE_S):
-                completion = await self.client.complete(request, self.model)
+                complete = self.client.at_once if permit.probe else self.client.complete
+                completion = await complete(request, self.model)
         except (ProviderError, TimeoutError) as failure:
             error = failure if isinstance(failure, ProviderError) else ProviderError(ProviderErrorKind.TIMEOUT)
             self.breaker.failed(permit, error, self.clock())

@@ -104,16 +104,83 @@ async def test_a_run_that_was_killed_gets_the_answers_of_the_batch_that_it_hande
     await second.close()
 
 
-async def test_what_a_batch_has_no_answer_to_fails_and_is_handed_in_anew(served, library):
+async def test_what_a_batch_does_not_answer_is_put_into_the_next_one(served, library):
     batches, provider = served
-    batches.lost = lambda at: at == 0
+    batches.lost = lambda at: at == 0 and len(batches.batches) == 1
     client = asking(library, Notes())
-    lost, found = await asyncio.gather(
-        *(client.complete(Request(text), model(provider)) for text in ("one", "two")), return_exceptions=True
-    )
-    assert (lost.kind, found.text) == (ProviderErrorKind.OVERLOADED, "TWO")
+    texts = ("one", "two", "three")
+    answers = await asyncio.gather(*(client.complete(Request(text), model(provider)) for text in texts))
+    assert [each.text for each in answers] == ["ONE", "TWO", "THREE"]
+    assert [len(each.splitlines()) for each in batches.files] == [3, 1]
+    await client.close()
+
+
+async def test_what_three_batches_do_not_answer_fails(served, library):
+    batches, provider = served
+    batches.lost = lambda _: True
+    client = asking(library, Notes())
+    with pytest.raises(ProviderError, match="the batch is completed without it") as failed:
+        await client.complete(Request("one"), model(provider))
+    assert (failed.value.kind, len(batches.batches)) == (ProviderErrorKind.OVERLOADED, 3)
     batches.lost = lambda _: False
     assert (await client.complete(Request("one"), model(provider))).text == "ONE"
+    await client.close()
+
+
+async def test_what_an_expired_batch_answered_is_not_paid_for_again_after_a_restart(served, library):
+    batches, provider = served
+    batches.ends, batches.lost, notes = "expired", lambda at: at == 1, Notes()
+    first = asking(library, notes)
+    asked = [asyncio.create_task(first.complete(Request(text), model(provider))) for text in ("one", "two")]
+    await until(lambda: len(batches.batches) == 2)
+    for task in asked:
+        task.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+    await first.close()
+    batches.lost = lambda _: False
+    second = asking(library, notes)
+    answers = await asyncio.gather(*(second.complete(Request(text), model(provider)) for text in ("one", "two")))
+    assert [each.text for each in answers] == ["ONE", "TWO"]
+    assert [len(each.splitlines()) for each in batches.files] == [2, 1], "nothing was submitted once more"
+    await second.close()
+
+
+async def test_a_file_of_a_batch_that_is_gone_costs_no_answer_of_the_other(served, library):
+    batches, provider = served
+    batches.lost, batches.errors = lambda at: at == 0 and len(batches.batches) == 1, "file-that-is-gone"
+    client = asking(library, Notes())
+    answers = await asyncio.gather(*(client.complete(Request(text), model(provider)) for text in ("one", "two")))
+    assert [each.text for each in answers] == ["ONE", "TWO"]
+    assert [len(each.splitlines()) for each in batches.files] == [2, 1]
+    await client.close()
+
+
+async def test_what_is_asked_at_once_waits_for_no_batch(served, library):
+    batches, provider = served
+    provider.will(fake.states("yes"))
+    client = asking(library, Notes())
+    assert (await client.at_once(Request("are you there?"), model(provider))).text == "yes"
+    assert batches.files == []
+
+
+async def test_a_run_that_is_called_off_notes_the_batch_that_it_is_submitting(served, library):
+    batches, provider = served
+    batches.delay_s, notes = 0.5, Notes()
+    client = asking(library, notes)
+    asked = asyncio.create_task(client.complete(Request("one"), model(provider)))
+    await until(lambda: bool(batches.batches))
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    await client.close()
+    assert list(notes.held) == ["batch-0"]
+
+
+async def test_a_batch_that_a_busy_provider_does_not_take_is_submitted_later(served, library):
+    batches, provider = served
+    provider.will(*[fake.error(503, "busy", retry_after="0")] * 4)  # the provider's client tries four times itself
+    client = asking(library, Notes())
+    assert (await client.complete(Request("one"), model(provider))).text == "ONE"
+    assert len(batches.files) == 1
     await client.close()
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.integrations.judge.batch import BatchJudgeClient
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Addressed, JudgeAccount
 from sidejudge.monitor.evaluate.judge import panel_member
@@ -26,6 +27,7 @@ from sidejudge.scoring.questions.kinds import (
 from sidejudge.scoring.questions.question import Answer, NoAnswer
 from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
+from tests.fakes.batches import Batches
 from tests.fakes.judge import judgement, judges
 from tests.monitor.evaluate.judge.conftest import judge_of
 
@@ -528,6 +530,24 @@ async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait
     assert judge.states()["openai/gpt-4o-mini"].circuit == "closed"
     assert len(provider.seen) == 7  # the one refused, a greeting, and five claims
     assert b"claim" not in provider.seen[1].raw
+
+
+async def test_whether_a_provider_of_batches_is_back_is_found_out_without_a_batch(provider, library, store):
+    now = [1_760_000_000.0]
+    client = BatchJudgeClient(JudgeClient(library), library, store.kept.room("batches"), gather_s=0.1, poll_s=0.1)
+    model = JudgeModel(name="openai/gpt-4o-mini", api_base=provider.url, api_key="sk-very-secret")
+    judge = JudgeBackend(judge_of(model), client=client, memory=store.judged, clock_ns=lambda: int(now[0] * 1e9))
+    provider.standing = fake.unauthorised()
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage
+    now[0] += 6.0
+    batches = provider.standing = Batches(judges())
+    provider.will(judges())
+    (reply,) = (await judge.answer(CASE, [INTENT])).values()
+    assert isinstance(reply, Answer)
+    assert [seen.path for seen in provider.seen[1:3]] == ["/v1/chat/completions", "/v1/files"]
+    assert len(batches.batches) == 1
+    await client.close()
 
 
 @pytest.mark.parametrize("fault", [fake.page(200), fake.error(500, "oops"), fake.resets()])
