@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -27,6 +27,8 @@ _NUMBER: Final = r"\+[1-9][\d ()./-]{7,20}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-
 _PHONE: Final = rf"(?:^|[^\w.+-])({_NUMBER})(?:$|[^\w-])"
 _IBAN: Final = r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
 _IBAN_AT: Final = re.compile(_IBAN, re.ASCII)
+_IBAN_BEGINS: Final = re.compile(r"\b[A-Z]{2}\d{2}", re.ASCII)
+_IBAN_CHARACTERS: Final = range(15, 35)
 _VALUES: Final = {ord(letter): str(value) for value, letter in enumerate(ascii_uppercase, 10)}
 _LONGEST_IBAN: Final = 34 + 9
 """Characters of the longest IBAN, with its blanks."""
@@ -55,15 +57,32 @@ def luhn(number: str) -> bool:
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
-def iban(text: str) -> bool:
-    """Whether the check digits fit the other characters (ISO 13616, ISO 7064 MOD 97-10).
+def iban(text: str) -> int:
+    """The end of the longest IBAN among the groups that a text begins with; 0 where no check digits fit.
 
-    >>> iban("DE89370400440532013000"), iban("DE89370400440532013001")
-    (True, False)
+    The check digits are those of ISO 13616 (ISO 7064 MOD 97-10).
+
+    >>> iban("BE68 5390 0754 7034 EUR"), iban("BE68 5390 0754 7035 EUR")
+    (19, 0)
     """
-    if not 15 <= len(text) <= 34:
-        return False
-    return int((text[4:] + text[:4]).translate(_VALUES)) % 97 == 1
+    moved, _ = _digits(text[:4])  # country and check digits count as the last
+    at = characters = 4
+    remainder = longest = 0
+    for group in text[4:].split(" "):
+        at, characters = at + len(group), characters + len(group)
+        value, scale = _digits(group)
+        remainder = (remainder * scale + value) % 97
+        if characters in _IBAN_CHARACTERS and (remainder * 10**6 + moved) % 97 == 1:
+            longest = at
+        at += 1  # the blank
+    return longest
+
+
+@lru_cache(maxsize=64)
+def _digits(group: str) -> tuple[int, int]:
+    """A group as MOD 97-10 counts it: the value of its digits, and ten to the power of their number."""
+    digits = group.translate(_VALUES)
+    return int(digits or 0), 10 ** len(digits)
 
 
 def _card(found: str) -> bool:
@@ -81,14 +100,12 @@ def _places(pattern: str, holds: Callable[[str], bool]) -> Places:
 def _ibans(text: str) -> Iterator[tuple[int, int]]:
     """The places of IBANs; a word in capitals after one, such as a currency, does not belong to it."""
     until = 0
-    for match in linear(r"\b[A-Z]{2}\d{2}").finditer(text):
+    for match in _IBAN_BEGINS.finditer(text):
         begin = match.start()
-        longest = _IBAN_AT.match(text[begin : begin + _LONGEST_IBAN + 1]) if begin >= until else None
-        written = longest.group() if longest is not None else ""
-        while written and not iban(written.replace(" ", "")):
-            written = written.rpartition(" ")[0]
-        if written:
-            until = begin + len(written)
+        groups = _IBAN_AT.match(text[begin : begin + _LONGEST_IBAN + 1]) if begin >= until else None
+        length = iban(groups.group()) if groups is not None else 0
+        if length:
+            until = begin + length
             yield begin, until
 
 

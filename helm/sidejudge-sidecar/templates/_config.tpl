@@ -54,6 +54,23 @@ Refuses what cannot work, in a sentence.
 {{- if ne (len $ports) (len (uniq $ports)) -}}
 {{- fail (printf "%s.sources.otlp.http, %s.sources.otlp.grpc and %s.api.listen need a port each, and have %s" .key .key .key (join ", " $ports)) -}}
 {{- end -}}
+{{- include "sidejudge-sidecar.noneTwice" . -}}
+{{- end -}}
+
+{{/* Refuses a volume or a mount that takes the name or the path of another: no Pod is admitted so. Takes the dict of "sidejudge-sidecar.monitor". */}}
+{{- define "sidejudge-sidecar.noneTwice" -}}
+{{- $volumes := list "sidejudge-state" "sidejudge-tmp" -}}
+{{- $paths := list "/var/lib/sidejudge" "/tmp" -}}
+{{- if .configMap }}{{ $volumes = append $volumes "sidejudge-config" }}{{ $paths = append $paths "/etc/sidejudge" }}{{ end -}}
+{{- range .settings.extraVolumes -}}
+{{- if has .name $volumes }}{{ fail (printf "extraVolumes: %s is there already: give this volume another name" .name) }}{{ end -}}
+{{- $volumes = append $volumes .name -}}
+{{- end -}}
+{{- range .settings.extraVolumeMounts -}}
+{{- $path := .mountPath | default "" | trimSuffix "/" -}}
+{{- if has $path $paths }}{{ fail (printf "extraVolumeMounts: %s has a mount already: give this one another path" .mountPath) }}{{ end -}}
+{{- $paths = append $paths $path -}}
+{{- end -}}
 {{- end -}}
 
 {{/* A size (1Gi, 512MiB, 100M, 4096) as a number of bytes, without its fraction. */}}

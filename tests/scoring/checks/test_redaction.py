@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidejudge.scoring.checks import privacy
 from sidejudge.scoring.checks.privacy import KINDS
 from sidejudge.scoring.checks.redaction import Redaction, RedactionError
 
@@ -27,6 +28,7 @@ ALL = Redaction(tuple(KINDS))
         ("4111111111111111 378282246310005", "[card] [card]"),
         ("to BE68 5390 0754 7034 EUR 500", "to [iban] EUR 500"),
         ("BE68 5390 0754 7034 DE89 3704 0044 0532 0130 00 PAID", "[iban] [iban] PAID"),
+        ("NO9386011117947 or NO93 8601 1117 947", "[iban] or [iban]"),
         ("BE68 5390 0754 7035 EUR", "BE68 5390 0754 7035 EUR"),
         ("key sk-abcdefghijklmnop1234 leaked", "key [key] leaked"),
         ("order 4711, 2026-11-22, 19.99 EUR, 10:30", "order 4711, 2026-11-22, 19.99 EUR, 10:30"),
@@ -35,6 +37,16 @@ ALL = Redaction(tuple(KINDS))
 )
 def test_what_is_personal_is_replaced_by_its_kind(text, redacted):
     assert ALL.apply(text)[0] == redacted
+
+
+def test_what_resembles_an_iban_is_read_once_however_much_of_it_stands_there():
+    groups = [f"DE{at % 90 + 10}" for at in range(10_000)]
+    privacy._digits.cache_clear()
+
+    for _ in KINDS["iban"](" ".join(groups)):
+        pass
+
+    assert privacy._digits.cache_info().misses < 2 * len(groups)
 
 
 SAMPLES = (
