@@ -11,6 +11,7 @@ import ast
 import json
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,9 @@ _MOST_OPENINGS: Final = 40
 """Most places in prose that are tried as the beginning of JSON: each costs at most a scan of the rest."""
 _MOST_PYTHON: Final = 100_000
 """Most characters of a text that is read as Python."""
+_ANSWER: Final = "<answer>"
+"""The name under which Python parses a text, and warns of its style: on standard error, once for each place."""
+warnings.filterwarnings("ignore", module=_ANSWER)
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _EXPLAINS: Final = ("reason", "reasoning")
@@ -83,7 +87,7 @@ def python_literal(text: str) -> Json:
     if opening is None or end <= opening.start() or end - opening.start() > _MOST_PYTHON:
         return None
     try:
-        tree = ast.parse(text[opening.start() : end], mode="eval")
+        tree = ast.parse(text[opening.start() : end], _ANSWER, mode="eval")
         return _literal(tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -251,3 +253,10 @@ def test_what_python_prints_is_read_and_counted(text):
 )  # fmt: skip
 def test_what_python_might_mean_otherwise_is_not_read(text):
     assert items_of(text).items == []
+
+
+def test_python_writes_nothing_about_what_it_reads():
+    text = "{'a': [1if 1 else 2, 'x' is 1, '\\d']}"
+    code = f"from sidejudge.scoring.judging.shapes import python_literal; python_literal({text!r})"
+    done = subprocess.run([sys.executable, "-W", "default", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
