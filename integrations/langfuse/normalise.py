@@ -186,9 +186,8 @@ def _labels(row: Row) -> dict[str, AttributeValue]:
     found = _columns(row, _LABELS)
     for key in ("user.id", "session.id"):
         # Langfuse takes them from metadata as well, which SDKs from version 5 on write as JSON.
-        value = found.get(key)
-        if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
-            found[key] = value[1:-1]
+        if key in found:
+            found[key] = _text(found[key])
     environment = row.get("environment")
     if isinstance(environment, str) and environment not in ("", NO_ENVIRONMENT):
         found["langfuse.environment"] = environment

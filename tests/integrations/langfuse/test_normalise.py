@@ -210,7 +210,7 @@ def test_labels_that_stand_on_the_root_alone_are_the_traces():
 @pytest.mark.parametrize(
     ("stated", "read"),
     [('"ann"', "ann"), ('""', ""), ('"', '"'), ('""x', '""x'), ('"ab', '"ab'), ('ab"', 'ab"'), ('!a"', '!a"'),
-     ("!a!", "!a!"), ("aba", "aba"), ("ann", "ann")],
+     ("!a!", "!a!"), ("aba", "aba"), ("ann", "ann"), (json.dumps('CORP\\ann "the 1st"'), 'CORP\\ann "the 1st"')],
 )  # fmt: skip
 def test_users_and_sessions_that_came_as_json_are_without_its_quotes(stated, read):
     span = raw_span({**ROW, "userId": stated, "sessionId": stated, "traceName": stated})
