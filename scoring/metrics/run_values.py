@@ -47,7 +47,7 @@ _DATE: Final = re.compile(
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"^[-+]?\d+(?:[.,]\d+)*%?$")
-_WITH_DIGITS: Final = re.compile(r"[^\W_]*\d[^\W_]*")
+_WITH_DIGITS: Final = re.compile(r"(?<![^\W_])[^\W\d_]*+\d[^\W_]*+")
 _DIGITS: Final = re.compile(r"\d")
 _PLAIN_DIGITS: Final = re.compile(r"\d[\d ()./-]*\d")
 _YEARS: Final = re.compile(r"^(?:19|20)\d\d$")

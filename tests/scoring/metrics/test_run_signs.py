@@ -254,12 +254,13 @@ def test_the_signs_are_the_same_in_each_instrumentation(dialect):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["a1111-", "ORD-", "is refundable ", "I have ", "1 2 ", "\\n4"])
+@pytest.mark.parametrize("text", ["a1111-", "ORD-", "is refundable ", "I have ", "1 2 ", "\\n4", "a", "漢", "1"])
 def test_a_hostile_text_takes_time_in_proportion(text):
     def work(length):
         hostile = (text * length)[:length]
         step = tool("t1", 3, {"refundable": False, "x": hostile}, name="book_seat", order_id="ORD-4711", x=hostile)
         judged(said(hostile + " the is a to", step, model("m3", 5, hostile)))
+        measured("values_founded", ordered("ORD-4711", asked=hostile))
 
     assert_linear(work)
 
