@@ -18,6 +18,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.langfuse.client import encoded
 from sidejudge.integrations.langfuse.datasets import NewDatasetItem, dataset_exists, item_id, make_dataset, put_item
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.sending import is_of_contents
 from sidejudge.integrations.otlp.wire.kept import PackedSpansError
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config.langfuse import FailureDatasetSection
@@ -55,6 +56,8 @@ MOST_LOOKED_AT: Final = 500
 """Failing verdicts of one look, the latest."""
 MOST_ATTEMPTS: Final = 8
 """Times that a server may fail at an item, each time just after it had shown the dataset."""
+_MOST_DOUBTFUL: Final = 15
+"""Items of one look that something in between may refuse before it counts as an outage."""
 _DESCRIPTION: Final = "Traces that failed, written by sidejudge. What would have been right is for people to add."
 
 
@@ -163,9 +166,7 @@ class FailureDatasetFeeder:
             failing = _by_trace(await asyncio.to_thread(self._failing, since_ns))
             fresh = {of: each for of, each in failing.items() if self._is_new(of)}
             self._waiting = {of: int(verdicts[0]["closed_ns"]) for of, verdicts in fresh.items()}
-            for trace_id, verdicts in fresh.items():
-                await self._take(trace_id, verdicts, now_ns)
-                del self._waiting[trace_id]
+            doubtful = await self._take_all(fresh, now_ns)
         except LangfuseError as error:
             self._ready = False
             self._status.change("retrying" if error.kind.transient else "stopped", str(error))
@@ -173,7 +174,8 @@ class FailureDatasetFeeder:
             self._counters.export_failed(LANGFUSE_DATASET, error.kind.value)
             return
         self._status.change("ok")
-        self._looked_ns = now_ns
+        if not doubtful:
+            self._looked_ns = now_ns
         self._left_out = {of: at for of, at in self._left_out.items() if at > now_ns - 2 * AGAIN_NS}
         await self._remember()
 
@@ -197,6 +199,29 @@ class FailureDatasetFeeder:
         self._status.change("stopped", f"the project has no dataset {self._dataset!r}; make it, or set create: true")
         return False
 
+    async def _take_all(self, fresh: Mapping[str, list[VerdictDocument]], now_ns: int) -> bool:
+        """Write all of them; whether some wait because something in between refuses them while it lets others by.
+
+        Raises ``LangfuseError`` where none is let by.
+        """
+        doubtful: dict[str, LangfuseError] = {}
+        for trace_id, verdicts in fresh.items():
+            try:
+                await self._take(trace_id, verdicts, now_ns)
+            except LangfuseError as error:
+                doubtful[trace_id] = error
+                if not is_of_contents(error) or len(doubtful) >= _MOST_DOUBTFUL:
+                    raise
+            else:
+                del self._waiting[trace_id]
+        if doubtful and self._status.last_success_ns != now_ns:
+            raise next(iter(doubtful.values()))
+        for trace_id, why in doubtful.items():
+            self._attempts[trace_id] += 1
+            if self._attempts[trace_id] >= MOST_ATTEMPTS:
+                self._leave_out(trace_id, why.kind.value, str(why), now_ns)
+        return any(trace_id not in self._left_out for trace_id in doubtful)
+
     async def _take(self, trace_id: str, verdicts: list[VerdictDocument], now_ns: int) -> None:
         if sum(at > now_ns - DAY_NS for at in self._written.values()) >= self._section.per_day:
             self._left_out[trace_id] = now_ns
@@ -215,8 +240,9 @@ class FailureDatasetFeeder:
         try:
             await put_item(self._langfuse, self._dataset, item)
         except LangfuseError as error:
-            self._attempts[trace_id] += 1
-            given_up = self._attempts[trace_id] >= MOST_ATTEMPTS and error.kind is LangfuseErrorKind.SERVER_ERROR
+            fails = error.kind is LangfuseErrorKind.SERVER_ERROR
+            self._attempts[trace_id] += fails
+            given_up = fails and self._attempts[trace_id] >= MOST_ATTEMPTS
             if not given_up and error.kind not in (LangfuseErrorKind.REFUSED, LangfuseErrorKind.TOO_LARGE):
                 raise
             self._leave_out(trace_id, error.kind.value, str(error), now_ns)

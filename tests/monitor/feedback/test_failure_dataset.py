@@ -223,3 +223,35 @@ async def test_an_item_that_the_datasets_schema_refuses_holds_up_no_other(scene)
     scene.fake.standing_fault = lambda r: refused(r) if trace(1).encode() in r.raw else None
     await feeder.tick()
     assert (scene.numbers(), scene.bench.failed) == ([2], {"refused": 1})
+
+
+@pytest.mark.parametrize(
+    "firewall", [faults.proxy_page(403), faults.error(403, "Forbidden"), faults.login_page(), faults.proxy_page(404)]
+)
+async def test_an_item_that_a_firewall_refuses_holds_up_no_other_and_is_given_up(scene, firewall):
+    feeder = await scene.feeder()
+    scene.fake.standing_fault = lambda r: firewall(r) if trace(1).encode() in r.raw else None
+    for number in range(1, 4):
+        await scene.judge(number)
+    await feeder.tick()
+    assert (scene.numbers(), feeder.snapshot().state) == ([2, 3], "ok")
+    for number in range(4, 11):
+        assert feeder.snapshot().dead == 0
+        scene.bench.now_ns += 20 * 60 * 10**9  # it is looked for still, however late
+        await scene.judge(number)
+        await feeder.tick()
+    assert (scene.numbers(), feeder.snapshot().dead) == ([*range(2, 11)], 1)
+
+
+async def test_where_every_item_is_refused_none_is_given_up(scene):
+    feeder = await scene.feeder()
+    scene.fake.standing_fault = only("POST", "/dataset-items", faults.suspended())
+    for number in range(1, 19):
+        await scene.judge(number)
+    for _ in range(20):
+        await feeder.tick()
+    assert (scene.numbers(), feeder.snapshot().state, feeder.snapshot().dead) == ([], "stopped", 0)
+    assert len(scene.fake.requested("POST", "/dataset-items")) == 20 * 15
+    scene.fake.standing_fault = None
+    await feeder.tick()
+    assert scene.numbers() == [*range(1, 19)]
