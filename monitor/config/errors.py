@@ -20,6 +20,7 @@ class Problem:
 
     ``source`` is the file or the environment variable that sets it, ``line`` the 1-based line in that file,
     ``nearest`` the valid key that was probably meant, ``valid`` what would be accepted when nothing is near.
+    ``elsewhere`` is a key of another section that may have been meant as well.
     """
 
     path: str
@@ -27,13 +28,15 @@ class Problem:
     source: str | None = None
     line: int | None = None
     nearest: str | None = None
+    elsewhere: str | None = None
     valid: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         place = self._place
         text = f"{place}: {self.message}" if place else self.message
         if self.nearest is not None:
-            return f"{text}; did you mean {self.nearest}?"
+            other = f", or {self.elsewhere}" if self.elsewhere is not None else ""
+            return f"{text}; did you mean {self.nearest}{other}?"
         if self.valid:
             return f"{text}; valid here: {', '.join(self.valid)}"
         return text
@@ -72,12 +75,17 @@ def nearest(word: str, valid: Sequence[str]) -> str | None:
     >>> nearest("baseurl", ["model", "api_base"]), nearest("base_url", ["model", "api_base"])
     (None, 'api_base')
     """
+    if (found := nearest_by_letters(word, valid, alike=0.6)) is not None:
+        return found
+    words = set(word.lower().split("_"))
+    sharing = [name for name in valid if words & set(name.lower().split("_"))]
+    return sharing[0] if len(sharing) == 1 else None
+
+
+def nearest_by_letters(word: str, valid: Sequence[str], *, alike: float) -> str | None:
+    """The valid name closest to ``word`` by difflib's ratio, at least ``alike`` (0 to 1), whatever the case."""
     lowered = {name.lower(): name for name in valid}
-    found = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
-    if not found:
-        words = set(word.lower().split("_"))
-        sharing = [name for name in lowered if words & set(name.split("_"))]
-        found = sharing if len(sharing) == 1 else []
+    found = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=alike)
     return lowered[found[0]] if found else None
 
 

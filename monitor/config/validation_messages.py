@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from sidejudge.scoring.lexical.nearest import ratio_meant
 
 from .document import Place
-from .errors import Problem, nearest, path_of
+from .errors import Problem, nearest, nearest_by_letters, path_of
 from .match import MatchSection
 from .model import Config
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _REQUIRED, _EMPTY = "is required", "must not be empty"
+_SLIP = 0.85
+"""How alike two keys are that differ by a letter: 0.89 with four of them and one more."""
 _ENTRY = re.compile(r"\[\d+\]")
 _SECRET = frozenset({
     "api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key", "secret",
@@ -128,11 +130,15 @@ def _unknown(location: Sequence[str | int], path: str, source: str | None, line:
     valid = keys_of(section) if section is not None else ()
     found = sorted((other for other, _ in walk() if other[-1] == key), key=len)
     # The right key in the wrong place is a better hint than one of similar spelling; of several places the outermost.
+    # One that differs by a letter (budget, budgets) may be a slip as well: then both are named.
     elsewhere = [".".join(other) for other in found if len(other) == len(found[0])]
-    near = elsewhere[0] if len(elsewhere) == 1 else nearest(key, valid)
+    misplaced = elsewhere[0] if len(elsewhere) == 1 else None
+    slip = nearest_by_letters(key, valid, alike=_SLIP) if misplaced else nearest(key, valid)
+    near = slip or misplaced
     return Problem(
-        path=path, message="is not a key", source=source, line=line, nearest=near, valid=() if near else valid
-    )
+        path=path, message="is not a key", source=source, line=line, nearest=near,
+        elsewhere=misplaced if slip else None, valid=() if near else valid,
+    )  # fmt: skip
 
 
 def bare(annotation: object) -> object:
