@@ -71,24 +71,29 @@ class VerdictObserver:
             self._schedule.lagged(result.ended_ns, result.lag_s)
 
     def restore(self, now_ns: int) -> None:
-        """Fill the windows again, and let the watch learn what was judged after it was last remembered."""
+        """Fill the windows again, and let the watch learn what was judged after it was last remembered.
+
+        What a clock that was wrong has dated more than a window's length ahead stays out of the windows.
+        """
         self._schedule.restore()
         self._restore_figures(now_ns)
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
+        ahead_ns = now_ns + self._windows.window_ns
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
         for stated, key, seen in _intact(stored, observe_stored):
             if not self._in_force(key.rubric, stated.get("rubric_version")):
                 continue
-            if seen.at_ns > begin_ns:
+            if begin_ns < seen.at_ns <= ahead_ns:
                 self._add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)
 
     def _restore_figures(self, now_ns: int) -> None:
         begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
+        ahead_ns = now_ns + self._figures.window_ns
         stored = self._store.figures_since(min(begin_ns, known_ns or begin_ns))
         for _, key, seen in _intact(stored, observe_stored_figures):
-            if seen.at_ns > begin_ns:
+            if begin_ns < seen.at_ns <= ahead_ns:
                 self._add_figures(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.metrics.learn(key, seen)

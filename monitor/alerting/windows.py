@@ -190,9 +190,10 @@ class Windows:
     keys; a key that is not in it has none. ``usual`` holds how many verdicts usually come in ``window_ns`` at this hour
     at least: where that is enough, fewer are a silence, which older verdicts must not hide.
 
-    ``now_ns`` must not run backwards between calls: what has left a window does not return. Beyond ``max_verdicts``
-    (about 1 kB each) the fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key
-    that has been empty longest is forgotten; if none is empty, new keys share the service ``__other__``.
+    Where the clock is set back, what has left a window does not return, and what is then dated more than ``window_ns``
+    ahead leaves too: it would count for as long as the clock was ahead. Beyond ``max_verdicts`` (about 1 kB each) the
+    fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key that has been empty
+    longest is forgotten; if none is empty, new keys share the service ``__other__``.
     """
 
     def __init__(
@@ -295,7 +296,7 @@ class Windows:
         ``since_ns``: the window reaches no further back than to that moment, which was chosen among all failures in it,
         unless a clock that was set back has it in the future.
         """
-        window, begins = self._at(key, now_ns), 1
+        window, begins = self._as_of(key, now_ns), 1
         reach_ns = self._reach(window, now_ns)
         if window is not None and window.stretch is not None and window.stretch[0] <= now_ns - reach_ns:
             window.stretch = None  # that is the window itself by now
@@ -346,18 +347,27 @@ class Windows:
 
     def members(self, key: Key, now_ns: int) -> list[WindowContents]:
         """The observations in the key's window at ``now_ns``; the list is the caller's."""
-        window = self._at(key, now_ns)
+        window = self._as_of(key, now_ns)
         return [] if window is None else list(window.members.values())
 
     def both(self, one: Key, other: Key, now_ns: int) -> Confusion:
         """Traces with a decided verdict in both windows: by the first (rows) and the second (columns), fails first."""
         counts = [[0, 0], [0, 0]]
-        mine, theirs = self._at(one, now_ns), self._at(other, now_ns)
+        mine, theirs = self._as_of(one, now_ns), self._as_of(other, now_ns)
         for identity, held in mine.members.items() if mine is not None and theirs is not None else ():
             beside = theirs.members.get(identity) if theirs is not None else None
             if beside is not None and held.passed is not None and beside.passed is not None:
                 counts[held.passed][beside.passed] += 1
         return Confusion(counts=((counts[0][0], counts[0][1]), (counts[1][0], counts[1][1])))
+
+    def _as_of(self, key: Key, now_ns: int) -> _Window | None:
+        """The window of a key at the time of the clock. After the clock was set back, what is dated ahead goes."""
+        window, ahead_ns = self._windows.get(key), now_ns + self.window_ns
+        if window is not None and window.latest_ns > ahead_ns:
+            for identity in [identity for identity, held in window.members.items() if held.at_ns > ahead_ns]:
+                self._drop(key, window, identity)
+            window.latest_ns = now_ns
+        return self._at(key, now_ns)
 
     def _at(self, key: Key, now_ns: int) -> _Window | None:
         window = self._windows.get(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.store.sqlite import StoreUnavailable
@@ -11,6 +13,7 @@ from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.learning.contract import learn
 from sidejudge.scoring.learning.observed_run import observe_run
 from sidejudge.scoring.status.status import Status, Thresholds
+from sidejudge.scoring.trace.time_units import HOUR_NS
 from sidejudge.scoring.trace.trace import Trace
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import answered, until
@@ -158,6 +161,22 @@ async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next
     await app.monitor.stop()
     again = await started(**calm)
     assert again.monitor.view.status().services[0].change == seen
+
+
+async def test_verdicts_of_a_clock_that_was_hours_ahead_count_neither_after_it_is_set_back_nor_after_a_restart(started):
+    ahead_ns = 8 * HOUR_NS
+    app = await started(clock_ns=lambda: time.time_ns() + ahead_ns, **FAILING)
+    await app.post(traces(1, 10))
+    await app.settled(10)
+    await until(lambda: app.monitor.view.status().overall is Status.CRITICAL)
+    ahead_ns = 0
+    await until(lambda: app.monitor.view.status().services[0].estimate is None)
+    await app.post(traces(11, 12))
+    await app.settled(22)
+    assert app.monitor.view.status().services[0].estimate.n == 12
+    await app.monitor.stop()
+    again = await started(**FAILING)
+    assert [service.estimate.n for service in again.monitor.view.status().services] == [12]
 
 
 async def _nothing() -> None:

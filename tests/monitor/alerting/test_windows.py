@@ -32,6 +32,27 @@ def test_a_verdict_counts_until_the_window_has_passed_and_not_a_nanosecond_longe
     assert estimate_of(windows, KEY, 1100) is None
 
 
+@pytest.mark.parametrize("longest", [0, 5 * WINDOW])
+def test_what_a_clock_dated_ahead_does_not_count_for_hours_after_it_was_set_back(longest):
+    windows, ahead = Windows(WINDOW, longest_ns=longest, enough=4.0 if longest else 0.0), 8 * WINDOW
+    for number in range(10):
+        windows.add(KEY, seen(f"ahead {number}", 1000 + ahead + number, passed=False))
+    assert estimate_of(windows, KEY, 1010 + ahead).failures == 10
+    for number in range(10):
+        windows.add(KEY, seen(str(number), 1010 + number))
+    found = estimate_of(windows, KEY, 1020)
+    assert (found.n, found.failures, len(windows)) == (10, 0, 10)
+    assert windows.pace(KEY) == 10, "the pace is that of the clock in force"
+    assert [held.passed for held in windows.members(KEY, 1020)] == [True] * 10
+
+
+def test_a_clock_that_is_set_back_by_no_more_than_a_window_takes_nothing_out():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000))
+    assert [estimate_of(windows, KEY, at).n for at in (1000, 1000 - WINDOW, 1000 + WINDOW - 1)] == [1, 1, 1]
+    assert estimate_of(windows, KEY, 1000 + WINDOW) is None
+
+
 def test_an_empty_window_keeps_its_key_and_is_insufficient_data():
     windows = Windows(WINDOW)
     windows.add(KEY, seen("a", 1000))
