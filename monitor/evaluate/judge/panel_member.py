@@ -1,7 +1,8 @@
 """Panel member: one request to one model in, its answers question by question out.
 
 An attempt passes the provider's rate limits, then the circuit breaker and the budget. After an outage a health probe,
-not a case, checks whether the provider is back: a case that it never answers delays no other. A temporary failure is
+not a case, checks whether the provider is back: a case that it never answers delays no other. Nor does one that a
+firewall in between refuses as if the key or the model were wrong: the probe is answered then. A temporary failure is
 retried after a pause. Attempts and pauses are bounded one by one; a wait for the limits or the budget is none of the
 provider's time. Questions without a valid answer are asked once more, with the parser's complaint (seed 002: with
 identical inputs), and then have none. There is no default answer.
@@ -37,6 +38,8 @@ from .rate_limits import RateLimits
 
 _GRACE_S: Final = 5.0
 """Seconds beyond its own timeout after which an attempt is cancelled from outside."""
+_OF_CONTENTS: Final = (403, 404)
+"""Statuses by which something in between may refuse the contents of one request, while it lets others by."""
 _LEARNING: Final = 0.1
 _SETTLES_S: Final = 0.05
 """How often it is looked whether calls under way have settled."""
@@ -188,12 +191,28 @@ class PanelMember:
                 slot.used(usage.input_tokens + usage.output_tokens)
             return completion
 
-    async def _probe_health(self, permit: Permit, price: TokenPrice | None) -> None:
-        """Send the health probe of a half-open breaker and report its result to the breaker."""
+    async def _probe_health(self, permit: Permit, price: TokenPrice | None) -> bool:
+        """Send the health probe and report its result to the breaker; whether the provider answered it."""
         expected = ProviderUsage(input_tokens=HEALTH_PROBE.prompt_tokens, output_tokens=HEALTH_PROBE.answer_tokens)
         with suppress(ProviderError):
             completion = await self._paid(HEALTH_PROBE, permit, expected, price, JudgeBill())
             self._report(completion, failure=None)
+            return True
+        return False
+
+    async def _blamed(self, error: ProviderError, permit: Permit, price: TokenPrice | None) -> ProviderError:
+        """The error of a request, or that its content is refused: a firewall in between answers 403 and 404, too.
+
+        Where the provider answers the health probe at the same time, neither the key nor the model is wrong.
+        """
+        perhaps = error.status in _OF_CONTENTS and REACTIONS[error.kind].breaker == "trips"
+        if not perhaps or self.state().circuit != "closed":
+            return error
+        with suppress(UnansweredError):
+            if await self._probe_health(permit, price):
+                kind = ProviderErrorKind.CONTENT_REFUSED
+                return ProviderError(kind, error.message, status=error.status, usage=error.usage)
+        return error
 
     async def _paid(
         self, request: JudgeRequest, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill
@@ -246,12 +265,14 @@ class PanelMember:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.model.timeout_s + _GRACE_S):
-                complete = self.client.at_once if permit.probe else self.client.complete
+                complete = self.client.at_once if request is HEALTH_PROBE else self.client.complete
                 completion = await complete(request, self.model)
         except (ProviderError, TimeoutError) as failure:
             error = failure if isinstance(failure, ProviderError) else ProviderError(ProviderErrorKind.TIMEOUT)
-            self.breaker.failed(permit, error, self.clock())
             duration_s = time.monotonic() - began
+            if request is not HEALTH_PROBE:
+                error = await self._blamed(error, permit, price)
+            self.breaker.failed(permit, error, self.clock())
             usage = ProviderUsage(cost_usd=None)  # a timeout: whether it is charged stays unknown
             if (charged := _charged(error, expected, price)) is not None:
                 usage = replace(charged, cost_usd=self._usd(charged, price))

@@ -42,8 +42,8 @@ FILTERED = "filtered: content refused: "
 
 FAULTS = {
     "a wrong key": (fake.unauthorised(), f"{OUTAGE}: authentication failed", 1, "open"),
-    "no access": (fake.forbidden(), f"{OUTAGE}: authentication failed", 1, "open"),
-    "no such model": (fake.no_model(), f"{OUTAGE}: model not found", 1, "open"),
+    "no access": (fake.forbidden(), f"{OUTAGE}: authentication failed", 2, "open"),  # the health probe is the second
+    "no such model": (fake.no_model(), f"{OUTAGE}: model not found", 2, "open"),
     "no credit": (fake.no_credit(), f"{OUTAGE}: credit exhausted", 1, "open"),
     "payment required": (fake.error(402, "pay"), f"{OUTAGE}: credit exhausted", 1, "open"),
     "too many requests": (fake.too_many(), f"{OUTAGE}: rate limited", 3, "closed"),
@@ -106,6 +106,24 @@ async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, 
     (state,) = judge.states().values()
     assert state.circuit == circuit
     assert (judge.outage is not None) == (circuit == "open")
+
+
+@pytest.mark.parametrize("refusal", [fake.page(403), fake.page(404), fake.error(403, "Forbidden")])
+async def test_a_case_that_a_firewall_refuses_is_filtered_and_delays_no_other(made, provider, watched, refusal):
+    judging = provider.standing
+    provider.standing = lambda seen: refusal(seen) if b"UNION SELECT" in seen.raw else judging(seen)
+    judge = made()
+    for question in (INTENT, SUPPORTED):
+        reply = (await judge.answer(replace(CASE, transcript="UNION SELECT", input="UNION SELECT"), [SUPPORTED]))[
+            SUPPORTED
+        ]
+        assert isinstance(reply, NoAnswer)
+        assert reply.reason.startswith(FILTERED)
+        assert not reply.failed
+        assert judge.outage is None
+        assert isinstance((await judge.answer(CASE, [question]))[question], Answer)
+    assert watched.attempts.count("content refused") == 2
+    assert watched.cost_usd > 0, "the health probes are paid for"
 
 
 @pytest.mark.parametrize(
