@@ -180,9 +180,23 @@ def _as_wholes(place: _Place, found: list[Json], expected: list[Json]) -> Iterat
 def _written(value: Json) -> str | None:
     """A text that equal values share; None for a value nested too deeply to equal anything."""
     try:
-        return json.dumps(value, sort_keys=True)
+        return json.dumps(_evened(value), sort_keys=True)
     except RecursionError:
         return None
+
+
+def _evened(value: Json) -> Json:
+    """A value whose texts and numbers are written alike where they are equal (``_comparable``)."""
+    match value:
+        case dict():
+            return {key: _evened(each) for key, each in value.items()}
+        case list():
+            return [_evened(each) for each in value]
+        case str():
+            return normalise(value)
+        case float() if value.is_integer():
+            return int(value)
+    return value
 
 
 def _count_values(place: _Place, found: list[Json], expected: list[Json], made: FieldComparison) -> None:

@@ -47,6 +47,9 @@ def test_prose_and_what_is_no_value_is_not(value):
         ({"a": [1]}, {"a": {"b": 1}}, 0, 2),
         ([{"x": 1}, {"x": 1}], [{"x": 1}, {"x": 1}], 2, 2),
         ([{"x": 1}, {"x": 2}], [{"x": 1}, {"x": 1}], 1, 3),
+        ([[1, 2]], [[1.0, 2.0]], 2, 2),
+        ([[True], ["5"]], [[1], [5]], 0, 4),
+        ([{"x": " A", "y": 2.0}] * 2, [{"x": "a", "y": 2}] * 2, 4, 4),
     ],
 )
 def test_fields_are_counted_on_both_sides(found, expected, matched, places):
