@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -21,6 +22,8 @@ from .service_message import GAVE_UP, service_message, texts_in
 
 _LEAST_OUTPUT: Final = 40
 """Fewest characters for equal outputs of a sub-agent to be no coincidence."""
+_WRAPPERS: Final = 100
+"""Spans above a sub-agent's run that are looked at: what wraps it lies close around it, and a trace may be deep."""
 _SHOWN: Final = 3
 _NO_SUB_AGENTS: Final = NotApplicable(Reason("no sub-agent returned words"))
 _NO_CONTENTS: Final = Unavailable(Reason("the telemetry carries no contents"))
@@ -41,7 +44,8 @@ def _outputs(trace: Trace) -> Iterator[tuple[Span, str]]:
         text = sole_text(span.output)
         if span.kind is not SpanKind.AGENT or span is first or not (text or span.error):
             continue
-        wrapping = (upper for upper in trace.ancestors(span) if upper.kind is SpanKind.AGENT and upper is not first)
+        above = islice(trace.ancestors(span), _WRAPPERS)
+        wrapping = (upper for upper in above if upper.kind is SpanKind.AGENT and upper is not first)
         if not any(sole_text(upper.output) == text and upper.error == span.error for upper in wrapping):
             yield span, text
 

@@ -154,8 +154,9 @@ def _leaves(value: Json) -> Iterator[tuple[str, str, bool]]:
 
 def _failures(calls: Sequence[CallStep]) -> Iterator[_Shown]:
     """The failed calls with an effect, after which no successful call may have repaired it."""
-    for at, step in enumerate(calls):
-        if step.failure is None or any(_may_make_good(later) for later in calls[at + 1 :]):
+    repaired = max((at for at, step in enumerate(calls) if _may_make_good(step)), default=-1)
+    for step in calls[repaired + 1 :]:
+        if step.failure is None:
             continue
         for verb in _ACTIONS.intersection(_name_words(step)):
             past = _PAST.get(verb, verb + "d" if verb.endswith("e") else verb + "ed")

@@ -13,7 +13,7 @@ from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import Message, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace
-from tests.linear_time import assert_linear
+from tests.linear_time import LONG, SHORT, assert_linear
 from tests.scoring.metrics.test_run_health import SOUND, judged, model, run, span, tool, values
 from tests.simulation.agent_runs import DIALECTS, spans_of
 
@@ -263,6 +263,18 @@ def test_a_hostile_text_takes_time_in_proportion(text):
         measured("values_founded", ordered("ORD-4711", asked=hostile))
 
     assert_linear(work)
+
+
+@pytest.mark.parametrize(
+    ("metric", "step"),
+    [
+        ("sub_agents_answered", lambda at: span(f"s{at}", f"s{at - 1}", SpanKind.AGENT, at, output=f"It is {at}.")),
+        ("results_upheld", lambda at: tool(f"s{at}", at, name="book_seat", error="SeatLocked")),
+    ],
+)
+def test_a_run_of_thousands_of_steps_takes_time_in_proportion(metric, step):
+    cases = {length: said("Done.", *map(step, range(1, length // 20))) for length in (SHORT, LONG)}
+    assert_linear(lambda length: measured(metric, cases[length]))
 
 
 def test_reasons_hold_no_values():
