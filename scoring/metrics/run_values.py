@@ -83,7 +83,7 @@ def _values_founded(case: Case) -> Result:
             return unsearched
         for name, pieces in given.items():
             settled += 1
-            if not pieces <= texts.held | known:
+            if not pieces - texts.held <= known:
                 where = part(f"{label(step.call.name)}.{label(name)}")
                 found.append((step.span_id, Reason("{argument}: its value stands in no earlier text", argument=where)))
             known |= pieces  # one sign a value, however often it is used

@@ -277,6 +277,16 @@ def test_a_run_of_thousands_of_steps_takes_time_in_proportion(metric, step):
     assert_linear(lambda length: measured(metric, cases[length]))
 
 
+def test_many_values_are_looked_up_among_many_in_proportion():
+    def of(steps):
+        asked = " ".join(f"A{at:06}" for at in range(20 * steps))
+        return ordered("A000001", *(tool(f"s{at}", at, name="track", order_id=f"A{at:06}") for at in range(1, steps)),
+                       asked=asked)  # fmt: skip
+
+    cases = {length: of(length // 20) for length in (SHORT, LONG)}
+    assert_linear(lambda length: measured("values_founded", cases[length]))
+
+
 def test_reasons_hold_no_values():
     found = judged(ordered("ORD-9321"))
     assert "9321" not in json.dumps(found.to_json(), default=str)
