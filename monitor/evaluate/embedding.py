@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.integrations.embed import EmbeddingError, LocalModel, RemoteModel
-from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.provider.errors import OF_CONTENTS, ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.monitor.config.evaluators import EmbeddingSection
 from sidejudge.monitor.evaluate.judge.answer_cache import Cache, CacheStorage
@@ -321,4 +321,5 @@ class Retrying:
         await self._model.close()
 
     def _named(self, error: ProviderError) -> EmbeddingError:
-        return EmbeddingError(f"embeddings of {self.name}: {error}", of_texts=error.kind in _OF_TEXTS)
+        of_texts = error.kind in _OF_TEXTS or error.status in OF_CONTENTS
+        return EmbeddingError(f"embeddings of {self.name}: {error}", of_texts=of_texts)

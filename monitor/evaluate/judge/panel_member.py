@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 from sidejudge.integrations.judge.batch import BatchJudgeClient
 from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from sidejudge.integrations.provider.attempt import Completion, JudgeAttempt, JudgeObserver
-from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
+from sidejudge.integrations.provider.errors import OF_CONTENTS, ProviderError, ProviderErrorKind, ProviderUsage
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
@@ -38,8 +38,6 @@ from .rate_limits import RateLimits
 
 _GRACE_S: Final = 5.0
 """Seconds beyond its own timeout after which an attempt is cancelled from outside."""
-_OF_CONTENTS: Final = (403, 404)
-"""Statuses by which something in between may refuse the contents of one request, while it lets others by."""
 _LEARNING: Final = 0.1
 _SETTLES_S: Final = 0.05
 """How often it is looked whether calls under way have settled."""
@@ -205,7 +203,7 @@ class PanelMember:
 
         Where the provider answers the health probe at the same time, neither the key nor the model is wrong.
         """
-        perhaps = error.status in _OF_CONTENTS and REACTIONS[error.kind].breaker == "trips"
+        perhaps = error.status in OF_CONTENTS and REACTIONS[error.kind].breaker == "trips"
         if not perhaps or self.state().circuit != "closed":
             return error
         with suppress(UnansweredError):

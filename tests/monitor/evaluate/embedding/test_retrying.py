@@ -55,3 +55,11 @@ async def test_texts_that_are_too_long_are_known_to_be_at_fault(model, provider)
     with pytest.raises(EmbeddingError, match="context overflow") as reported:
         await model.embed(["aa"])
     assert reported.value.of_texts
+
+
+@pytest.mark.parametrize("refusal", [openai.page(403), openai.page(404)])
+async def test_texts_that_a_firewall_may_have_refused_are_perhaps_at_fault(model, provider, refusal):
+    provider.standing = refusal
+    with pytest.raises(EmbeddingError) as reported:
+        await model.embed(["aa"])
+    assert (reported.value.of_texts, len(provider.seen)) == (True, 1)
