@@ -12,7 +12,18 @@ from sidejudge.monitor.alerting.observation import First, Key, Observation, Slic
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 
-from .slices import KeySlice, bounded, bounded_slices, decoded, encoded, end_ns, first_of, key_slice, slice_of
+from .slices import (
+    MOST_AHEAD,
+    KeySlice,
+    bounded,
+    bounded_slices,
+    decoded,
+    encoded,
+    end_ns,
+    first_of,
+    key_slice,
+    slice_of,
+)
 from .windows import divided, values_body
 
 MOST: Final = 60
@@ -86,6 +97,9 @@ class SlicePublisher:
     async def due(self, now_ns: int) -> dict[int, bytes]:
         """The slices to publish, the oldest first; call ``published`` once that is committed."""
         self._changed |= self._under_way  # of a round that was cut off
+        if self._next > (latest := slice_of(now_ns) + MOST_AHEAD) + 1:
+            # The clock was set back. Firsts do not wait until it is as late again: what it dated ahead is not read.
+            self._next = max((number + 1 for number in self._published if number <= latest), default=0)
         numbers = sorted(number for number in self._changed if end_ns(number) < now_ns)[:MOST]
         wanted, members = set(numbers), dict[int, dict[Key, list[WindowContents]]]()
         if not wanted:

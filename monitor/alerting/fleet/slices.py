@@ -34,6 +34,9 @@ MOST_CLUSTERS: Final = 500
 """Sessions of one service under one rubric in one minute of one monitor that are kept apart."""
 MOST_SLICED: Final = 200
 """Kinds of a verdict in a slice of traffic, such as a tenant's failures, that are kept apart; the rest is one value."""
+MOST_AHEAD: Final = 60
+"""Slices this far ahead of the leader's clock still count; later ones come from a broken clock and would never leave.
+"""
 MOST_BYTES: Final = 64 * 2**20
 """A larger slice is not read: it is no slice of ours."""
 MOST_KEYS: Final = 20_000

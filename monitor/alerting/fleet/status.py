@@ -41,7 +41,7 @@ from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .document import DOCUMENT, REMEDY, FleetDocument, read_document, settings_digest
 from .publish import SlicePublisher
-from .slices import MOST_BYTES, SLICE_NS, end_ns, slice_of
+from .slices import MOST_AHEAD, MOST_BYTES, SLICE_NS, end_ns, slice_of
 from .windows import MAX_KEYS, FleetValues, FleetWindows, InForce, divided
 
 log = logging.getLogger("sidejudge.fleet")
@@ -62,9 +62,6 @@ _GRACE_NS: Final = 30 * 10**9
 Later slices are followed when they come.
 """
 _MOST_SENT: Final = 200
-_MOST_AHEAD: Final = 60
-"""Slices this far ahead of the leader's clock still count; later ones come from a broken clock and would never leave.
-"""
 _LONGEST_NAME: Final = 15
 _PAUSE_S, _PAUSES = 0.1, 20
 """For two seconds receivers are waited for, to have what was just passed on."""
@@ -187,7 +184,7 @@ class FleetStatus:
         if not self._is_known:
             async with transaction() as tables:
                 own = {_number(name): body for name, body in (await tables.own()).items()}
-            latest = slice_of(now_ns) + _MOST_AHEAD
+            latest = slice_of(now_ns) + MOST_AHEAD
             await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
             self._is_known = True
         slices = await self._publisher.due(now_ns)
@@ -448,7 +445,7 @@ class _Leader:
             place = (monitor, number)
             if number < oldest or self._bodies.get(place) == hash(body):
                 continue
-            if number > slice_of(now_ns) + _MOST_AHEAD:
+            if number > slice_of(now_ns) + MOST_AHEAD:
                 self._refuse(monitor, name, "it is of a time that is more than an hour ahead; set clocks by NTP")
                 continue
             unread = place not in self._bodies and number > self._learned.get(monitor, -1)

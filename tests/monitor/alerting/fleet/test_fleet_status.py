@@ -26,7 +26,7 @@ from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Status
-from sidejudge.scoring.trace.time_units import DAY_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 from tests.seed_policy import estimate_of
 
 KEY = Key("shop", "prod", "qa")
@@ -86,10 +86,10 @@ class Member:
         self.sent, self.noted = [], []
         self.windows = Windows(fleet.declared.window_ns, longest_ns=DAY_NS, enough=30)
         self.publisher = SlicePublisher(self.windows, WATCHED, lambda _: "1")
-        self.undelivered = 0
+        self.undelivered = self.ahead_ns = 0
         self.status = FleetStatus(
             name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
-            clock_ns=lambda: fleet.now_ns, pass_on=self._pass_on, note=self._note,
+            clock_ns=lambda: fleet.now_ns + self.ahead_ns, pass_on=self._pass_on, note=self._note,
             undelivered=lambda: self.undelivered,
         )  # fmt: skip
 
@@ -100,6 +100,7 @@ class Member:
         self.noted.append(event.id)
 
     def take(self, seen, key=KEY):
+        seen = replace(seen, at_ns=seen.at_ns + self.ahead_ns)
         self.windows.add(key, seen)
         self.publisher.seen(key, seen)
 
@@ -159,6 +160,22 @@ def test_a_collapse_is_passed_on_within_two_minutes_in_whichever_second_it_begin
                     await member.round(leading=member is fleet.leader)
 
     asyncio.run(go())
+    assert fleet.leader.sent
+
+
+def test_a_collapse_is_seen_at_a_monitor_whose_clock_was_hours_ahead_and_was_set_back() -> None:
+    fleet = Simulated(2)
+    fleet.run(40, failing=0.02)
+    other = fleet.members[1]
+    other.ahead_ns = 8 * HOUR_NS
+    fleet.run(10, failing=0.02)
+    other.ahead_ns = 0
+    fleet.run(10, failing=0.02)
+    assert not fleet.leader.sent
+    fleet.members.remove(fleet.leader)  # verdicts come to the other one alone
+    for _ in range(4):
+        fleet.run(1, failing=1.0)
+        asyncio.run(fleet.leader.round(leading=True))
     assert fleet.leader.sent
 
 
