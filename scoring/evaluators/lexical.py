@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.claims import Claim, claims
@@ -258,7 +258,7 @@ def keeps_fact(question: KeepsFact) -> Reply:
         return _OPEN if _may_differ(fact, translation) else Answer(value=True, method=Method.LEXICAL)
     others = [each for each in stated.facts if each not in wanted]
     replaced = [each.text for each in lost if any(_in_place_of(each, other) for other in others)]
-    if not replaced or _HALF_OF_DAY.search(f"{fact} {translation}"):
+    if not replaced or _marks(fact).half or _marks(translation).half:
         return _OPEN
     return Answer(
         value=False,
@@ -269,9 +269,23 @@ def keeps_fact(question: KeepsFact) -> Reply:
 
 def _may_differ(fact: str, translation: str) -> bool:
     """Whether equal figures may mean something else: a sign, a half of the day, a version's last zero."""
-    signed = bool(_NEGATIVE.search(fact)) != bool(_NEGATIVE.search(translation))
-    halves = bool(_HALF_OF_DAY.search(f"{fact} {translation}"))
-    return signed or halves or bool(_TRAILING_ZERO.search(fact)) != bool(_TRAILING_ZERO.search(translation))
+    own, other = _marks(fact), _marks(translation)
+    return own.half or other.half or own.negative != other.negative or own.trailing_zero != other.trailing_zero
+
+
+class _Marks(NamedTuple):
+    """What a text holds that may change the meaning of a figure."""
+
+    half: bool
+    negative: bool
+    trailing_zero: bool
+
+
+@lru_cache(maxsize=4)
+def _marks(text: str) -> _Marks:
+    # One question a fact is asked of the same translation.
+    found = (pattern.search(text) is not None for pattern in (_HALF_OF_DAY, _NEGATIVE, _TRAILING_ZERO))
+    return _Marks(*found)
 
 
 def _in_place_of(lost: CriticalFact, other: CriticalFact) -> bool:

@@ -11,6 +11,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.lexical import answer
 from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript, KeepsFact, SameHighlight, SameIntent
 from sidejudge.scoring.questions.question import Answer
+from tests.linear_time import assert_linear
 
 DATA = Path(__file__).parent / "data"
 LEAST = 0.98
@@ -46,3 +47,12 @@ def test_an_answerer_that_decides_is_right(answerer, record_property):
     record_property("decided", len(decided))
     assert decided
     assert len(wrong) <= (1 - LEAST) * len(decided), wrong
+
+
+def test_the_facts_of_a_long_translation_take_time_in_proportion():
+    def work(length):
+        text = " ".join(f"word {at}" for at in range(length // 10))
+        for at in range(length // 50):
+            answer(NOTHING, KeepsFact(fact=f"${at}", translation=text))
+
+    assert_linear(work)
