@@ -147,9 +147,6 @@ class DeliveryTask(ABC):
 
 NOT_DELIVERED: Final = "not_delivered"
 """Why a delivery failed: the destination refused it, or could not take it in time."""
-_SPLITS: Final = 12
-"""So many refusals in a row halve what was refused: one entry at fault among 4,096 costs no other. Then all are at
-fault."""
 LONGEST_PAUSE_S: Final = 300.0
 EXPIRES_NS: Final = DAY_NS
 """How old something grows before it is set aside because its destination cannot be reached."""
@@ -268,7 +265,6 @@ class Dispatcher(DeliveryTask, Generic[P]):
         super().__init__(destination.name, backoff)
         self._destination, self._queue, self._clock_ns = destination, queue, clock_ns
         self._counters = counters
-        self._refused_in_a_row = 0
 
     async def start(self) -> None:
         """Begin, with what was set aside before."""
@@ -330,11 +326,6 @@ class Dispatcher(DeliveryTask, Generic[P]):
         except DestinationUnreachableError as error:
             return await self._unreachable(entries, error)
         except RefusedError as error:
-            self._refused_in_a_row += 1
-            if len(entries) > 1 and self._refused_in_a_row <= _SPLITS:
-                half = len(entries) // 2
-                pause_s = await self._deliver(entries[:half])
-                return await self._deliver(entries[half:]) if pause_s is None else pause_s
             refused = {entry.seq: error.reason for entry in entries}
         except (LookupError, TypeError, ValueError) as error:
             if len(entries) > 1:  # one by one, so that those that are sound go out
@@ -348,7 +339,6 @@ class Dispatcher(DeliveryTask, Generic[P]):
         await self._queue.settle(taken, refused)
         self._backoff.succeeded()
         if taken:
-            self._refused_in_a_row = 0
             self.status.last_success_ns = now_ns
         self._count(len(entries), len(refused), self._terms.refused, now_ns)
         if taken:
