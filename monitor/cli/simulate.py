@@ -64,8 +64,11 @@ def simulate(
             bad_lines, end_ns = filed.bad_lines, filed.latest_ns or 0
         else:
             past, end_ns = StoredPast(store or settings.store.path), time.time_ns()
-        if past.latest_ns is None or past.latest_ns <= end_ns - length_ns:
-            latest = "there is none" if past.latest_ns is None else f"the latest is of {_moment(past.latest_ns)}"
+        if past.latest_ns is None:
+            place = store or settings.store.path if verdicts is None else verdicts
+            raise CommandError(f"{place}: holds no verdict", "name another past with --store or --verdicts")
+        if past.latest_ns <= end_ns - length_ns:
+            latest = f"the latest is of {_moment(past.latest_ns)}"
             raise CommandError(f"--since: no verdict of the last {since}: {latest}", "look further back with --since")
         replayed = _played(settings, past, end_ns - length_ns, end_ns)
     if as_json:

@@ -80,7 +80,7 @@ def test_what_is_wrong_with_the_call_is_two_lines(call, tmp_path: Path) -> None:
     empty.write_text("")
     for arguments, cause in (
         (["--verdicts", tmp_path / "none"], "does not exist"),
-        (["--verdicts", empty], "there is none"),
+        (["--verdicts", empty], f"{empty}: holds no verdict"),
         (["--store", tmp_path / "none.sqlite"], "there is no such file"),
         (["--since", "7"], "--since: must be a duration"),
         (["--since", "0s", "--verdicts", empty], "--since: must be above 0"),
