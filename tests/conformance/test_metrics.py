@@ -262,7 +262,8 @@ def test_a_case_with_nothing_but_an_output_costs_an_explanation_not_a_guess(rubr
     result = evaluate(criterion.metric, Case(case_id="c", model_output="x"), answer=lambda _: NoAnswer("nobody"))
     # A run without tools that expects none has nothing to be efficient at; nothing else can be told not to apply.
     silent = NotApplicable if criterion.metric.id == "tool_efficiency" else Unavailable
-    assert isinstance(result, silent), result
+    decided = f"{criterion.metric.id} has a value where only an output is known; if the output decides it, name it here"
+    assert isinstance(result, silent), f"{decided}: {result}"
     assert result.reason
 
 
