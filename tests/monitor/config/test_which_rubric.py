@@ -10,7 +10,8 @@ from sidejudge.scoring.runs.final import RUN_SCORES
 
 
 def test_every_rubric_that_ships_has_a_purpose() -> None:
-    assert PURPOSES.keys() == RUBRICS.keys()
+    unlike = PURPOSES.keys() ^ RUBRICS.keys()
+    assert not unlike, f"PURPOSES (monitor/config/rubrics.py) has a line for each rubric: {sorted(unlike)}"
 
 
 @pytest.mark.parametrize(
