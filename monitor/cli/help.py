@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 
@@ -15,6 +16,8 @@ from .errors import CommandError, ending
 
 _ROW = re.compile(r"\| `[a-z]")
 _CELL = re.compile(r"(?<!\\)\|")
+_CELLS = 4
+"""What the reference states of a key."""
 _MOST = 8
 """Pages that a search lists."""
 
@@ -40,22 +43,34 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
         return
     lines = [*_keys(words[0])] if len(words) == 1 else []
     lines = lines or [*_page(words[0])] if len(words) == 1 else lines
-    for line in lines or _found(" ".join(words)):
+    for line in lines or (*_meant(words), *_found(" ".join(words))):
         click.echo(line)
 
 
 def _keys(name: str) -> Iterator[str]:
     """A key, or all of a section, as the reference declares it: type, default, meaning, variable."""
+    for key, kind, default, meaning, variable in _rows():
+        if key == name or key.startswith(f"{name}."):
+            yield f"{click.style(key, bold=True)}: {kind}, default {default}; {variable.strip('`')}"
+            yield f"  {meaning}"
+
+
+def _rows() -> Iterator[list[str]]:
+    """Each key with its type, default, meaning and variable."""
     from sidejudge.dashboards.help.site import files
 
     for line in files()["docs/reference/configuration.md"].read_text(encoding="utf-8").splitlines():
-        key, *cells = (
-            (cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip("|"))) if _ROW.match(line) else ("",)
-        )
-        if key.strip("`") == name or key.strip("`").startswith(f"{name}."):
-            kind, default, meaning, variable = cells
-            yield f"{click.style(key.strip('`'), bold=True)}: {kind}, default {default}; {variable.strip('`')}"
-            yield f"  {meaning}"
+        if _ROW.match(line):
+            key, *cells = (cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip("|")))
+            if len(cells) == _CELLS:  # fewer: a table of something else
+                yield [key.strip("`"), *cells]
+
+
+def _meant(words: tuple[str, ...]) -> Iterator[str]:
+    """The key that a misspelt path of one (``sampling.rat``) is nearest to."""
+    if len(words) == 1 and "." in words[0]:
+        for key in difflib.get_close_matches(words[0], [key for key, *_ in _rows()], n=1, cutoff=0.8):
+            yield f"there is no key {words[0]!r}; did you mean {key}?"
 
 
 def _page(name: str) -> Iterator[str]:

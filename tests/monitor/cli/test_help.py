@@ -32,6 +32,11 @@ def test_it_explains_what_is_named(call, words, shown):
     assert shown in done.stdout
 
 
+def test_a_misspelt_key_is_answered_by_the_nearest_one(call):
+    first, *_ = call("help", "sampling.rat").stdout.splitlines()
+    assert first == "there is no key 'sampling.rat'; did you mean sampling.rate?"
+
+
 def test_words_that_no_page_holds_are_two_lines_and_exit_2(call):
     done = call("help", "zxqvy")
     assert (done.exit_code, done.stdout) == (2, "")
