@@ -93,6 +93,9 @@ def advance(
             condition=condition.id, labels=finding.labels, stage=Stage.PENDING, since_ns=now_ns,
             breached_ns=now_ns, finding=finding,
         )  # fmt: skip
+    elif alert.breached_ns > now_ns:  # the clock was set back
+        since_ns = min(alert.since_ns, now_ns) if alert.stage is Stage.PENDING else alert.since_ns
+        alert = replace(alert, since_ns=since_ns, breached_ns=now_ns)
     if breached and finding is not None:
         return _breached(replace(alert, finding=finding, breached_ns=now_ns), now_ns, condition)
     if alert.stage is Stage.PENDING:

@@ -20,7 +20,7 @@ Mode ``point`` has none of this: the seed's status depends on the present moment
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.trace.time_units import MINUTE_NS
@@ -97,6 +97,8 @@ def step(held: HysteresisState | None, look: Look, now_ns: int, rule: Hysteresis
     """The status after one more look at ``now_ns``; ``held`` is ``None`` before the first."""
     if held is None:
         held = HysteresisState(status=Status.INSUFFICIENT_DATA, since_ns=now_ns)
+    elif held.since_ns > now_ns:  # the clock was set back
+        held = replace(held, since_ns=now_ns)
     looks = (*held.looks, look)[-rule.looks :]
     entered = _next(held, looks, now_ns, rule)
     if entered is held.status:

@@ -345,6 +345,8 @@ class _Leader:
         find nothing new, and the next slice would wait for the look after it.
         """
         since_ns, look_ns = now_ns - self._looked_ns, self._declared.look_ns
+        if since_ns < 0:  # the clock was set back
+            return True
         if look_ns < SLICE_NS:
             return since_ns >= look_ns - 10**9
         return since_ns >= look_ns - SLICE_NS // 2 and _complete(now_ns) > _complete(self._looked_ns)
@@ -360,7 +362,7 @@ class _Leader:
 
     def unread_s(self, now_ns: int) -> float:
         """How far to read back, in s."""
-        return (now_ns - self._read_ns) / 1e9 + _OVERLAP_S
+        return max(0, now_ns - self._read_ns) / 1e9 + _OVERLAP_S
 
     def look(self, rows: Sequence[WindowRow], now_ns: int) -> FleetDocument:
         """Take in what was published, follow what is complete, look, and state what was found."""

@@ -84,6 +84,15 @@ def test_after_a_day_without_news_it_is_given_up_and_that_is_told():
         assert advance(alert, None, now_ns, CONDITION) == (None, AlertTransition.EXPIRED)
 
 
+def test_after_a_clock_was_set_back_an_alert_fires_and_ends_after_its_usual_time():
+    ahead_ns, alert, turns = BEGIN_NS + DAY_NS // 2, None, ""
+    looks = [(ahead_ns, "b"), *enumerate("bbbb", start=BEGIN_NS), (ahead_ns, "b"), *enumerate("ooo", start=BEGIN_NS)]
+    for now_ns, letter in looks:
+        alert, turn = advance(alert, finding(letter == "b"), now_ns, CONDITION)
+        turns += turn.value[0] if turn else " "
+    assert (alert, turns) == (None, "    f   r")
+
+
 def test_a_restart_changes_nothing():
     alert, _ = advance(None, finding(True), 7, CONDITION)
     assert Alert.of_json(json.loads(json.dumps(alert.to_json()))) == alert

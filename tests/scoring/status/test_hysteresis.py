@@ -87,6 +87,13 @@ def test_a_status_gets_better_only_once_it_has_lasted_and_gets_worse_at_once():
     assert played("hwhhhhc", rule) == "hwwwhhc"
 
 
+def test_after_a_clock_was_set_back_an_alarm_ends_once_it_has_lasted_and_not_when_that_time_comes_again():
+    rule, held = Hysteresis(needed=2, looks=3, hold_ns=4), None
+    for now_ns, letter in [(500, "w"), (501, "w"), (502, "w"), *enumerate("hhhhh", start=10)]:
+        held = step(held, look(letter), now_ns, rule)
+    assert (held.status, held.since_ns) == (Status.HEALTHY, 14)
+
+
 @given(st.text("hwci", min_size=1, max_size=40))
 def test_without_hysteresis_it_is_the_status_of_the_moment(letters):
     assert played(letters, NONE) == letters

@@ -179,6 +179,17 @@ def test_a_collapse_is_seen_at_a_monitor_whose_clock_was_hours_ahead_and_was_set
     assert fleet.leader.sent
 
 
+def test_a_leader_whose_clock_was_set_back_looks_at_once() -> None:
+    fleet = Simulated(1)
+    fleet.now_ns += 8 * HOUR_NS
+    fleet.run(40, failing=0.02)
+    fleet.now_ns -= 8 * HOUR_NS
+    fleet.run(2, failing=0.02)
+    document = fleet.leader.status.current(fleet.now_ns)
+    assert document is not None
+    assert 0 <= fleet.now_ns - document.at_ns <= 2 * SLICE_NS
+
+
 @pytest.mark.parametrize("phase_s", [0, 7, 14])
 def test_a_minute_that_is_not_complete_is_no_silence(phase_s: int) -> None:
     second_ns = 10**9
