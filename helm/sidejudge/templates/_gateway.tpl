@@ -27,6 +27,11 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $_ = set . "configKey" "sidejudge.yaml" -}}
 {{- include "sidejudge-sidecar.prepare" . -}}
 {{- include "sidejudge.reached" (dict "effective" .effective "values" $values) -}}
+{{- $containers := list "sidejudge" -}}
+{{- range concat $values.initContainers $values.extraContainers -}}
+{{- if has .name $containers }}{{ fail (printf "initContainers and extraContainers: a container %s is there already: give this one another name" .name) }}{{ end -}}
+{{- $containers = append $containers .name -}}
+{{- end -}}
 {{- $drain := ($config.drain | default dict).timeout | default "" | toString -}}
 {{- if and (eq $gateway.kind "Deployment") (regexMatch "^[0-9]+[smh]$" $drain) -}}
 {{- $seconds := mul (regexFind "^[0-9]+" $drain | int64) (index (dict "s" 1 "m" 60 "h" 3600) (regexFind "[smh]$" $drain)) -}}
