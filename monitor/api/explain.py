@@ -19,7 +19,7 @@ _REASONS = {
     "sampled_out": "it was not drawn for judging",
     "no_rubric": "no route selects it, so no rubric judged it",
     "not_a_run": "no model, agent or tool took part in it, so there is nothing to judge",
-    "excluded": "it is traffic of an evaluator, which is never judged",
+    "excluded": "it is never judged, as traffic of an evaluator or by a route without rubrics",
     "incomplete": "it was cut short, and what arrived does not answer what the rubrics ask",
     "unavailable": "rubrics ran, but what they need is missing",
     "no_content": "its telemetry carries no message contents",

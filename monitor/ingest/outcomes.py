@@ -35,7 +35,7 @@ class EndReason(StrEnum):
     NOT_A_RUN = "not_a_run"
     """No route selects it, and no span of it is a model's, an agent's or a tool's: a health check, plain HTTP."""
     EXCLUDED = "excluded"
-    """It is evaluation traffic itself: a judge's, or one of Langfuse's own environments."""
+    """It is evaluation traffic (a judge's, or one of Langfuse's own environments), or its route has no rubrics."""
     INCOMPLETE = "incomplete"
     """It was cut short, and the rubrics cannot be evaluated on what arrived."""
     UNAVAILABLE = "unavailable"

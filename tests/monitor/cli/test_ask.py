@@ -174,6 +174,8 @@ def test_a_story_of_few_words_is_told_as_well() -> None:
     assert list(explanation({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
     waits = list(explanation({"trace_id": TRACE, "reason": None, "waits_for": "judge"}))
     assert waits[-1] == "  it waits for the judge: its spans are kept, and it will be judged"
+    (_, excluded) = explanation({"trace_id": TRACE, "reason": "excluded", "excluded": "routes[0] excludes it"})
+    assert excluded.endswith("by a route without rubrics (routes[0] excludes it)")
     over = explanation({
         "trace_id": TRACE, "reason": "over_budget",
         "sampling": {"probability": 0.5, "selection": "random", "judged_share": 0.25, "over_budget": ["answer"]},
