@@ -37,6 +37,7 @@ def speaks(raw: RawSpan) -> bool:
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(map(_bare_result, fields[field]))
+    fields["output_messages"] = _whole_calls(fields["output_messages"])
     fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
     if fields["user_id"]:
         reading.note("user_id", "event user.id")
@@ -61,6 +62,18 @@ def _bare_result(message: Message) -> Message:
     if isinstance(held, dict) and held.keys() == {"result"}:
         return replace(message, text=messages.joined(held["result"]))
     return message
+
+
+def _whole_calls(answered: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A stream's parts stand before the whole answer: a message whose calls a later one repeats is left out."""
+    later: set[str | None] = set()
+    kept = []
+    for message in reversed(answered):
+        calls = {call.call_id for call in message.tool_calls}
+        if not calls or None in calls or not calls <= later:
+            kept.append(message)
+        later |= calls
+    return tuple(reversed(kept))
 
 
 def _call(reading: SpanReading, fields: SpanFields) -> None:

@@ -660,3 +660,22 @@ def test_a_request_of_mcp_for_a_tool_is_its_call_and_no_other_request_is() -> No
     span = normalise(_raw("tools/call find", "", attributes=request))
     assert (span.kind, span.tool, span.provenance["kind"]) == (SpanKind.TOOL, ToolCall(name="find"), "mcp.method.name")
     assert normalise(_raw("tools/list", "", attributes={"mcp.method.name": "tools/list"})).kind is SpanKind.OTHER
+
+
+def test_a_call_that_adk_repeats_for_each_part_of_a_stream_is_one_call() -> None:
+    def answered(arguments: dict[str, str] | None) -> dict[str, Any]:
+        call = {"type": "tool_call", "id": "call_1", "name": "lookup", "arguments": arguments}
+        return {"role": "assistant", "parts": [call], "finish_reason": "stop" if arguments else ""}
+
+    model = _raw("generate_content m", "gcp.vertex.agent", parent=3, attributes={
+        "gen_ai.operation.name": "generate_content",
+        "gen_ai.output.messages": json.dumps([answered(None), answered(None), answered({"order": "A-17"})]),
+    })  # fmt: skip
+    tool = _raw("execute_tool lookup", "gcp.vertex.agent", number=2, parent=3, attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup", "gen_ai.tool.call.id": "call_1",
+    })  # fmt: skip
+    agent = _raw("invoke_agent helper", "gcp.vertex.agent", number=3, attributes={
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "helper",
+    })  # fmt: skip
+    case = extract(Trace.of("1" * 32, [normalise(raw) for raw in (agent, model, tool)], "batch"))
+    assert [call.name for call in case.tools_used or ()] == ["lookup"]
