@@ -35,7 +35,11 @@ def _leaves_one_out(trace: Trace, counted: Sequence[Span]) -> bool:
 
     A span without contents may be the record of a call.
     """
-    silent = [span for span in trace.models if span.usage is None and (span.output_messages or span.output is not None)]
+    silent = [
+        span
+        for span in trace.models
+        if span.usage is None and span.error is None and (span.output_messages or span.output is not None)
+    ]
     if not silent:
         return False
     known = {span.span_id for span in counted}

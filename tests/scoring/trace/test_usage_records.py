@@ -45,7 +45,8 @@ def test_a_sum_that_leaves_a_call_out_is_no_total() -> None:
     assert tokens(stream, replace(call, start_ns=0)) == (30, 6), "two instrumentations of one call"
     assert tokens(stream, replace(call, parent_id="stream")) == (30, 6), "the call that it wraps"
     assert tokens(stream, top) == (90, 6), "a sum of all below it"
-    assert tokens(replace(stream, output=None), call) == (30, 6), "a call that failed takes none"
+    assert tokens(replace(stream, output=None), call) == (30, 6), "it gave no answer"
+    assert tokens(replace(stream, error="down"), call) == (30, 6), "a call that failed takes none"
 
 
 @pytest.mark.parametrize(
