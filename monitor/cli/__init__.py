@@ -122,7 +122,18 @@ class LazyGroup(click.Group):
             code = 130
         else:
             code = result if isinstance(result, int) else 0
+        _let_go_of_output()
         sys.exit(code)
+
+
+def _let_go_of_output() -> None:
+    """Drop what could not be written: Python tries it again at its end, and ends with a code of its own."""
+    if not isinstance(sys.stdout, io.TextIOWrapper):  # a standard output that is closed is None
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(error: Exception, colour: bool | None) -> int:  # noqa: FBT001  # click's own meaning

@@ -75,6 +75,23 @@ def test_what_a_locale_has_no_character_for_is_written_out() -> None:
     assert b"\\u2026" in reported.stdout
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_output_that_a_full_disk_does_not_take_is_an_error_of_the_call() -> None:
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        reported = subprocess.run(
+            [str(ENTRY), "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+            env=clean,
+        )
+    assert reported.returncode == 2
+    assert reported.stderr == "error: No space left on device\nremedy: check the path and the permissions\n"
+
+
 def test_the_module_is_the_command() -> None:
     reported = subprocess.run(
         [sys.executable, "-P", "-m", "sidejudge", "--version"], capture_output=True, text=True, check=True, timeout=60
