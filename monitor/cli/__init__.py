@@ -116,7 +116,7 @@ class LazyGroup(click.Group):
         except Exception as error:
             if debug:
                 raise
-            code = _report(error, colour)
+            code = _report(error, given, colour)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             code = 130
@@ -136,8 +136,8 @@ def _let_go_of_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _report(error: Exception, colour: bool | None) -> int:  # noqa: FBT001  # click's own meaning
-    """Write cause and remedy, and return the exit code."""
+def _report(error: Exception, given: Sequence[str], colour: bool | None) -> int:  # noqa: FBT001  # click's own meaning
+    """Write cause and remedy, and return the exit code; ``given`` is the call."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -147,7 +147,11 @@ def _report(error: Exception, colour: bool | None) -> int:  # noqa: FBT001  # cl
         cause, remedy, code = error.cause, error.remedy, error.code
     elif isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "sidejudge"
+        path = (
+            context.command_path
+            if context is not None
+            else " ".join(["sidejudge", *(word for word in given[:1] if word in COMMANDS)])
+        )
         cause, remedy, code = " ".join(error.format_message().split()).rstrip("."), f"see '{path} --help'", CALL
     elif isinstance(error, click.Abort):
         cause, remedy, code = "interrupted", "call it again", 130

@@ -91,7 +91,7 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
         why = getattr(error, "reason", None) or error
         raise CommandError(
             f"no monitor answers at {url}: {getattr(why, 'strerror', None) or why}",
-            "start one with 'sidejudge serve', or name its address with --url",
+            "start one with 'sidejudge serve', or name the address of one that runs",
         ) from None
 
 

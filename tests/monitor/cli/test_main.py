@@ -66,6 +66,12 @@ def test_an_address_that_is_none_ends_the_demonstration_with_a_remedy(call) -> N
     assert reported.stderr.endswith("remedy: give --otlp and --api addresses such as 127.0.0.1:14318\n")
 
 
+def test_an_option_without_its_value_names_the_help_of_its_command(call) -> None:
+    reported = call("forget", "--user")
+    assert reported.exit_code == 2
+    assert reported.stderr.endswith("remedy: see 'sidejudge forget --help'\n")
+
+
 def test_what_a_locale_has_no_character_for_is_written_out() -> None:
     reported = subprocess.run(
         [sys.executable, "-P", "-m", "sidejudge", "help", "thresholds"], capture_output=True, check=False, timeout=60,
