@@ -94,7 +94,8 @@ class Baselines:
                 self._gone.add(oldest)
             service = _Service([])
         self._services[key] = service  # the latest stands last
-        service.add(1.0 / result.verdicts[0].sampling_probability, effort)
+        # The budget for judging thins single verdicts; a run's effort is known either way.
+        service.add(1.0 / max(verdict.sampling_probability for verdict in result.verdicts), effort)
 
     def restore(self) -> None:
         """Restore the last process's baselines; unreadable ones are left out."""

@@ -58,6 +58,13 @@ def test_runs_count_by_their_weight():
     assert found.usual("shop", "prod").medians["tokens"] == 100.0
 
 
+def test_a_run_whose_judged_rubric_the_budget_drew_weighs_as_one_that_needs_no_judge():
+    drawn = judged(100.0)
+    drawn.verdicts = (SimpleNamespace(sampling_probability=0.01), *drawn.verdicts)
+    found = learned([*[drawn] * 30, *[judged(1000.0)] * 50])
+    assert found.usual("shop", "prod").medians["tokens"] == 1000.0, "its effort was known whether or not it was drawn"
+
+
 def test_revisions_and_incomplete_traces_teach_nothing():
     found = learned([*[judged(100.0, revision=2)] * 99, *[judged(100.0, effort=False)] * 99])
     assert found.usual("shop", "prod").runs == 0
