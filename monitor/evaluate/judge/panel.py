@@ -102,6 +102,8 @@ def vote(values: Sequence[object], rule: Rule, levels: Sequence[float] = ()) -> 
     side = agreeing.index(max(agreeing))
     dissent = 1 - sum(agreeing) / (len(ballots) * len(names)) if names else 0.0
     value = _with(values[side], decided)
+    if isinstance(value, Mapping):
+        value = {**value, **_lists(values, ballots, decided, side)}
     if splits:
         rest = {**value, **dict.fromkeys(splits)} if isinstance(value, Mapping) and decided else None
         found = None if rest is None else Vote(rest, side, dissent)
@@ -164,6 +166,19 @@ def _with(chosen: object, decided: Mapping[str, Field | None]) -> object:
     if isinstance(chosen, Mapping):
         return {name: _field(str(name), part, decided) for name, part in chosen.items()}
     return _field(_WHOLE, chosen, decided)
+
+
+def _lists(
+    values: Sequence[object], ballots: Sequence[Mapping[str, Field]], decided: Mapping[str, Field | None], side: int
+) -> dict[str, object]:
+    """The lists of findings by field, each from a member in the middle: the chosen one where it is one of them."""
+    found: dict[str, object] = {}
+    for name, middle in decided.items():
+        if name.endswith(_LIST) and middle is not None:
+            own = next(at for at in (side, *range(len(values))) if ballots[at].get(name) == middle)
+            if isinstance(answer := values[own], Mapping):
+                found[name.removesuffix(_LIST)] = answer[name.removesuffix(_LIST)]
+    return found
 
 
 def _field(name: str, own: object, decided: Mapping[str, Field | None]) -> object:

@@ -119,6 +119,15 @@ def test_a_list_of_findings_is_that_of_the_member_in_the_middle():
         vote([stated[0], stated[2]], "majority")
 
 
+def reasoning(score, *, expected):
+    return {"steps": [{"step": "so it follows", "score": score}], "expected": expected}
+
+
+def test_a_list_beside_another_field_is_that_of_the_member_in_the_middle_whoever_agrees_with_the_most():
+    stated = [reasoning(0.0, expected=True), reasoning(0.5, expected=False), reasoning(1.0, expected=True)]
+    assert vote(stated, "majority").value == reasoning(0.5, expected=True)
+
+
 def test_other_words_are_no_dissent():
     assert vote([grade(2, 2, "all is well"), grade(2, 2, "it holds")], "majority").dissent == 0.0
     assert vote([("One fact here.", "Two."), ("Another fact there.",)], "majority").dissent == 0.0
