@@ -123,7 +123,8 @@ class AssembledTrace:
         self.ids, self.missing = ids, missing or _NONE
         self.last_ns = max(self.last_ns, now_ns)
         self.size += len(chunk.payload)
-        if chunk.origin.threshold < self.origin.threshold:
+        # Once it was closed it has been drawn: spans that were on their way to a commit then may not know of it.
+        if chunk.origin.threshold < self.origin.threshold and not self.revision:
             self.origin = chunk.origin
         return len(ids) - before
 

@@ -320,7 +320,7 @@ class Intake:
         if bits < drawn:
             self._sample_out(chunk)
             return None
-        if bits < limit:
+        if bits < limit and not self._limits.under_way(chunk.trace_id):  # else its first spans are about to open it
             self.counts.shed += len(chunk.headers)
             self._outcomes.seen()
             self._outcomes.ended(origin.service, EndReason.SHED)

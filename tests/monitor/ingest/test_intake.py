@@ -304,6 +304,21 @@ async def test_under_lasting_load_a_trace_that_would_be_shed_is_not_even_opened(
     assert closing.origin.threshold == threshold(0.5), "its probability is known after a restart too"
 
 
+async def test_a_trace_whose_first_spans_are_being_committed_is_not_shed_meanwhile(monitor):
+    shedding, low = LoadShedding(admission=0, max_waiting=100), trace(2, LOW)
+    m = monitor(rate=1.0, shedding=shedding)
+    first = asyncio.create_task(m.intake.consume(request([S(trace_id=low, span_id=span(1))])))
+    await asyncio.sleep(0)
+    assert not m.assembler.knows(low)
+    for second in range(60, 150):
+        shedding.update(30, second * 10**9)
+    await m.intake.consume(request([S(trace_id=low, span_id=span(2), parent_id=span(1))]))
+    await first
+    assert (m.ended(), m.outcomes.open, m.assembler.size(low).spans) == ({}, 1, 2)
+    (closing,) = m.assembler.due(m.now + 2)
+    assert closing.origin.threshold == 0, "it was taken before the load came"
+
+
 async def test_a_full_queue_refuses_and_keeps_nothing(monitor):
     shedding = LoadShedding(admission=0, max_waiting=10)
     m = monitor(shedding=shedding)

@@ -137,6 +137,7 @@ def test_a_revision_is_drawn_as_its_trace_was_whatever_the_load_is_by_then():
     closings = {closing.trace_id: closing for closing in assembler.due(7)}
     assert {closing.revision for closing in closings.values()} == {2}
     assert (closings[kept].give_up, closings[lost].give_up) == (None, EndReason.SHED)
+    assert probability(closings[kept].origin.threshold) == 0.25, "its spans had come before its trace was drawn"
 
 
 def test_randomness_that_spans_state_decides_here_too():
