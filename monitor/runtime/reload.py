@@ -75,8 +75,11 @@ class Reload:
             except Exception as error:  # noqa: BLE001  # whatever it is, what runs goes on as it is
                 self._files = self._files.stamped_anew()
                 return self._refused([str(error) or type(error).__name__])
-            self._loaded, self._files = loaded, loaded.files
-            return self._take(loaded.config)
+            self._files = loaded.files
+            result = self._take(loaded.config)
+            if not result.mistakes:
+                self._loaded = loaded
+            return result
 
     async def look_at_files(self) -> ReloadResult | None:
         """Reload if a file has changed since it was last read; None: none has."""
@@ -142,14 +145,17 @@ class Reload:
             config = config.model_copy(update={"sources": sources})
         config = config.with_declared(given.declared)
         rubrics = configured(config)
+        if absent := sorted(config.session_rubrics - rubrics.keys()):
+            cause = f"{absent[0]} is gone, by which sessions are judged until a restart"
+            return self._refused([f"rubrics: {cause}; keep it, or restart the monitor"])
         limited = metric_limits(running.alerts.metrics, rubrics) if "alerts" not in restart else ()
         if any(limit not in self._watched_limits for limit in limited):
             restart = (*restart, "alerts.metrics")  # one of its limits concerns a rubric that is new
-        known = self._monitor.rubrics
+        known = configured(running)  # without those that were gone: one that is back is new
         changed = {
             name: each for name, each in rubrics.items() if name not in known or known[name].version != each.version
         }
-        gone = [name for name in configured(running) if name not in rubrics]
+        gone = [name for name in known if name not in rubrics]
         self._monitor.take_config(config, changed)
         self._monitor.reloaded(successful=True)
         result = ReloadResult(changed=(*changed, *gone), restart=restart)

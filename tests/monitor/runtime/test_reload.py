@@ -173,6 +173,28 @@ def test_of_a_rubric_that_a_reload_removes_no_status_is_shown_any_more(running):
     assert monitor.reload()[0] == 200
     wait_for(lambda: rubrics() == [])
 
+    monitor.write("way")
+    assert monitor.reload() == (200, {"changed": ["own"], "needs_restart": [], "mistakes": []})
+    monitor.send("b" * 32, "it is on its way")
+    monitor.verdict("b" * 32)
+    wait_for(lambda: rubrics() == ["own"], 5)
+
+
+def test_a_rubric_that_sessions_are_judged_by_until_a_restart_is_not_removed(tmp_path):
+    rubric = "rubrics: {talk: {judges: sessions, metrics: [{id: way, check: {contains: way}}]}}"
+    running = Running(tmp_path, watch=f"sessions: {{idle: 300ms, routes: [{{rubrics: [talk]}}]}}\n{rubric}")
+    try:
+        running.watch = ""
+        running.write("another word")
+        status, stated = running.reload()
+        assert (status, stated["changed"]) == (500, [])
+        assert stated["mistakes"][0].startswith("rubrics: talk is gone, by which sessions are judged")
+        running.send("a" * 32, "it is on its way", session_id="one")
+        assert running.verdict("talk", by="rubric")["passed"]
+        assert running.verdict("own", by="rubric")["passed"], "nothing has changed"
+    finally:
+        running.stop()
+
 
 def test_sessions_are_held_to_the_scenarios_of_the_last_reload(tmp_path):
     routed = "sessions: {idle: 300ms, routes: [{rubrics: [workflow], scenario: desk}]}"
