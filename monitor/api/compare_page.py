@@ -162,7 +162,7 @@ def add_compare_page(app: FastAPI, view: MonitorView) -> None:
             return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))
         now_ns = view.clock_ns()
         try:
-            period = _period(choice, now_ns)
+            period = period_of(choice, now_ns)
             wanted = ComparedFilter(
                 since_ns=period.since_ns, until_ns=period.until_ns, service=choice.service or None,
                 environment=choice.environment or None, rubric=choice.rubric or None,
@@ -199,7 +199,8 @@ def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, 
     """The page of these verdicts. Where nothing is chosen, the latest two versions are compared, or two times."""
     verdicts = found.verdicts
     versions = {version: _versions(verdicts, version) for version in VERSIONS}
-    usual: By = next((version for version in VERSIONS if len(versions[version]) > 1), "time")
+    latest = (version for version in VERSIONS if len(versions[version]) > 1 and not choice.at)
+    usual: By = next(latest, "time")
     by: By = next((known for known in BY if known == choice.by), usual)
     options = versions.get(by, {})
     at, last = choice.at, choice.last or _LAST
@@ -226,7 +227,8 @@ def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, 
     )  # fmt: skip
 
 
-def _period(choice: ComparisonChoice, now_ns: int) -> Period:
+def period_of(choice: ComparisonChoice, now_ns: int) -> Period:
+    """The time that is read, and where times are compared, the moment that parts it: ``at`` alone asks for that."""
     if choice.by and choice.by not in KINDS:
         raise ProblemError("by: there is no such choice", f"choose from {', '.join(KINDS)}")
     span_ns = span_of(choice.last or _LAST)
@@ -236,7 +238,7 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
             split_ns = nanoseconds_of(datetime.fromisoformat(choice.at)) or split_ns
         except ValueError:
             raise ProblemError("at: cannot be read", "write 2026-01-31T09:00, in UTC") from None
-    if choice.by == "time":
+    if choice.by == "time" or (choice.at and not choice.by):
         return Period(since_ns=split_ns - span_ns, until_ns=min(now_ns + 1, split_ns + span_ns + 1), split_ns=split_ns)
     return Period(since_ns=now_ns - span_ns, until_ns=now_ns + 1, split_ns=now_ns - span_ns // 2)
 
@@ -360,9 +362,12 @@ def add_comparisons(app: FastAPI, view: MonitorView) -> None:
         if by == "time":
             split_ns = since_ns
         measure, quantile = _measure(metric)
+        error = round(1 - confidence, 9)
+        if not 0 < error < 1:
+            raise ProblemError("confidence: is too near to 0 or 1", "name one from 0.000000001 to 0.999999999")
         query = ComparisonQuery(
             by=by, split_ns=split_ns or 0, a=a, b=b, metric=measure, cluster=cluster, within=within,
-            error=round(1 - confidence, 9), quantile=quantile,
+            error=error, quantile=quantile,
         )  # fmt: skip
         read_ns = since_ns - duration_of("before", before) if by == "time" or since is None else since_ns
         wanted = ComparedFilter(

@@ -124,7 +124,7 @@ def _show(answer: JsonRecord) -> None:
     metric = answer["metric"]
     is_percentile = metric is not None and (parse_metric(metric) or (metric, None))[1] is not None
     what = "pass rate" if metric is None else metric if is_percentile else f"mean of {metric}"
-    click.echo(visible(f"{what}; all intervals hold with {answer['confidence']:.0%} together, at any look"))
+    click.echo(visible(f"{what}; all intervals hold with {answer['confidence'] * 100:.9g}% together, at any look"))
     if answer["capped"]:
         click.echo("there are more verdicts than are read; the oldest are left out. Name a service or a rubric")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, TypeAlias
@@ -16,10 +16,11 @@ from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 
 from .errors import nearest
 from .match import Globs
-from .section import RubricName, Section
+from .section import RubricName, Section, as_number
 from .units import parse_duration
 
 _NAME: Final = re.compile(r"(?P<measure>.+)_(?:(?P<mean>mean)|p(?P<percent>\d{1,2}(?:\.\d{1,2})?))")
+_MOST: Final = sys.float_info.max
 _FORM: Final = "must be a metric and what of it: `latency_p95`, `cost_p50`, `tokens_p95`, `answer_relevance_mean`"
 
 
@@ -37,9 +38,10 @@ class Amount:
 def _amount(value: object) -> object:
     if isinstance(value, Amount):
         return value
+    value = as_number(value, (float,))
     if isinstance(value, str):
         return Amount(parse_duration(value).seconds, "s")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
         raise ValueError(f"must be a number, or a duration such as 5s, got {value!r}")
     return Amount(float(value))
 

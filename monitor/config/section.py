@@ -63,7 +63,7 @@ class Section(BaseModel):
     def _numbers(cls, given: object) -> object:
         if not isinstance(given, dict):
             return given
-        return {name: _as_number(value, cls._kinds(name)) for name, value in given.items()}
+        return {name: as_number(value, cls._kinds(name)) for name, value in given.items()}
 
     @classmethod
     def _kinds(cls, name: object) -> tuple[object, ...]:
@@ -101,7 +101,7 @@ def _named(annotation: object) -> Iterator[object]:
         yield from _named(part)
 
 
-def _as_number(value: object, kinds: tuple[object, ...]) -> object:
+def as_number(value: object, kinds: tuple[object, ...]) -> object:
     """The number of a numeric text, where a number and no text is wanted; else the value as it is."""
     if not isinstance(value, str) or str in kinds or not _NUMBER.fullmatch(value):
         return value

@@ -91,7 +91,8 @@ def parse_duration(text: object) -> Duration:
     if isinstance(text, Duration):
         return text
     if isinstance(text, int | float) and not isinstance(text, bool):
-        raise ValueError(f"must have a unit, such as {text:g}s or {text:g}m")  # noqa: TRY004  # pydantic collects these
+        number = f"{text:g}" if abs(text) < 1e15 else "15"
+        raise ValueError(f"must have a unit, such as {number}s or {number}m")  # noqa: TRY004  # pydantic collects these
     parts = _DURATION.findall(text) if isinstance(text, str) else []
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"must be a duration such as 500ms, 15s, 10m, 1h or 7d, got {text!r}")

@@ -7,7 +7,7 @@ import pytest
 from sidejudge.dashboards.pages.compare_page import compare_list_page, compare_page, in_words
 from sidejudge.integrations.store.bounded_read import ComparedVerdict
 from sidejudge.monitor.alerting.comparisons import ComparedVerdicts
-from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, comparable, compared
+from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, comparable, compared, period_of
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 
@@ -91,6 +91,15 @@ def test_two_halves_of_what_there_is_are_compared_and_times_that_are_asked_for_a
     assert page(minutes, last="").before.verdicts == 40
     asked = page(minutes, by="time")
     assert (asked.before.name, asked.before.verdicts) == ("the 1d before", 0)
+
+
+def test_a_moment_alone_parts_the_verdicts() -> None:
+    choice = ComparisonChoice(service="shop", environment="prod", rubric="qa", last="1d", at="2026-09-21T13:00")
+    period = period_of(choice, NOW)
+    assert period.split_ns - period.since_ns == 24 * HOUR
+    found = compared(choice, ComparedVerdicts(DROP, capped=False), period, NOW)
+    assert (found.by, found.before.name) == ("time", "the 1d before 2026-09-21T13:00")
+    assert (found.before.verdicts, found.after.verdicts) == (200, 100)
 
 
 def test_without_a_service_the_two_latest_versions_of_each_are_offered() -> None:

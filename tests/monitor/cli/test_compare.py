@@ -84,12 +84,17 @@ def test_people_read_the_versions_the_counts_and_the_promise(call, compared):
     assert "250 in 50 sessions" in done.stdout
     assert "prompt help:3 and help:4" in done.stdout
     assert "95% together, at any look" in done.stdout
+    done = call("compare", "--url", compared[0].api, "--confidence", "0.999")
+    assert "99.9% together, at any look" in done.stdout
+    surest = call("compare", "--url", compared[0].api, "--by", "prompt", "--confidence", "0.999999999")
+    assert surest.exit_code in {0, 1}
 
 
 @pytest.mark.parametrize(
     ("query", "why"),
     [({"before": "soon"}, "before"), ({"by": "moon"}, "by"), ({"rubric": "nope"}, "rubric"), ({"sinse": "1"}, "since"),
-     ({"metric": "sites"}, ", cites, "), ({"metric": "sites_p50"}, "metric: there is no such metric")],
+     ({"metric": "sites"}, ", cites, "), ({"metric": "sites_p50"}, "metric: there is no such metric"),
+     ({"confidence": "0.9999999999"}, "confidence: is too near"), ({"confidence": "1e-12"}, "confidence: is too near")],
 )  # fmt: skip
 def test_the_api_refuses_what_it_cannot_read_and_names_it(compared, query, why):
     answer = compared[0].http.get(compared[0].api + "/v1/compare", params=query)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from sidejudge.monitor.config import Config
+from sidejudge.scoring.rubrics import RUBRICS
 
 
 def test_digits_are_a_number_where_a_number_is_wanted():
@@ -34,3 +35,19 @@ def test_limits_hold_for_texts_as_for_numbers():
         Config.model_validate({"sampling": {"rate": "1.5"}})
     with pytest.raises(ValidationError):
         Config.model_validate({"alerts": {"min_samples": "40.5"}})
+
+
+def test_a_limit_of_a_metric_is_a_number_too():
+    limit = {"metric": "keyword_f1_mean", "warning_below": "0.7"}
+    (found,) = Config.model_validate({"alerts": {"metrics": [limit]}}).alerts.metrics
+    assert (str(found.warning_below), found.limits(RUBRICS)[0].warning) == ("0.7", 0.7)
+    with pytest.raises(ValidationError, match="must be a duration such as 5s"):
+        Config.model_validate({"alerts": {"metrics": [{"metric": "latency_p95", "warning": "5"}]}})
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("nan"), float("inf")])
+def test_a_number_beyond_all_bounds_is_refused_with_its_place(number):
+    with pytest.raises(ValidationError, match="must be a number, or a duration"):
+        Config.model_validate({"alerts": {"metrics": [{"metric": "cost_p95", "warning": number}]}})
+    with pytest.raises(ValidationError, match="must have a unit, such as 15s"):
+        Config.model_validate({"alerts": {"look": number}})
