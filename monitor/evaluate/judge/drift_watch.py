@@ -155,7 +155,11 @@ class DriftWatch:
 
     async def _write(self) -> None:
         new, self._new = self._new, {}
-        await self._memory.change(new)
+        try:
+            await self._memory.change(new)
+        except BaseException:
+            self._new = {**new, **self._new}
+            raise
 
     async def _remember(self) -> None:
         drifts_now = [each.to_json() for each in self.latest]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from sidejudge.integrations.store.erasure import SAMPLE, erase, held_traces
+from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config.evaluators import DriftSection
 from sidejudge.monitor.config.units import Duration
 from sidejudge.monitor.evaluate.judge.drift_watch import MAX_BYTES, SPACING_NS, DriftWatch
@@ -153,3 +154,20 @@ async def test_a_spent_budget_ends_in_no_conclusion(watched_judge, made, provide
     await watch.round(judge)
     assert watch.latest == known
     assert json.loads(json.dumps([each.to_json() for each in known]))
+
+
+async def test_prompts_that_the_store_could_not_take_are_written_with_the_next_round(
+    watched_judge, provider, clock, store, monkeypatch
+):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    await fill(judge, clock, 2)
+
+    async def full(_values):
+        raise StoreError("full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(watch._memory, "change", full)
+        await watch.round(judge)
+    await watch.round(judge)
+    assert len([name for name in store.kept.room("drift").all() if name != "latest"]) == 2
