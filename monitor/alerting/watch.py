@@ -452,7 +452,9 @@ class Watch:
     ) -> Iterator[AlertEvent]:
         """Events, the most severe first. What was muted is reported after ``PASSING_NS``, where figures show it."""
         self._unheard = {
-            place: at_ns for place, at_ns in self._unheard.items() if place in self.alerts or place in turns
+            place: min(at_ns, now_ns)  # the clock may have been set back
+            for place, at_ns in self._unheard.items()
+            if place in self.alerts or place in turns
         }
         for place in sorted(self._unheard.keys() - turns.keys()):
             alert = self.alerts[place]

@@ -135,6 +135,7 @@ class Notifier:
         now_ns = self._clock_ns()
         active = {fingerprint(each.alert.condition, each.alert.labels): each for each in posted}
         async with self._one:
+            self._no_later(now_ns)
             unsent = self._unsent_ns.items()
             self._unsent_ns = {name: at_ns for name, at_ns in unsent if name.rpartition("/")[2] in active}
             for receiver in self._receivers:
@@ -165,6 +166,14 @@ class Notifier:
         )
         await self._outbox.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
         self._wake()
+
+    def _no_later(self, now_ns: int) -> None:
+        """After the clock was set back, count from now what was noted as later."""
+        for known in (self._digested_ns, self._refreshed_ns, self._unwatched_ns, self._unsent_ns):
+            known |= {name: now_ns for name, at_ns in known.items() if at_ns > now_ns}
+        for name, sent in self._sent.items():
+            if sent.stands and sent.at_ns > now_ns:
+                self._sent[name] = replace(sent, at_ns=now_ns)
 
     async def _pass_on(self, receivers: Iterable[NoticeReceiver], event: AlertEvent, *, noted: bool = False) -> None:
         noted = noted or self._is_quiet(event.condition)
@@ -306,8 +315,10 @@ class Notifier:
 
 
 def _is_news(before: SentNotices | None, event: AlertEvent, now_ns: int) -> bool:
-    if before is not None and not before.stands and event.since_ns < before.event.since_ns and before.at_ns > now_ns:
-        before = None  # the clock was set back: what is noted is of a time that has not come yet
+    if before is not None and not before.stands and event.since_ns < before.event.since_ns:
+        # The clock was set back where what is noted is of a time that has not come yet, or began after it was over.
+        set_back = before.at_ns > now_ns or before.at_ns <= event.since_ns
+        before = None if set_back else before
     if before is not None and before.knows(event):
         return False
     if event.transition is AlertTransition.FIRING:

@@ -309,6 +309,17 @@ def test_a_muted_warning_is_told_after_all_when_what_muted_it_is_over():
     assert warnings[1] == ("pass_rate_warning", "firing", False)
 
 
+def test_a_muted_warning_is_sent_in_its_usual_time_after_the_clock_was_set_back():
+    played = Played(replace(QUICK, hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)))
+    played.minutes(60, ratio=0.3)
+    while any(each.alert.condition == "pass_rate_critical" for each in played.watch.posted()):
+        played.minutes(1, ratio=0.85, per_minute=20)
+    before = len(played.reported)
+    played.now_ns -= 50 * MINUTE_NS
+    played.minutes(12, ratio=0.76)
+    assert ("pass_rate_warning", "firing", False) in played.reported[before:]
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_recovery_that_passes_through_warning_reports_no_warning(restarted):
     played = Played(replace(QUICK, hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)))

@@ -347,6 +347,41 @@ async def test_an_alert_after_the_clock_was_set_back_is_sent_and_one_that_comes_
     assert await office.delivered() == [RESOLVED]
 
 
+async def test_an_alert_is_sent_after_one_that_began_under_a_wrong_clock_ended_under_the_right_one(desk):
+    office, ahead = desk(), event(since_ns=SINCE_NS + 8 * HOUR_NS, at_ns=SINCE_NS + 8 * HOUR_NS)
+    ended = replace(over(ahead), at_ns=SINCE_NS)
+    again = event(since_ns=SINCE_NS + HOUR_NS, at_ns=SINCE_NS + HOUR_NS)
+    for each in (ahead, ended):
+        await office.notifier.take(each)
+    office.now_ns = SINCE_NS + HOUR_NS
+    for each in (ended, again, again):
+        await office.notifier.take(each)
+    assert await office.delivered() == [FIRING, RESOLVED, FIRING]
+
+
+async def test_what_is_due_by_time_is_due_in_its_usual_time_after_the_clock_was_set_back(desk):
+    office = desk(
+        NoticeReceiver(name="am", sender=None, least=Severity.INFO, keeps_state=True),
+        NoticeReceiver(name="slack", sender=None),
+        NoticeReceiver(name="mail", sender=None, least=Severity.CRITICAL, digest_ns=HOUR_NS),
+    )
+    fired, gone, lesser = event(), event(labels=(("service", "old"),)), event(**WARNING)
+    for each in (fired, gone, lesser):
+        await office.notifier.take(each)
+    await office.tick(posted(fired), posted(lesser), after_ns=8 * HOUR_NS)
+    await office.notifier.take(over(lesser))
+    for name in ("am", "slack", "mail"):
+        await office.delivered(name)
+    office.now_ns -= 8 * HOUR_NS
+    await office.tick(posted(fired))
+    await office.tick(posted(fired), after_ns=UNWATCHED_NS)
+    assert NoticeKind.REFRESH in {notice.kind for notice in office.waiting("am")}
+    assert await office.delivered() == [(NoticeKind.ALERT, AlertTransition.EXPIRED)]
+    await office.tick(posted(fired), after_ns=REMIND_NS - UNWATCHED_NS)
+    assert await office.delivered() == [(NoticeKind.REMINDER, AlertTransition.FIRING)]
+    assert NoticeKind.DIGEST in {notice.kind for notice in office.waiting("mail")}
+
+
 async def test_how_long_an_alert_was_not_sent_is_counted_anew_after_it_was_gone(desk):
     office = desk()
     await office.tick(posted(event()))
