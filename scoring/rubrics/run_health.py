@@ -17,7 +17,7 @@ from sidejudge.scoring.metrics.run_telemetry import telemetry
 from sidejudge.scoring.metrics.run_tools import error_variety, step_success, tool_success
 from sidejudge.scoring.metrics.run_values import values_founded
 from sidejudge.scoring.metrics.run_words import no_stated_trouble, not_stuck
-from sidejudge.scoring.result.result import Blocker, Effect, Result, Scored
+from sidejudge.scoring.result.result import Blocker, Effect, Failed, Result, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, weights_in_words
 
 _MOST = 50
@@ -57,6 +57,11 @@ def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:
             failed |= {sign["span_id"] for sign in held}
 
 
+def _passes(_composite: float, results: Mapping[str, Result]) -> bool | None:
+    """A run of which nobody knows how it ended, such as one whose top span never came, does not pass."""
+    return None if isinstance(results[completed.id], Unavailable | Failed) else True
+
+
 _CRITERIA = (
     Criterion(metric=completed, weight=0.08, blocker=_FAILS),
     Criterion(metric=answered, weight=0.08, blocker=_FAILS),
@@ -85,9 +90,10 @@ RUBRIC = Rubric(
     id="run_health",
     title="Run Health",
     source=SOURCE,
-    formula=weights_in_words(_CRITERIA),
+    formula=f"{weights_in_words(_CRITERIA)}; incomplete where it is unknown how the run ended",
     criteria=_CRITERIA,
     pass_mark=0.85,
     min_coverage=0.6,
+    passes=_passes,
     detail=_detail,
 )

@@ -592,6 +592,13 @@ def test_wrappers_in_a_cycle_of_parents_are_followed_to_an_end():
     )
 
 
+def test_a_run_of_which_nobody_saw_the_end_does_not_pass_and_fails_by_what_it_shows() -> None:
+    headless = extract(trace(*SOUND, completion="idle"))
+    assert (judged(headless).state, judged(headless).passed) == ("incomplete", None)
+    down = [tool(f"t{n}", 10 + n, error="HTTP 503", port=f"P{n}") for n in range(8)]
+    assert judged(extract(trace(*SOUND, *down, completion="idle"))).passed is False, "eight of nine calls failed"
+
+
 @pytest.mark.parametrize("completion", ["idle", "torn", "pressure", "deadline"])
 def test_of_a_trace_whose_top_never_came_no_step_speaks_for_the_run(completion):
     steps = (
