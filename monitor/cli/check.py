@@ -210,7 +210,7 @@ def _outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
     yield "shows", f"http{'s' if config.api.tls else ''}://{config.api.listen}/{who}"
     keep = config.contents_kept_for
     contents = f", contents of failed traces for {keep}, {config.contents_max_bytes / 2**20:,.0f} MiB at most"
-    held = f", verdicts for {config.store.retention}{contents if keep is not None else ''}"
+    held = f", verdicts for {config.kept_for}{contents if keep is not None else ''}"
     yield "needs", f"at most {memory_bytes / 2**20:,.0f} MiB of memory; its state is in {config.store.path}{held}"
 
 

@@ -123,3 +123,10 @@ def test_the_old_name_of_a_mode_is_warned_of_once_by_cause_and_remedy(tmp_path: 
     for shown in (checked, "".join(warned)):
         assert shown.count("alerts.mode: sequence is the old name of adaptive") == 1
         assert shown.count("answerers is the old name of evaluators") == 1
+
+
+def test_verdicts_that_a_late_reference_may_revise_are_kept_for_as_long(check) -> None:
+    langfuse = "sinks: {langfuse: {base_url: 'http://127.0.0.1:1', public_key: pk, secret_key: sk}}"
+    shown = check(f"{langfuse}\nreferences: [{{langfuse_corrections: true}}]\n")
+    assert "verdicts for 7d, contents of failed traces for 7d" in " ".join(shown.split())
+    assert "verdicts for 1d" in " ".join(check("{}").split())
