@@ -127,8 +127,8 @@ class EvaluationSchedule:
         return taken
 
     def _facts(self, now_ns: int) -> Observed:
-        while self._lags and self._lags[0][0] <= now_ns - LAG_NS:
-            self._lags.popleft()
+        # What is as far ahead is of a clock that was set back.
+        self._lags = deque((each for each in self._lags if abs(now_ns - each[0]) < LAG_NS), maxlen=_MOST_LAGS)
         return Observed(
             now_ns=now_ns,
             lag_s=p95(lag for _, lag in self._lags),

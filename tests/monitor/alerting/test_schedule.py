@@ -169,3 +169,12 @@ async def test_the_lag_of_the_last_minutes_is_watched_and_older_forgotten(proces
             life.schedule.lagged(START_NS + minute * MINUTE_NS + number, 900.0)
         await life.schedule.look(START_NS + minute * MINUTE_NS + MINUTE_NS // 2)
     assert [event.condition for event in life.heard] == ["evaluation_lag"]
+
+
+async def test_the_lag_of_a_time_that_has_not_come_does_not_count_after_the_clock_was_set_back(process):
+    life = process()
+    for number in range(40):
+        life.schedule.lagged(START_NS + 8 * 60 * MINUTE_NS + number, 900.0)
+    for minute in range(20):
+        await life.schedule.look(START_NS + minute * MINUTE_NS)
+    assert not life.watch.alerts
