@@ -36,7 +36,7 @@ _BY_REASON = {
     "sampled_out": "Sampling did not draw them: raise sampling.rate, or add a rule that draws what matters.",
     "no_rubric": "No route selects them: add a route for this service (routes), or default_rubrics.",
     "not_a_run": "No model, agent or tool took part in them: instrument the part that calls the model.",
-    "excluded": "They are traces of evaluators, or of a route without rubrics: send others of the application.",
+    "excluded": "They are evaluators' traces, or their route has no rubrics: send the application's, or give it some.",
     "no_content": "They carry no message contents: switch on their capture in the instrumentation.",
     "incomplete": "They were cut short: see whether the application ends its spans and flushes its exporter.",
     "unavailable": "The rubrics lack what they need, such as a reference or a judge:",

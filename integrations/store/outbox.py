@@ -221,7 +221,7 @@ ASK_AFTER_NS: Final = MINUTE_NS
 """After how long a destination is first asked whether it has the trace all the same."""
 KEPT_NS: Final = 6 * DAY_NS
 """How much longer a mark stays, at most, while the spans of its trace may be kept to go on later."""
-_EARLIER_NS: Final = 300 * 10**9
+_EARLIER_NS: Final = 5 * MINUTE_NS
 """How much earlier than its request is kept a trace may be marked."""
 
 

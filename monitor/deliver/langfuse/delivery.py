@@ -50,13 +50,13 @@ MOST_ATTEMPTS: Final = 8
 """Attempts that may fail for one score while others are taken."""
 IDLE_S: Final = 1.0
 """How often the outbox is looked into."""
-LATE_NS: Final = 300 * 10**9
+LATE_NS: Final = 5 * MINUTE_NS
 """After the end of its trace a first writing is late: another monitor may have revised the verdict by then."""
 PROBE_AGAIN_NS: Final = HOUR_NS
 """How often a server is asked anew what it is and can do: it may have been upgraded, or moved."""
 _COUNTS_EVERY_NS: Final = 5 * 10**9
 _TELL_EVERY_NS: Final = MINUTE_NS
-ASK_NS: Final = (MINUTE_NS, 300 * 10**9, 1800 * 10**9, 7200 * 10**9)
+ASK_NS: Final = (MINUTE_NS, 5 * MINUTE_NS, 30 * MINUTE_NS, 2 * HOUR_NS)
 """After asking for a trace in vain, how long until the next time; the last is repeated."""
 _ASKED_AT_ONCE: Final = 10
 """Most traces that one step asks Langfuse for, each by a request."""

@@ -27,14 +27,14 @@ from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.langfuse.scores import WRITTEN, ScoreOfLangfuse, timestamp, withdrawn
 from sidejudge.integrations.store.outbox import NAMED, Outbox, PendingScore
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
-from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
 
 log = logging.getLogger("sidejudge.langfuse")
 
 LANGFUSE: Final = "langfuse"
 RESEND_AFTER: Final = 4
 """Looks in vain before a score that is not there at all is sent again, and again before it is given up."""
-LOOK_AGAIN_NS: Final = (25 * 10**9, 300 * 10**9, 900 * 10**9)
+LOOK_AGAIN_NS: Final = (25 * SECOND_NS, 5 * MINUTE_NS, 15 * MINUTE_NS)
 """After a look in vain, how long until the next: the second, after which a score is named, within a minute."""
 LOOK_HOURLY_NS: Final = HOUR_NS
 _CLOCKS_MS: Final = 5000

@@ -15,6 +15,7 @@ from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.status.snapshots import ExportSnapshot, ExportState
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 
 if TYPE_CHECKING:
     from sidejudge.integrations.otel_events.providers import MemoryItem, MemoryQueue
@@ -36,7 +37,7 @@ REASONS: Final = (NO_ROOM, REFUSED, NOT_DELIVERED)
 BATCH: Final = 512
 GATHER_S: Final = 1.0
 """How long a batch waits after its first item."""
-EXPIRES_NS: Final = 300 * 10**9
+EXPIRES_NS: Final = 5 * MINUTE_NS
 """Greatest age of waiting items while the endpoint cannot be reached."""
 TERMS: Final = DeliveryTerms(
     expires_ns=EXPIRES_NS, longest_pause_s=60.0, refused=REFUSED, expired=NOT_DELIVERED

@@ -31,7 +31,7 @@ Pages: TypeAlias = Callable[[LangfuseServer, Window], AsyncIterator[Sequence[Row
 
 SLICE_NS: Final = 10 * MINUTE_NS
 """Start times that are listed at a time."""
-EVERY_NS: Final = 120 * 10**9
+EVERY_NS: Final = 2 * MINUTE_NS
 """How often a slice is listed: a day's within five hours."""
 CONFIRM_NS: Final = 10 * MINUTE_NS
 """How long a trace must have been gone before it is erased."""

@@ -21,12 +21,13 @@ from sidejudge.integrations.langfuse.probe import ARRAYS_SINCE, probe, release_o
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.offline.test.run import Agent
 from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.time_units import MINUTE_NS
 from sidejudge.scoring.verdict.score import pass_name
 
 from .evaluators import RubricEvaluator, RunAggregate
 from .inline import InlineJudge
 
-_CLOCKS_NS: Final = 300 * 10**9
+_CLOCKS_NS: Final = 5 * MINUTE_NS
 """How far the server's clock may be from ours."""
 _FIRST_S: Final = 0.5
 """Until the second look; each further one comes after twice as long."""
