@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, Literal, TypeAlias
 
 from sidejudge.scoring.case.case import parse_output
@@ -42,7 +43,6 @@ _MOST_PYTHON: Final = 100_000
 """Most characters of a text that is read as Python."""
 _ANSWER: Final = "<answer>"
 """The name under which Python parses a text, and warns of its style: on standard error, once for each place."""
-warnings.filterwarnings("ignore", module=_ANSWER)
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _EXPLAINS: Final = ("reason", "reasoning")
@@ -86,11 +86,18 @@ def python_literal(text: str) -> Json:
     end = max(text.rfind("}"), text.rfind("]")) + 1
     if opening is None or end <= opening.start() or end - opening.start() > _MOST_PYTHON:
         return None
+    _write_no_warnings()
     try:
         tree = ast.parse(text[opening.start() : end], _ANSWER, mode="eval")
         return _literal(tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+@cache
+def _write_no_warnings() -> None:
+    """Keep Python from warning of the style of answers: for the rest of the process, from the first one on."""
+    warnings.filterwarnings("ignore", module=_ANSWER)
 
 
 def _literal(node: ast.expr) -> Json:
