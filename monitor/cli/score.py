@@ -115,8 +115,8 @@ def score(
             batch.in_groups = sources.size is not None
             verdicts.counted(batch.tally)
 
-            def reached(read: int) -> None:
-                verdicts.reached(read, batch.tally)
+            def reached(read: int, number: int) -> None:
+                verdicts.reached(read, number, batch.tally)
                 shown.step(read, lambda: batch.tally.counts)
 
             elsewhere = judged_by(working, request) if engine.elsewhere else None

@@ -38,13 +38,15 @@ GROUP_BYTES: Final = 256 * 1024
 class JudgedChunk:
     """The results of some lines: their verdicts as bytes, remarks to report, and the bytes read so far.
 
-    ``judge_out`` is why the judge could not be asked any more, and the lines from there on were not judged.
+    ``number`` is that of the last line. ``judge_out`` is why the judge could not be asked any more, and the lines from
+    there on were not judged.
     """
 
     verdicts: bytes
     remarks: RecordedRemarks
     tally: ScoreTally
     read: int
+    number: int
     judge_out: str | None = None
 
 

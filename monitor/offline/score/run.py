@@ -53,6 +53,8 @@ from .verdict_file import VerdictOutput
 
 Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""
+Progress: TypeAlias = Callable[[int, int], None]
+"""Gets how many bytes have been read, and the number of the last line."""
 _IN_FLIGHT = 8
 """Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
 
@@ -103,10 +105,10 @@ class Batch:
         self,
         source: Iterable[NumberedLine],
         verdicts: VerdictOutput,
-        progress: Callable[[int], None],
+        progress: Progress,
         elsewhere: Elsewhere | None = None,
     ) -> ScoreTally:
-        """Judge everything; ``progress`` gets how many bytes have been read.
+        """Judge everything.
 
         ``elsewhere`` judges lines in other processes, in their order; lines of which verdicts stand are walked here.
         """
@@ -121,20 +123,18 @@ class Batch:
                 tasks = [task for line in group for task in self._tasks(line, verdicts)]
                 for task, found in zip(tasks, [self._judge(task) for task in tasks], strict=True):
                     self._take(task, found, verdicts)
-                progress(group[-1].read)
+                progress(group[-1].read, group[-1].number)
         for chunk in elsewhere(lines) if elsewhere is not None else ():
             chunk.remarks.replay(self.remarks)
             self.tally.merge(chunk.tally)
             verdicts.append(chunk.verdicts)
             if chunk.judge_out is not None:
                 raise JudgeOutError(chunk.judge_out)
-            progress(chunk.read)
+            progress(chunk.read, chunk.number)
         verdicts.all_walked()
         return self.tally
 
-    async def _run_in_flight(
-        self, source: Iterable[NumberedLine], verdicts: VerdictOutput, progress: Callable[[int], None]
-    ) -> None:
+    async def _run_in_flight(self, source: Iterable[NumberedLine], verdicts: VerdictOutput, progress: Progress) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
         judge, max_wait_s = self._settings.evaluators.judge, judge_wait_s(self._settings)
         at_most = judge.concurrency if judge is not None else _IN_FLIGHT
@@ -148,7 +148,7 @@ class Batch:
         def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
             for task, found in came:
                 self._take(task, found, verdicts)
-            progress(line.read)
+            progress(line.read, line.number)
 
         try:
             if self._backends.embedding is not None:
@@ -285,11 +285,14 @@ class ChunkJudge:
         self._batch.remarks, self._batch.tally = remarks, tally
         out = None
         try:
-            self._batch.run(lines, verdicts, lambda _: None)
+            self._batch.run(lines, verdicts, lambda _read, _number: None)
         except JudgeOutError as error:  # what was paid for is kept
             out = str(error)
         done = b"".join(verdicts.blocks)
-        return JudgedChunk(verdicts=done, remarks=remarks, tally=tally, read=lines[-1].read, judge_out=out)
+        last = lines[-1]
+        return JudgedChunk(
+            verdicts=done, remarks=remarks, tally=tally, read=last.read, number=last.number, judge_out=out
+        )
 
     @cached_property
     def _batch(self) -> Batch:

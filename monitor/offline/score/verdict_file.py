@@ -77,8 +77,8 @@ class VerdictOutput:
         """The lines that are still to be read."""
         return lines
 
-    def reached(self, read: int, tally: ScoreTally) -> None:
-        """All verdicts on the input up to there have been appended."""
+    def reached(self, read: int, number: int, tally: ScoreTally) -> None:
+        """All verdicts on the input up to there have been appended: ``read`` bytes, lines up to ``number``."""
 
 
 class VerdictFile(VerdictOutput):
@@ -177,11 +177,16 @@ class VerdictStream(VerdictOutput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shard:
-    """One shard by its name in the folder, and what was counted of the input up to ``read`` bytes."""
+    """One shard by its name in the folder, and what was counted of the input up to ``read`` bytes.
+
+    ``number`` is that of the last line. Rows of Parquet may end at one byte, and recorded traces do; a manifest of
+    version 0.2.0 has bytes alone.
+    """
 
     name: Annotated[str, msgspec.Meta(pattern=r"\Ashard-\d{6,9}\.(jsonl|parquet)\Z")]
     verdicts: int
     read: int
+    number: int | None = None
     bad_lines: int
     unrouted: int
     excluded: int
@@ -248,8 +253,10 @@ class VerdictShards(VerdictOutput):
 
     def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
         """The lines that the manifest does not cover."""
-        read = self._shards[-1].read if self._shards else -1
-        return dropwhile(lambda line: line.read <= read, lines)
+        if not self._shards:
+            return lines
+        read, number = self._shards[-1].read, self._shards[-1].number
+        return dropwhile(lambda line: line.read <= read if number is None else line.number <= number, lines)
 
     def __exit__(self, *_: object) -> None:
         self._cut()
@@ -261,13 +268,13 @@ class VerdictShards(VerdictOutput):
     def append(self, verdict: bytes) -> None:
         self._open.append(verdict)
 
-    def reached(self, read: int, tally: ScoreTally) -> None:
+    def reached(self, read: int, number: int, tally: ScoreTally) -> None:
         """All verdicts on the input up to there have been appended."""
         self._whole += self._open
         self._size += sum(map(len, self._open))
         self._open = []
         counts = {"bad_lines": tally.bad_lines, "unrouted": tally.unrouted, "excluded": tally.excluded}
-        self._reached = {"read": read, **counts}
+        self._reached = {"read": read, "number": number, **counts}
         if self._size >= SHARD_BYTES or self._clock_s() - self._since >= SHARD_S:
             self._cut()
 

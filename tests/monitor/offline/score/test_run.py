@@ -43,7 +43,7 @@ class Written:
 def judged(source, *, in_groups, standing=()):
     verdicts, remarks, progress = Written(list(standing)), RecordedRemarks(), []
     batch = Batch(ASKED, Config(), remarks, in_groups=in_groups)
-    tally = batch.run(source(verdicts), verdicts, progress.append)
+    tally = batch.run(source(verdicts), verdicts, lambda read, _number: progress.append(read))
     return verdicts.lines, remarks.kept, progress[-1], tally.counts, tally.bad_lines
 
 
@@ -80,6 +80,6 @@ def test_a_recorded_trace_is_judged_with_its_spans_as_a_monitor_judges_it():
     for line in (NumberedLine(1, text, 1, case), NumberedLine(1, text, 1)):
         written = Written()
         asked = replace(ASKED, chosen=("workflow",))
-        Batch(asked, Config(), RecordedRemarks()).run([line], written, lambda _: None)
+        Batch(asked, Config(), RecordedRemarks()).run([line], written, lambda _read, _number: None)
         found += [orjson.loads(verdict)["passed"] for verdict in written.lines]
     assert found == [True, False]

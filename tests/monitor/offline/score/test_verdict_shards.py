@@ -44,11 +44,11 @@ def held(folder: Path, form: str) -> list[str]:
     return found
 
 
-def judged(made: VerdictShards, lines: int, until: int) -> ScoreTally:
-    """A run over lines 1 to ``lines``, of which every third is no case; it is killed at ``until``."""
+def judged(made: VerdictShards, lines: int, until: int, width: int = 10) -> ScoreTally:
+    """A run over lines of ``width`` bytes, every third no case; it is killed at line ``until``."""
     tally = ScoreTally()
     made.counted(tally)
-    for line in made.left(NumberedLine(n, b"x", 10 * n) for n in range(1, lines + 1)):
+    for line in made.left(NumberedLine(n, b"x", width * n) for n in range(1, lines + 1)):
         if line.number == until:
             return tally
         if line.number % 3:
@@ -56,23 +56,34 @@ def judged(made: VerdictShards, lines: int, until: int) -> ScoreTally:
             tally.add(verdict(line.number))
         else:
             tally.bad_lines += 1
-        made.reached(line.read, tally)
+        made.reached(line.read, line.number, tally)
     made.all_walked()
     return tally
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_a_run_that_is_killed_again_and_again_comes_to_the_same(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(("form", "width"), [("jsonl", 10), ("parquet", 10), ("jsonl", 0)])
+def test_a_run_that_is_killed_again_and_again_comes_to_the_same(tmp_path: Path, form: str, width: int) -> None:
+    """Rows of Parquet and recorded traces may all be read at the same byte: width 0."""
     for killed_at in (9, 17, 30):
-        judged(shards(tmp_path, form), 40, killed_at)
+        judged(shards(tmp_path, form), 40, killed_at, width)
     last = shards(tmp_path, form)
-    tally = judged(last, 40, 99)
+    tally = judged(last, 40, 99, width)
     assert held(tmp_path, form) == [str(n) for n in range(1, 41) if n % 3]
     assert json.loads((tmp_path / "manifest.json").read_text())["complete"] is True
     assert last.resumed >= 18
     whole = judged(shards(tmp_path / "other", form), 40, 99)
     assert (tally.counts, tally.bad_lines) == (whole.counts, whole.bad_lines) == ((14, 13, 0), 13)
     assert tally.rubrics["qa"].mean_composite == whole.rubrics["qa"].mean_composite
+
+
+def test_a_manifest_of_version_0_2_0_has_bytes_alone_and_the_run_goes_on_by_them(tmp_path: Path) -> None:
+    judged(shards(tmp_path), 40, 17)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    for shard in manifest["shards"]:
+        del shard["number"]
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    judged(shards(tmp_path), 40, 99)
+    assert held(tmp_path, "jsonl") == [str(n) for n in range(1, 41) if n % 3]
 
 
 @pytest.mark.parametrize(
