@@ -177,15 +177,19 @@ class LastReceived:
 
     def cause(self, service: str, since_ns: int) -> SilenceCause:
         """How far the service's traffic has got since a time, in ns since the epoch."""
-        service, after_ns = service[:NAME_LENGTH], since_ns + _AFTER_NS
-        if self._kept.get(service, 0) > after_ns:
+        service, after_ns, now_ns = service[:NAME_LENGTH], since_ns + _AFTER_NS, self._clock_ns()
+        self._started_ns = min(self._started_ns, now_ns)
+
+        def since(known: dict[str, int], name: str) -> bool:
+            return after_ns < known.get(name, 0) <= now_ns  # later ones are of before the clock was set back
+
+        if since(self._kept, service):
             return SilenceCause.NONE_JUDGED
-        if self._sampled_out.get(service, 0) > after_ns:
+        if since(self._sampled_out, service):
             return SilenceCause.NONE_SAMPLED
-        if self._open.get(service, 0) > after_ns:
+        if since(self._open, service):
             return SilenceCause.NONE_JUDGED
-        each = self._kept, self._sampled_out, self._open
-        if any(service not in known and known.get(OTHER, 0) > after_ns for known in each):
+        if any(service not in known and since(known, OTHER) for known in (self._kept, self._sampled_out, self._open)):
             return SilenceCause.UNKNOWN
-        listened = since_ns >= self._started_ns or self._clock_ns() - self._started_ns >= _LISTENED_NS
+        listened = since_ns >= self._started_ns or now_ns - self._started_ns >= _LISTENED_NS
         return SilenceCause.NO_SPANS if listened else SilenceCause.UNKNOWN

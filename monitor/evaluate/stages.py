@@ -100,8 +100,9 @@ class EvaluationStages:
     ``session``, ``user``, ``metadata.KEY`` or ``none``. ``slices`` are the dimensions that explain alerts on a pass
     ratio: ``version``, ``prompt``, ``model``, ``name``, ``metadata.KEY``. ``redact`` redacts the reasons and details of
     verdicts, which quote contents; None: nothing is replaced. ``quotes`` redacts the beginnings of a judged trace's
-    input and output, by which people recognise it, for its details; None: they hold none. ``give_way`` is called
-    wherever judging may pause for a waiting request.
+    input and output, by which people recognise it, for its details; None: they hold none. ``former_draw`` returns what
+    a trace must have reached before the start (``FormerDraw.threshold``). ``give_way`` is called wherever judging may
+    pause for a waiting request.
     """
 
     archive: Archive
@@ -114,6 +115,7 @@ class EvaluationStages:
     baselines: Baselines | None = None
     redact: Redact | None = None
     quotes: Redact | None = None
+    former_draw: Callable[[int, int], int] | None = None
     cluster: str = "session"
     slices: Sequence[str] = ()
     give_way: Callable[[], None] = _go_on
@@ -227,6 +229,8 @@ class EvaluationStages:
 
         states = [span.trace_state for span in trace.spans]
         admission = max(closing.origin.threshold, job.drawn_before)
+        if self.former_draw is not None:
+            admission = max(admission, self.former_draw(trace.start_ns, closing.opened_ns))
         decision = self.sampler.decide(case, admission, job.trace_id, states)
         job.decision = decision
         job.details["sampling"] = job.sampled

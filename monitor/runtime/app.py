@@ -117,6 +117,7 @@ class Monitor(MonitorParts):
         """Restore the earlier state, labels before the statuses that depend on them."""
         if self.annotating:
             self.annotating.restore()
+        await self.former_draw.restore()
         self.verdicts.restore(self.clock_ns())
         self.commit.restore()
         self.baselines.restore()
@@ -156,7 +157,7 @@ class Monitor(MonitorParts):
         if self.annotating:
             self.annotating.start()
         for work, seconds in (
-            (self.retention.purge, 60.0), (self._remember_baselines, 60.0), (self.retention.relieve, 2.0),
+            (self.retention.purge, 60.0), (self._remember, 60.0), (self.retention.relieve, 2.0),
             (self._watch_alerts, self.config.alerts.look.seconds), (self.notifications.tick, NOTIFY_TICK_S),
             (self.sinks.look, 60.0),
         ):  # fmt: skip
@@ -362,9 +363,9 @@ class Monitor(MonitorParts):
             self._metrics_push = None
         try:
             await self.schedule.remember()
-            await self.baselines.remember()
         except StoreError as error:
-            log.warning("could not remember alerts and baselines", extra={"cause": str(error)})
+            log.warning("could not remember alerts", extra={"cause": str(error)})
+        await self._remember()
         left: dict[str, object] = {"open_traces": self.outcomes.open}
         lost: dict[str, int] = {}
         handed_over, self.handed_over = self.handed_over, None
@@ -381,8 +382,10 @@ class Monitor(MonitorParts):
         except StoreError as error:
             log.warning("could not store the alerts; the next look reports them", extra={"cause": str(error)})
 
-    async def _remember_baselines(self) -> None:
+    async def _remember(self) -> None:
+        """What is usual, and how traces are drawn, for the next start."""
         try:
             await self.baselines.remember()
+            await self.former_draw.note()
         except StoreError as error:
-            log.warning("could not store what is usual; it is tried again", extra={"cause": str(error)})
+            log.warning("could not store what is usual and how traces are drawn", extra={"cause": str(error)})

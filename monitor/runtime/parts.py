@@ -49,12 +49,13 @@ from sidejudge.monitor.feedback.build import LangfuseFeedback
 from sidejudge.monitor.feedback.parts import FeedbackParts
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.former_draw import FormerDraw
 from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.langfuse.pull import traces_in
 from sidejudge.monitor.ingest.listeners import CertificateError, Listeners
 from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
-from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.ingest.sampler import Sampler, threshold
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from sidejudge.monitor.revise.schedule import RevisionSchedule
 from sidejudge.monitor.route.router import router_of
@@ -129,6 +130,7 @@ class MonitorParts(ABC):
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
+        self.former_draw = FormerDraw(self.store.kept.room("draws"), self._drawn_at, clock_ns)
         self.assembler = Assembler(limits(config), shedding=self.shedding)
         self.outcomes = TraceOutcomes(on_ended=self._listening(clock_ns), on_kept=self.received.came)
         self.intake = self._build_intake()
@@ -193,6 +195,11 @@ class MonitorParts(ABC):
         self.listeners = self._build_listeners(config)
         self.receiver = self.listeners.receiver
         self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns, contents=self.contents)
+
+    def _drawn_at(self) -> int:
+        """The threshold that a trace which begins now must reach so that its spans are kept."""
+        drawn = threshold(self.adaptive.rate(self.clock_ns())) if self.adaptive is not None else self.sampler.admission
+        return max(drawn, self.shedding.opening_threshold)
 
     def _build_listeners(self, config: Config) -> Listeners:
         try:
@@ -284,6 +291,7 @@ class MonitorParts(ABC):
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
+            former_draw=self.former_draw.threshold,
             redact=redact,
             quotes=None if self.config.api.contents == "never" else redact,
             give_way=YieldToRequests(self._active),

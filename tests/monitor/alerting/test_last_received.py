@@ -95,3 +95,17 @@ def test_of_services_that_are_counted_together_no_cause_is_stated():
     outcomes.kept(["bank"])
     assert found.cause("bank", HOUR_NS) is SilenceCause.UNKNOWN
     assert found.cause("shop", HOUR_NS) is SilenceCause.NO_SPANS, "it is counted on its own"
+
+
+def test_what_came_before_the_clock_was_set_back_is_no_cause():
+    now_ns = [9 * HOUR_NS]
+    found = LastReceived(lambda: now_ns[0])
+    found.came("shop")
+    found.ended("bank", EndReason.SAMPLED_OUT, 1)
+    now_ns[0] = 2 * HOUR_NS
+    assert found.cause("shop", HOUR_NS) is SilenceCause.UNKNOWN
+    now_ns[0] = 4 * HOUR_NS
+    assert found.cause("shop", HOUR_NS) is SilenceCause.NO_SPANS
+    assert found.cause("bank", HOUR_NS) is SilenceCause.NO_SPANS
+    found.came("shop")
+    assert found.cause("shop", HOUR_NS) is SilenceCause.NONE_JUDGED

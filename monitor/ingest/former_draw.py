@@ -1,0 +1,59 @@
+"""How traces were drawn before the monitor was started anew, so that half a trace is not judged as a whole one.
+
+The first spans of a trace that was not drawn are gone. Where the restart raised the rate, its later spans are drawn,
+and what they show looks like a run that missed its steps. So a trace that began before the start must also reach the
+threshold of the process that ran then: what reaches it has all its spans, and its probability is that of both draws.
+
+Price: for an hour after the start, what began before it is drawn at the smaller rate, also where nothing of it had
+come yet. Where another key decides than before, nothing is known of the former draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+from sidejudge.integrations.store.part import TextsByName
+from sidejudge.scoring.trace.time_units import HOUR_NS
+
+_LASTS_NS: Final = HOUR_NS
+"""Within this time after the start, spans of traces that began before it may come."""
+
+
+class FormerDraw:
+    """``drawn_at`` returns the threshold in [0, 2**56] that a trace which begins now must reach."""
+
+    def __init__(self, memory: TextsByName, drawn_at: Callable[[], int], clock_ns: Callable[[], int]) -> None:
+        self._memory, self._drawn_at, self._started_ns = memory, drawn_at, clock_ns()
+        self._noted: int | None = None
+        self._ended: dict[int, int] = {}
+        """The threshold of each process before, by when the next one was started."""
+
+    async def restore(self) -> None:
+        """Read how the processes before drew. Raises ``StoreError``."""
+        kept = {int(name): int(text) for name, text in self._memory.all().items()}
+        begun = sorted(kept)
+        ends = [*(min(after, self._started_ns) for _, after in pairwise(begun)), self._started_ns]
+        old = [start for start, end in zip(begun, ends, strict=False) if end < self._started_ns - _LASTS_NS]
+        for start, end in zip(begun, ends, strict=False):
+            self._ended[end] = max(kept[start], self._ended.get(end, 0))
+        await self._memory.change({str(start): None for start in old})
+        await self.note()
+
+    async def note(self) -> None:
+        """Note how traces are drawn now. Raises ``StoreError``."""
+        if (now := self._drawn_at()) != self._noted:
+            await self._memory.change({str(self._started_ns): str(now)})
+            self._noted = now
+
+    def threshold(self, began_ns: int, opened_ns: int) -> int:
+        """What the trace must have reached so that none of its spans were passed over before the start; 0: nothing.
+
+        Args:
+            began_ns: When its first span began, ns since the epoch.
+            opened_ns: When its first span came here. What was kept by the process before had reached its threshold.
+        """
+        if not 0 <= opened_ns - self._started_ns < _LASTS_NS:
+            return 0
+        return max((limit for ended_ns, limit in self._ended.items() if began_ns < ended_ns), default=0)
