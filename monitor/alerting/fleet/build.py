@@ -78,7 +78,7 @@ class FleetParts:
             log.warning("the fleet's status could not be shared; it is tried again", extra={"cause": str(error)})
 
     async def end(self) -> None:
-        """Save for the next leader which events receivers have, if the database is reachable."""
+        """Publish the last verdicts, and save which events receivers have, if the database is reachable."""
         if self.fleet.away is not None:
             return
         with suppress(DatabaseError, StoreError):

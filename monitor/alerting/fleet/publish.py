@@ -1,4 +1,4 @@
-"""Selects the slices of this monitor's verdicts to publish: changed ones whose minute is over."""
+"""Selects the slices of this monitor's verdicts to publish: changed ones whose minute is over, or all as it ends."""
 
 from __future__ import annotations
 
@@ -94,13 +94,17 @@ class SlicePublisher:
             return None
         return {key: part.firsts for key, _, part in parts}, {key: part.sliced for key, _, part in parts}
 
-    async def due(self, now_ns: int) -> dict[int, bytes]:
-        """The slices to publish, the oldest first; call ``published`` once that is committed."""
+    async def due(self, now_ns: int, *, ends: bool = False) -> dict[int, bytes]:
+        """The slices to publish, the oldest first; call ``published`` once that is committed.
+
+        ``ends``: nothing more comes, so the running minute and all that waits are due as well.
+        """
         self._changed |= self._under_way  # of a round that was cut off
         if self._next > (latest := slice_of(now_ns) + MOST_AHEAD) + 1:
             # The clock was set back. Firsts do not wait until it is as late again: what it dated ahead is not read.
             self._next = max((number + 1 for number in self._published if number <= latest), default=0)
-        numbers = sorted(number for number in self._changed if end_ns(number) < now_ns)[:MOST]
+        over = sorted(number for number in self._changed if ends or end_ns(number) < now_ns)
+        numbers = over if ends else over[:MOST]
         wanted, members = set(numbers), dict[int, dict[Key, list[WindowContents]]]()
         if not wanted:
             return {}

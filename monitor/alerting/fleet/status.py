@@ -181,12 +181,7 @@ class FleetStatus:
         """Publish, and read or reach the status of the fleet. Nothing is computed within a transaction."""
         now_ns, leader = self._clock_ns(), self._leading
         self._leading = None  # whatever fails below, the next round begins with what is saved
-        if not self._is_known:
-            async with transaction() as tables:
-                own = {_number(name): body for name, body in (await tables.own()).items()}
-            latest = slice_of(now_ns) + MOST_AHEAD
-            await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
-            self._is_known = True
+        await self._know_published(transaction, now_ns)
         slices = await self._publisher.due(now_ns)
         async with transaction() as tables:
             if slices:
@@ -198,6 +193,15 @@ class FleetStatus:
             await self._lead(transaction, leader, now_ns)
         elif (body := loaded.get(DOCUMENT)) is not None:
             await self._follow(body)
+
+    async def _know_published(self, transaction: OpenTables, now_ns: int) -> None:
+        if self._is_known:
+            return
+        async with transaction() as tables:
+            own = {_number(name): body for name, body in (await tables.own()).items()}
+        latest = slice_of(now_ns) + MOST_AHEAD
+        await self._publisher.known({n: body for n, body in own.items() if 0 <= n <= latest}, now_ns)
+        self._is_known = True
 
     async def _lead(self, transaction: OpenTables, leader: _Leader | None, now_ns: int) -> None:
         restarts = self._restarts
@@ -222,7 +226,12 @@ class FleetStatus:
         await self._settle(leader, transaction, wait=bool(unsent))
 
     async def end(self, transaction: OpenTables) -> None:
-        """This monitor ends: the next leader gets to know which events receivers have."""
+        """This monitor ends: the fleet gets its last verdicts, the next leader the events that receivers have."""
+        now_ns = self._clock_ns()
+        await self._know_published(transaction, now_ns)
+        if slices := await self._publisher.due(now_ns, ends=True):
+            async with transaction() as tables:
+                await tables.publish({str(number): body for number, body in slices.items()})
         if self._leading is not None:
             await self._settle(self._leading, transaction, wait=True)
 

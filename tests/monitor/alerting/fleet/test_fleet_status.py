@@ -340,6 +340,35 @@ def test_a_monitor_that_starts_again_publishes_nothing_twice():
     assert len(fleet.tables.rows) == len(before) + 1
 
 
+@pytest.mark.parametrize("goes_on", [False, True], ids=["for good", "and starts again within the minute"])
+def test_a_monitor_that_ends_in_order_leaves_the_verdicts_of_its_last_minute_to_the_fleet(goes_on):
+    fleet = Simulated(2)
+    fleet.run(3, failing=0)
+    former, other = fleet.members
+    seen = [Observation(identity=f"last {n}", at_ns=fleet.now_ns + n + 1, passed=n > 3) for n in range(20)]
+    for each in seen[:10]:
+        former.take(each)
+    fleet.now_ns += 10**9
+    asyncio.run(former.status.end(fleet.tables.of(former.name)))
+    again = Member(former.name, fleet)
+    if goes_on:
+        for number, held in enumerate(former.windows.members(KEY, fleet.now_ns)):
+            again.take(restored(held, number))
+        asyncio.run(again.round(leading=False))
+        for each in seen[10:]:
+            again.take(each)
+    fleet.now_ns -= 10**9
+    fleet.members, fleet.leader = [again, other] if goes_on else [other], other
+    fleet.run(3, failing=0, per_minute=0)
+    (found,) = fleet.leader.status.document.services
+    n = 36 + (20 if goes_on else 10)
+    assert (found.estimate.n, found.estimate.failures) == (n, 4)
+    followed = sum(
+        part.firsts.total() for body in fleet.tables.rows.values() for _, _, part in decoded(body)
+    )  # fmt: skip
+    assert followed == n
+
+
 @pytest.mark.parametrize("revises", [False, True], ids=["came late", "revised"])
 def test_what_a_monitor_had_judged_and_not_published_when_it_was_killed_is_published_by_its_next_run(revises):
     fleet = Simulated(2)
