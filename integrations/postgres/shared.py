@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from .database import Transaction
+from .database import DatabaseRefuses, Transaction
 from .leases import Lease
 
 
@@ -42,6 +42,8 @@ _HEARTBEAT: Final = """
 INSERT INTO monitors (monitor, version, host, started_at) VALUES (%s, %s, %s, to_timestamp(%s))
 ON CONFLICT (monitor) DO UPDATE SET version = excluded.version, host = excluded.host, started_at = excluded.started_at,
     seen_at = now(), left_at = NULL
+WHERE monitors.started_at <= excluded.started_at OR monitors.left_at IS NOT NULL
+    OR monitors.seen_at < now() - make_interval(secs => %s)
 """
 _MONITORS: Final = """
 SELECT monitor, version, host, started_at, extract(epoch FROM now() - seen_at)::float8, left_at IS NOT NULL
@@ -70,9 +72,21 @@ RETURNING 1
 """
 
 
-async def heartbeat(transaction: Transaction, monitor: str, *, version: str, host: str, started_s: float) -> None:
-    """Record that this monitor is there."""
-    await transaction.execute(_HEARTBEAT, (monitor, version, host, started_s))
+async def heartbeat(
+    transaction: Transaction, monitor: str, *, version: str, host: str, started_s: float, gone_s: float
+) -> None:
+    """Record that this monitor is there.
+
+    Raises:
+        DatabaseRefuses: one of the same name has started since, and was there within ``gone_s``.
+    """
+    if await transaction.execute(_HEARTBEAT, (monitor, version, host, started_s, gone_s)):
+        return
+    [(other, at)] = await transaction.rows("SELECT host, started_at FROM monitors WHERE monitor = %s", (monitor,))
+    raise DatabaseRefuses(
+        f"fleet.name: a monitor that started later, at {at:%Y-%m-%d %H:%M:%S %Z} on {other}, is {monitor} as well\n"
+        "give each monitor a fleet.name of its own, or none, and a store of its own that is no copy of another's"
+    )
 
 
 async def leave(transaction: Transaction, monitor: str) -> None:

@@ -15,15 +15,16 @@ _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('sidejudge spend'))"
 """Of one transaction: slices are granted one after the other."""
 _REPORT: Final = """
 INSERT INTO judge_spend AS row (hour, monitor, granted, spent, demand)
-VALUES (%(hour)s, %(monitor)s, %(spent)s, %(spent)s, %(demand)s)
+VALUES (%(hour)s, %(monitor)s, %(committed)s, %(spent)s, %(demand)s)
 ON CONFLICT (hour, monitor) DO UPDATE
 SET spent = excluded.spent, demand = excluded.demand, written_at = now(),
-    granted = GREATEST(LEAST(row.granted, %(keep)s), excluded.spent)
+    granted = GREATEST(LEAST(row.granted, %(keep)s), excluded.granted)
 RETURNING granted
 """
 _SETTLE: Final = """
 UPDATE judge_spend SET spent = %s, granted = %s WHERE monitor = %s AND hour = %s AND granted <> %s
 """
+_KNOWN: Final = "SELECT hour, granted, spent FROM judge_spend WHERE monitor = %s AND hour BETWEEN %s AND %s"
 _TOTALS: Final = """
 SELECT coalesce(sum(granted), 0), coalesce(sum(spent), 0),
     coalesce(sum(demand) FILTER (WHERE hour = %(hour)s AND written_at > now() - make_interval(secs => %(alive)s)), 0)
@@ -54,16 +55,28 @@ async def begin(transaction: Transaction) -> None:
     await transaction.execute(_LOCK)
 
 
-async def settle(transaction: Transaction, monitor: str, hour: int, spent: float) -> None:
-    """Give back what was granted and not spent of an hour that is over."""
-    await transaction.execute(_SETTLE, (spent, spent, monitor, hour, spent))
+async def settle(transaction: Transaction, monitor: str, hour: int, spent: float, *, reserved: float = 0.0) -> None:
+    """Give back what was granted of an hour and will not be spent. ``reserved``: for calls that are under way."""
+    kept = spent + reserved
+    await transaction.execute(_SETTLE, (spent, kept, monitor, hour, kept))
+
+
+async def known(transaction: Transaction, monitor: str, since: int, until: int) -> list[tuple[int, float, float]]:
+    """Hour, granted and spent dollars of this monitor's hours that begin in this time, both ends included."""
+    found = await transaction.rows(_KNOWN, (monitor, since, until))
+    return [(int(hour), float(granted), float(spent)) for hour, granted, spent in found]
 
 
 async def report(
-    transaction: Transaction, monitor: str, hour: int, *, spent: float, demand: float, keep: float
+    transaction: Transaction, monitor: str, hour: int, *, spent: float, committed: float, demand: float, keep: float
 ) -> float:
-    """Report what this monitor spent, and give back what it has beyond ``keep``; what it is granted now."""
-    values = {"monitor": monitor, "hour": hour, "spent": spent, "demand": demand, "keep": keep}
+    """Report what this monitor spent, and give back what it has beyond ``keep``; what it is granted now.
+
+    ``committed``: what is spent, and what is set aside for calls that are under way.
+    """
+    values = {
+        "monitor": monitor, "hour": hour, "spent": spent, "committed": committed, "demand": demand, "keep": keep
+    }  # fmt: skip
     return float((await transaction.rows(_REPORT, values))[0][0])
 
 

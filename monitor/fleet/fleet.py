@@ -91,6 +91,7 @@ class Fleet:
         self.leases = Leases(f"{self.name}/{secrets.token_hex(4)}", ttl_s=section.lease.seconds)
         self.monitors: tuple[MonitorRow, ...] = ()
         self._parts: list[tuple[str, RoundWork, Callable[[], bool]]] = []
+        self._last: list[Callable[[Transaction], Awaitable[None]]] = []
         self._count, self._listed_s = 1, float("-inf")
         self._wanted: set[str] = set()
         self._timed: set[str] = set()
@@ -167,6 +168,10 @@ class Fleet:
         """
         self._parts.append((part, work, when))
 
+    def at_end(self, work: Callable[[Transaction], Awaitable[None]]) -> None:
+        """Have this done as this monitor ends in order, in a transaction of its own."""
+        self._last.append(work)
+
     def want(self, *names: str, by_time: bool = False) -> None:
         """Take these leases from the next round on, as far as they are free.
 
@@ -209,10 +214,15 @@ class Fleet:
             await asyncio.gather(self._task, return_exceptions=True)
         if self._away is None:
             with suppress(DatabaseError, TimeoutError):
-                async with asyncio.timeout(_END_S), self.database.transaction(timeout_s=_END_S) as transaction:
-                    await self.leases.release(transaction, self.leases.names())
-                    await shared.leave(transaction, self.name)
+                async with asyncio.timeout(_END_S):
+                    for work in (self._leave, *self._last):
+                        async with self.database.transaction(timeout_s=_END_S) as transaction:
+                            await work(transaction)
         self.database.close()
+
+    async def _leave(self, transaction: Transaction) -> None:
+        await self.leases.release(transaction, self.leases.names())
+        await shared.leave(transaction, self.name)
 
     async def round(self) -> float:
         """One round; seconds until the next."""
@@ -271,7 +281,7 @@ class Fleet:
         async with self.database.transaction() as transaction:
             await shared.heartbeat(
                 transaction, self.name, version=version("sidejudge"), host=socket.gethostname(),
-                started_s=self._started_s,
+                started_s=self._started_s, gone_s=self._gone_s,
             )  # fmt: skip
             await self.leases.release(transaction, given_up)
             taken = await self.leases.take(transaction, wanted)

@@ -20,7 +20,7 @@ from sidejudge.integrations.postgres import spend
 from sidejudge.integrations.postgres.database import Transaction
 from sidejudge.integrations.postgres.spend import SpendLimit, SpendTotals, new_answers, put_answers
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.evaluate.judge.budget import AHEAD_S, HOUR_S, JudgeBudget
+from sidejudge.monitor.evaluate.judge.budget import AHEAD_S, DAY_S, HOUR_S, JudgeBudget
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeStorage
 
 from .fleet import Fleet
@@ -39,6 +39,8 @@ READ_EVERY_S: Final = 60.0
 """How often a monitor without answers of its own reads those of others."""
 _FIRST_READ_S: Final = 3_600.0
 """How far back answers are read the first time."""
+_ROUNDING: Final = 1e-9
+"""US dollars by which two sums of the same costs may differ."""
 LARGEST: Final = 20_000
 """Characters of an answer that is shared, at most."""
 
@@ -83,6 +85,7 @@ class FleetBudget:
         self._reported: tuple[float, float] | None = None
         self._members = 1
         fleet.each_round("judge budget", self.round, when=self._is_due)
+        fleet.at_end(self._give_back)
 
     def _is_due(self) -> bool:
         """Whether something was spent, is wanted or is given back: a monitor without traffic has nothing to report."""
@@ -100,10 +103,10 @@ class FleetBudget:
 
     async def round(self, transaction: Transaction) -> Callable[[], None]:
         """Report and be granted; the result puts it into force, once that is committed."""
-        now, name, budget = self._clock_s(), self._fleet.name, self._budget
+        now, budget = self._clock_s(), self._budget
         hour = int(now // HOUR_S) * HOUR_S
-        if self._hour is not None and self._hour < hour:
-            await spend.settle(transaction, name, self._hour, budget.spent_in(self._hour))
+        if self._hour != hour:
+            await self._settle_accounts(transaction, hour)
         members, reported = self._fleet.count, (budget.committed(now), budget.demand(now))
         granted = {hour: await self._granted(transaction, hour, now, committed=budget.committed(now))}
         if hour + HOUR_S - now < AHEAD_S:  # an outage over the full hour leaves something to spend
@@ -115,6 +118,27 @@ class FleetBudget:
 
         return in_force
 
+    async def _settle_accounts(self, transaction: Transaction, hour: int) -> None:
+        """Give back what earlier hours of the day left over, and count what this monitor's store lacks.
+
+        A new store, or an older backup, lacks what was reported; then all that was granted may have been spent.
+        """
+        name, budget = self._fleet.name, self._budget
+        for each, granted, reported in await spend.known(transaction, name, hour // DAY_S * DAY_S, hour):
+            if reported > budget.spent_in(each) + _ROUNDING:
+                budget.count(each, granted)
+            if each < hour:
+                await spend.settle(transaction, name, each, budget.spent_in(each))
+
+    async def _give_back(self, transaction: Transaction) -> None:
+        """This monitor ends: what it does not spend is there for others."""
+        now, budget = self._clock_s(), self._budget
+        granted, budget.grants = budget.grants or {}, {}  # given back here before it is there
+        reserved = budget.committed(now) - budget.spent(HOUR_S, now)
+        for hour in granted:
+            held = reserved if hour <= now else 0.0
+            await spend.settle(transaction, self._fleet.name, hour, budget.spent_in(hour), reserved=held)
+
     async def _granted(self, transaction: Transaction, hour: int, now: float, *, committed: float) -> float:
         budget, name = self._budget, self._fleet.name
         demand = budget.demand(now)
@@ -123,7 +147,9 @@ class FleetBudget:
         grants = budget.grants
         if grants is not None and grants.get(hour, 0.0) > keep:
             budget.grants = {**grants, hour: keep}  # given back here before it is there
-        mine = await spend.report(transaction, name, hour, spent=committed, demand=demand, keep=keep)
+        mine = await spend.report(
+            transaction, name, hour, spent=budget.spent_in(hour), committed=committed, demand=demand, keep=keep
+        )
         refused = budget.take_refused()
         if mine > committed and mine - committed >= demand * AHEAD_S / 2 and not refused:
             return mine  # enough for now: most rounds take no lock

@@ -197,6 +197,10 @@ class JudgeBudget:
         """Dollars spent in the hour that began then."""
         return self._spent.get(hour, 0.0)
 
+    def count(self, hour: int, usd: float) -> None:
+        """The hour that began then cost this much in all, whatever is recorded here."""
+        self._spent[hour] = usd
+
     def committed(self, now: float) -> float:
         """Dollars of the running hour that are spent or set aside."""
         return self.spent(HOUR_S, now) + self._reserved

@@ -46,7 +46,7 @@ async def test_a_monitor_of_the_version_before_goes_on_beside_the_next(database:
 
 async def test_windows_of_a_monitor_that_never_registered_count_nowhere(database: Database) -> None:
     async with database.transaction() as transaction:
-        await shared.heartbeat(transaction, "known", version="1", host="h", started_s=0.0)
+        await shared.heartbeat(transaction, "known", version="1", host="h", started_s=0.0, gone_s=60.0)
         for monitor in ("known", "stranger"):
             await shared.put_windows(transaction, monitor, {"29833333": b"x"})
         assert [row.monitor for row in await shared.windows(transaction, younger_s=60.0)] == ["known"]
@@ -106,7 +106,7 @@ async def test_the_documented_rights_are_enough_and_creating_is_not_among_them(p
     few = Database(postgres.url(name, user=user))
     assert await schema.migrate(few) == (VERSION, VERSION)
     async with few.transaction() as transaction:
-        await shared.heartbeat(transaction, "m", version="1", host="h", started_s=0)
+        await shared.heartbeat(transaction, "m", version="1", host="h", started_s=0, gone_s=60.0)
         await shared.put_windows(transaction, "m", {"a": b"1"})
         assert len(await shared.monitors(transaction)) == 1
     for sql in ("CREATE TABLE more ()", "DROP TABLE windows", "DELETE FROM schema_version", "CREATE SCHEMA mine"):

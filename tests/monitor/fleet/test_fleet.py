@@ -247,6 +247,31 @@ async def test_a_schema_is_one_fleet_s_and_a_monitor_of_another_is_refused_with_
     assert other.snapshot().state == "ok"
 
 
+async def test_of_two_monitors_with_one_name_the_older_goes_on_alone_while_the_other_is_there(
+    member: Callable[..., Fleet],
+) -> None:
+    values = {"every": parse_duration("10ms"), "timeout": parse_duration("100ms"), "lease": parse_duration("1s")}
+    first, second = member("a", **values), member("a", **values)
+    for each in (first, second, first, second):
+        await each.round()
+    assert [each.snapshot().state for each in (first, second)] == ["stopped", "ok"]
+    assert first.away is not None
+    assert first.away.startswith("fleet.name: a monitor that started later, at ")
+    assert "is a as well\ngive each monitor a fleet.name of its own" in first.away
+    await second.stop()
+    await first.round()
+    assert first.snapshot().state == "ok", "the other left"
+
+    killed, next_run = member("b", **values), member("b", **values)
+    next_run._started_s = killed._started_s - 60  # the clock was set back
+    await killed.round()
+    await next_run.round()
+    assert next_run.snapshot().state == "stopped"
+    await asyncio.sleep(next_run._gone_s)
+    await next_run.round()
+    assert next_run.snapshot().state == "ok", "the other is gone"
+
+
 @pytest.mark.parametrize("userinfo", ["u:p@ss", "u:p@ss/word", "u@v:pass"])
 def test_a_password_that_is_not_encoded_is_refused_with_the_remedy(userinfo: str) -> None:
     with pytest.raises(ValueError, match="as %40"):

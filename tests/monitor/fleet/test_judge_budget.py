@@ -54,11 +54,11 @@ class Member:
 
     now = HOUR_S * 1000.0
 
-    def __init__(self, folder: Path, url: str, name: str, **limits: float) -> None:
-        self.store = Store(folder / f"{name}.sqlite")
+    def __init__(self, folder: Path, url: str, name: str, *, spent: dict[int, float] | None = None, **limits: float):
+        self.store = Store(folder / f"{name}-{id(self)}.sqlite")
         section = FleetSection.model_validate({"database": url, "name": name})
         self.fleet = Fleet(section, self.store.kept.room("fleet"))
-        self.budget = JudgeBudget(**limits)
+        self.budget = JudgeBudget(**limits, spent=spent)
         FleetBudget(self.budget, self.fleet, lambda: Member.now)
         self.spent = 0.0
 
@@ -81,6 +81,13 @@ def members(postgres: PostgresServer, tmp_path: Path):
         Member.now = HOUR_S * 1000.0
         made.extend(Member(tmp_path, url, f"m{len(made) + n}", **limits) for n in range(count))
         return made
+
+    def again(member: Member, spent: dict[int, float]) -> Member:
+        """The next run of a monitor, whose store has this of what it spent."""
+        made.append(Member(tmp_path, url, member.fleet.name, spent=spent, **LIMITS))
+        return made[-1]
+
+    make.again = again
 
     yield make
     for each in made:
@@ -149,3 +156,65 @@ async def test_what_an_hour_left_over_is_there_for_the_day(members) -> None:
     async with member.fleet.database.transaction() as transaction:
         rows = await transaction.rows("SELECT spent, granted FROM judge_spend ORDER BY hour")
     assert rows[0] == (2.0, 2.0)
+
+
+LIMITS = {"per_hour": 1.0, "per_day": 4.0}
+
+
+async def test_a_monitor_that_ends_in_order_gives_its_slice_back(members) -> None:
+    for number in range(12):  # as in roll-outs, each with new names
+        member = members(1, **LIMITS)[-1]
+        await member.fleet.round()
+        assert member.spend(0.01), f"nothing is left for monitor {number}"
+        await member.fleet.round()
+        await member.fleet.stop()
+        assert not member.spend(0.01), "it was given back"
+    async with member.fleet.database.transaction() as transaction:
+        rows = await transaction.rows("SELECT sum(spent), sum(granted) FROM judge_spend")
+    assert rows == [(pytest.approx(0.12), pytest.approx(0.12))]
+
+
+async def test_what_is_set_aside_for_a_call_that_is_under_way_is_not_given_back(members) -> None:
+    (member,) = members(1, **LIMITS)
+    await member.fleet.round()
+    assert member.spend(0.01)
+    assert member.budget.reserve(0.05, Member.now) is not None
+    await member.fleet.stop()
+    async with member.fleet.database.transaction() as transaction:
+        rows = await transaction.rows("SELECT spent, granted FROM judge_spend")
+    assert rows == [(pytest.approx(0.01), pytest.approx(0.06))]
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.02], ids=["a new store", "an older backup", "its store"])
+async def test_what_a_store_lacks_is_spent_all_the_same(members, kept: float) -> None:
+    (member,) = members(1, **LIMITS)
+    await member.fleet.round()
+    hour = int(Member.now)
+    assert member.spend(0.02)
+    await member.fleet.round()
+    (slice_usd,) = (member.budget.grants or {}).values()
+    assert member.budget.reserve(0.05, Member.now) is not None
+    await member.fleet.round()
+    while member.spend(0.01):  # and then it is killed
+        pass
+    known = kept if kept < 0.02 else member.spent
+    again = members.again(member, {hour: known})
+    await again.fleet.round()
+    assert again.budget.spent_in(hour) == pytest.approx(slice_usd if kept < 0.02 else known)
+    while again.spend(0.01):
+        await again.fleet.round()
+    assert member.spent + again.spent <= 1.0 + 1e-9
+
+
+async def test_what_an_earlier_hour_left_over_is_given_back_when_a_monitor_is_there_again(members) -> None:
+    (member,) = members(1, **LIMITS)
+    hour = int(Member.now)
+    await member.fleet.round()
+    assert member.spend(0.02)
+    await member.fleet.round()
+    Member.now += HOUR_S
+    again = members.again(member, {hour: 0.02})
+    await again.fleet.round()
+    async with again.fleet.database.transaction() as transaction:
+        rows = await transaction.rows("SELECT spent, granted FROM judge_spend ORDER BY hour")
+    assert rows[0] == (pytest.approx(0.02), pytest.approx(0.02))
