@@ -12,7 +12,7 @@ from sidejudge.scoring.trace.time_units import MONTH_NS
 
 from .metric_limits import MetricLimitSection
 from .notify import LinksSection, NotifySection, ReportSection, names
-from .section import GIVEN_AS_LIST, Rate, RubricName, Section, Share
+from .section import BY_RUBRIC, GIVEN_AS_LIST, Rate, RubricName, Section, Share
 from .units import Duration, PositiveDuration, SizeField, parse_duration
 
 Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|metadata\..{1,100})$")]
@@ -140,7 +140,7 @@ class AlertsSection(Section):
     """When the status is healthy, warning, critical or unknown, and what raises an alert."""
 
     thresholds: ThresholdsSection = ThresholdsSection()
-    rubrics: Mapping[RubricName, OwnThresholdsSection] = Field(default_factory=dict)
+    rubrics: Annotated[Mapping[RubricName, OwnThresholdsSection], BY_RUBRIC] = Field(default_factory=dict)
     """thresholds of single rubrics, by rubric id"""
     window: PositiveDuration = Duration(_DEFAULT.window_ns)
     """verdicts of this last while make the status"""

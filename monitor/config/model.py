@@ -29,6 +29,7 @@ from .notify import names
 from .rubric_section import BudgetSection, RubricSection
 from .sampling import FIXED_RATE, SamplingSection
 from .section import (
+    BY_RUBRIC,
     DEFAULT_JUDGE,
     GIVEN_AS_LIST,
     NAMED_ONCE,
@@ -258,7 +259,7 @@ class Config(Section):
     )
     """where expected outcomes are found; the first one wins"""
     evaluators: EvaluatorsSection = EvaluatorsSection()
-    rubrics: Mapping[RubricName, RubricSection] = Field(default_factory=dict)
+    rubrics: Annotated[Mapping[RubricName, RubricSection], BY_RUBRIC] = Field(default_factory=dict)
     """your own rubrics, and changes to built-in ones, by rubric id"""
     rubric_files: Annotated[tuple[str, ...], GIVEN_AS_LIST] = ()
     """YAML files with more of them (below `rubrics:` or not), relative to this file; `*` is any name"""

@@ -192,3 +192,17 @@ Share: TypeAlias = Annotated[
     float, AfterValidator(_is_share), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
 ]
 RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]
+
+
+def _one_key_a_rubric(given: object, info: ValidationInfo) -> object:
+    """Of two keys that name one rubric the later would hold without a word."""
+    declared = (info.context or {}).get("rubrics", ())
+    keys = set(given) if isinstance(given, Mapping) else set()
+    for alias, name in RUBRIC_ALIASES.items():
+        if {alias, name} <= keys and alias not in declared:
+            raise ValueError(f"names one rubric by two keys, {alias!r} and {name!r}; keep one")
+    return given
+
+
+BY_RUBRIC: Final = BeforeValidator(_one_key_a_rubric)
+"""A mapping by ``RubricName``."""

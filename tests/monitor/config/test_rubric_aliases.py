@@ -34,6 +34,14 @@ def test_the_same_rubric_twice_is_refused_under_two_names_too():
         Config.model_validate({"routes": [{"rubrics": ["qa", "call-qa"]}]})
 
 
+@pytest.mark.parametrize("keys", [("qa", "call-qa"), ("call-qa", "qa")])
+@pytest.mark.parametrize("of", ["rubrics", "alerts"])
+def test_two_keys_of_one_rubric_are_refused_not_one_of_them_taken(keys, of):
+    by_rubric = {key: {"pass_mark": 0.5} if of == "rubrics" else {"warning": 0.9} for key in keys}
+    with pytest.raises(ValidationError, match="by two keys"):
+        Config.model_validate({"rubrics": by_rubric} if of == "rubrics" else {"alerts": {"rubrics": by_rubric}})
+
+
 def test_the_api_reads_an_alias():
     assert rubric_of("call-qa", tuple(RUBRICS)) == "qa"
 
