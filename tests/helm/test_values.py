@@ -56,6 +56,8 @@ def checksum(rendered) -> str:
         ({"gateway": {"autoscaling": {"kind": "hpa", "minReplicas": 8}}}, r"minReplicas \(8\) is above .*maxReplicas"),
         ({"gateway": {"autoscaling": {"kind": "keda", "maxReplicas": 1}}}, r"minReplicas \(2\) is above .*\(1\)"),
         ({"config": {"api": {"listen": "127.0.0.1:8790"}}}, r"config\.api\.listen .* gateway\.probes"),
+        ({"config": {"api": {"tls": {"certificate": "/c", "key": "/k", "client_ca": "/ca"}}}},
+         r"config\.api\.tls\.client_ca asks for certificates"),
         ({"config": {"sources": {"otlp": {"http": "[::1]:4318"}}}}, r"config\.sources\.otlp\.http .* 0\.0\.0\.0"),
         ({"config": {"sources": {"otlp": {"grpc": "0.0.0.0:4318"}}}}, r"otlp\.grpc .* 4318, 4318, 8790"),
         ({"extraVolumes": [{"name": "sidejudge-tmp", "emptyDir": {}}]}, r"extraVolumes: sidejudge-tmp .* another name"),
@@ -406,3 +408,24 @@ def test_a_scrape_is_encrypted_and_has_credentials_where_the_api_asks_for_them(e
         CHART, {"monitoring": {kind: {"enabled": True}, "podMonitor": {"enabled": kind == "podMonitor"}}}
     )
     assert "scheme" not in str(plain.all(name)[0]["spec"])
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_probes_and_the_test_of_the_release_speak_tls_where_the_api_does(engine, encrypted):
+    config = {"api": {"tls": {"certificate": "/tls/tls.crt", "key": "/tls/tls.key"}}} if encrypted else {}
+    rendered = engine.render(CHART, {"config": config})
+    container = deployment(rendered)["spec"]["template"]["spec"]["containers"][0]
+    schemes = {container[f"{kind}Probe"]["httpGet"].get("scheme") for kind in ("liveness", "readiness", "startup")}
+    assert schemes == ({"HTTPS"} if encrypted else {None})
+    (asked,) = rendered.one("Pod")["spec"]["containers"]
+    assert asked["args"][-1].partition(":")[0] == ("https" if encrypted else "http")
+    ports = rendered.one("Service", "rel-sidejudge")["spec"]["ports"]
+    stated = {each["name"]: each["appProtocol"] for each in ports}
+    assert stated == {"otlp-http": "http", "api": "https" if encrypted else "http"}
+
+
+def test_an_api_that_asks_for_certificates_goes_without_probes(engine):
+    config = {"api": {"tls": {"certificate": "/c", "key": "/k", "client_ca": "/ca"}}}
+    probes = dict.fromkeys(("liveness", "readiness", "startup"))
+    container = deployment(engine.render(CHART, {"config": config, "gateway": {"probes": probes}}))["spec"]["template"]
+    assert "httpGet" not in str(container)

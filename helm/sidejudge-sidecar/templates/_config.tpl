@@ -48,6 +48,11 @@ Refuses what cannot work, in a sentence.
 {{- $_ = set . "configKey" $settings.existingConfigMap.key -}}
 {{- end -}}
 {{- $_ = set . "apiPort" (regexFind "[0-9]+$" $effective.api.listen) -}}
+{{- $_ = set . "apiTls" ($effective.api.tls | default dict) -}}
+{{- $probes := $settings.probes | default dict -}}
+{{- if and .apiTls.client_ca (or $probes.liveness $probes.readiness $probes.startup) -}}
+{{- fail (printf "%s.api.tls.client_ca asks for certificates, and the probes of a kubelet show none: leave it out, or set probes.liveness, probes.readiness and probes.startup to null" .key) -}}
+{{- end -}}
 {{- $_ = set . "otlpPort" (regexFind "[0-9]+$" $effective.sources.otlp.http) -}}
 {{- $_ = set . "grpcPort" (regexFind "[0-9]+$" ($effective.sources.otlp.grpc | default "")) -}}
 {{- $ports := compact (list .otlpPort .grpcPort .apiPort) -}}

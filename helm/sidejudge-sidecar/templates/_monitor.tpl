@@ -49,6 +49,9 @@ ports:
   httpGet:
     path: {{ $path }}
     port: {{ $.apiPort }}
+    {{- if $.apiTls }}
+    scheme: HTTPS
+    {{- end }}
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
