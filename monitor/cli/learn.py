@@ -75,6 +75,8 @@ def learn(  # noqa: PLR0917  # click passes options by name
     --workers and --engine have the lines of files of cases read by several processes; what is learned is the same. One
     process learns from a group, because its runs are compared with each other.
     """
+    from sidejudge.monitor.config.match import literal
+    from sidejudge.monitor.offline.learn import ALL
     from sidejudge.scoring.learning.contract import MIN_RUNS
     from sidejudge.scoring.learning.contract import learn as learned
 
@@ -86,13 +88,17 @@ def learn(  # noqa: PLR0917  # click passes options by name
         with engine_of(engine) as working:
             runs = _runs(source, named, histories, working)
     if not runs:
-        raise CommandError("no run was read of which the calls are known", "see 'sidejudge inspect' on the files")
+        marked = "" if good == "all" else ", and whether it is good"
+        raise CommandError(
+            f"no run was read of which the calls are known{marked}", "see 'sidejudge inspect' on the files"
+        )
     groups: dict[str, list[ObservedRun]] = {}
     for run in runs:
         groups.setdefault(run.group, []).append(run)
     scenarios: dict[str, dict[str, Json]] = {}
     routes: list[dict[str, Json]] = []
-    for group, own in sorted(groups.items()):
+    # The first route that matches wins: that of the rest, which matches everything, comes last.
+    for group, own in sorted(groups.items(), key=lambda each: (each[0] == ALL, each[0])):
         elsewhere = frozenset(tool for run in runs if run.group != group for tool in run.tools)
         with waiting(f"learning from {amount(len(own), 'run')} of {group}"):
             contract = learned(group, own, elsewhere=elsewhere, most_false=most_false, by_request=by_request)
@@ -106,7 +112,7 @@ def learn(  # noqa: PLR0917  # click passes options by name
         _show(contract)
         scenarios |= contract.scenarios()
         routes += [
-            {"match": {**({group_by: group} if group != "all" else {}), **asked}, "scenario": name}
+            {"match": {**({group_by: literal(group)} if group != ALL else {}), **asked}, "scenario": name}
             for name, asked in contract.routes()
         ]
     if not scenarios:

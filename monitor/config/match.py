@@ -19,6 +19,7 @@ from .section import STRING_OR_LIST, as_tuple
 _LATENCY = re.compile(r"\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _PREFIX = "metadata."
+_SPECIAL = re.compile(r"([*?\[])")
 
 
 def _valid_glob(glob: str) -> str:
@@ -47,6 +48,11 @@ def _as_text(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value
+
+
+def literal(name: str) -> str:
+    """A name as a glob that matches it alone."""
+    return _SPECIAL.sub(r"[\1]", name)
 
 
 Glob: TypeAlias = Annotated[str, AfterValidator(_valid_glob)]

@@ -24,7 +24,7 @@ from sidejudge.integrations.store.archive import read_chunks, read_traces
 from sidejudge.monitor.api.inspect import inspect_spans
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseProject
-from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.match import MatchSection, metadata_text, task_of
 from sidejudge.monitor.offline.backfill.job import evenly
 from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of, case_of_spans, sampler_of
 from sidejudge.monitor.offline.engine import Engine, Here
@@ -42,6 +42,7 @@ _LISTS = (
     "not_after", "not_both", "any_of",
 )  # fmt: skip
 _MAPS = ("max_calls", "min_calls", "arguments_schema", "values_from")
+_NUMBERS = ("max_tokens", "max_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,11 @@ def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differen
         new += [f"{key}: {name}" for name in learned_map if name not in held]
         gone += [f"{key}: {name}" for name in held if name not in learned_map]
         changed += [f"{key}: {name}" for name in held if name in learned_map and held[name] != learned_map[name]]
+    for key in _NUMBERS:
+        was, limit = before.get(key), now.get(key)
+        new += [f"{key}: {limit}"] if was is None is not limit else []
+        gone += [f"{key}: {was}"] if limit is None is not was else []
+        changed += [f"{key}: {limit}, was {was}"] if None not in (was, limit) and was != limit else []
     if isinstance(now.get("signs"), dict) or isinstance(before.get("signs"), dict):
         signs = differences(_mapped(before.get("signs")), _mapped(now.get("signs")))
         new += [f"signs: {line}" for line in signs.new]
@@ -91,7 +97,9 @@ def _words(one: Json) -> str:
 
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
-_TRUE = (True, 1, 1.0, "1", "true", "yes", "pass", "passed", "good", "success")
+ALL: Final = "all"
+"""The group of the cases that lack the field by which they are grouped."""
+_TRUE = frozenset({"true", "yes", "pass", "passed", "good", "success"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +108,9 @@ class RunSource:
 
     Attributes:
         match: The condition on a case.
-        group_by: ``name``, ``task``, ``service``, or ``metadata.KEY``; cases without it are of one group, ``all``.
+        group_by: ``name``, ``task``, ``service``, or ``metadata.KEY``; cases without it are of one group, ``ALL``.
         good: ``all`` takes every run for a good one, ``passed`` those that pass ``run_health``, ``labels`` those that
-            their label or their reward marks as good.
+            their label or their reward marks as good. A run of which that is unknown is left out.
         reward: The metadata key that holds a reward or a mark, a share in [0, 1] or a truth value; None for none.
         labels: Whether a case is good, by its id; from a file of labels.
     """
@@ -158,22 +166,26 @@ class RunSource:
     def _run(self, case: Case, stored: StoredRun | None) -> ObservedRun | None:
         if not self.match.matches(case):
             return None
-        good = stored.passed if stored is not None and self.good == "passed" else self._good(case)
+        good = self._good(case, stored)
+        if good is None and self.good != "all":
+            return None
         return observe_run(
             case, group=self._group(case), good=good, names_only=stored is not None and stored.names_only
         )
 
     def _group(self, case: Case) -> str:
         if self.group_by.startswith("metadata."):
-            held: Json = case.metadata.get(self.group_by.removeprefix("metadata."))
+            held = metadata_text(case.metadata, self.group_by.removeprefix("metadata."))
         else:
-            held = {"name": case.name, "task": case.task, "service": case.service}.get(self.group_by)
-        return str(held) if held not in (None, "") else "all"
+            held = {"name": case.name, "task": task_of(case), "service": case.service}.get(self.group_by)
+        return held or ALL
 
-    def _good(self, case: Case) -> bool | None:
+    def _good(self, case: Case, stored: StoredRun | None) -> bool | None:
         if self.good == "all":
             return None
         if self.good == "passed":
+            if stored is not None and (stored.names_only or stored.passed is not None):
+                return stored.passed
             return score(case, RUBRICS["run_health"], created_at="").passed
         if case.case_id in self.labels:
             return self.labels[case.case_id]
@@ -182,14 +194,19 @@ class RunSource:
 
 def _rewarded(mark: Json) -> bool | None:
     """Whether a mark is the best there is: a reward of 1, or true."""
-    if mark is None:
-        return None
-    return mark.lower() in _TRUE if isinstance(mark, str) else mark in _TRUE
+    if not isinstance(mark, str):
+        return None if mark is None else mark == 1
+    try:
+        return float(mark) == 1
+    except ValueError:
+        return mark.strip().lower() in _TRUE
 
 
 MOST: Final = 10_000
 """Traces that are read at most, the latest."""
 _SQLITE: Final = b"SQLite format 3\0"
+_SESSION: Final = "session"
+"""The kind of what is no run: a conversation, whose turns are runs of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,13 +227,14 @@ def is_store(path: Path) -> bool:
 def stored_runs(path: Path) -> Iterator[StoredRun]:
     """The runs that ended last. Raises ``StoreUnavailable``."""
     ended = read_traces(path, reason=None, service=None, limit=MOST)
+    ended = [each for each in ended if each.get("kind") != _SESSION]
     wanted = {str(each["trace_id"]) for each in ended}
     held = {trace_id: payloads for found, payloads in read_chunks(path, MOST) if (trace_id := found.hex()) in wanted}
     for each in reversed(ended):
         trace_id = str(each["trace_id"])
         spans = decode_kept(held.pop(trace_id, [])).spans
         case = case_of_spans(spans) if spans else named_run(trace_id, each)
-        if case is not None:
+        if case is not None and each.get("complete") is not False:
             yield StoredRun(case=case, passed=_passed(each), names_only=case.trace is None)
 
 
@@ -259,7 +277,7 @@ def history_runs(path: str) -> Iterator[StoredRun]:
         if verdict["rubric"] == run_health.RUBRIC.id and trace_id in latest:
             passed[trace_id] = max(passed.get(trace_id, (0, None)), (revision, verdict["passed"]), key=itemgetter(0))
     for trace_id, outcome in latest.items():
-        case = named_run(trace_id, outcome)
+        case = named_run(trace_id, outcome) if outcome.get("kind") != _SESSION else None
         if case is not None:
             yield StoredRun(case=case, passed=passed.get(trace_id, (0, None))[1], names_only=True)
 

@@ -156,13 +156,14 @@ def learn(
 
     Args:
         group: The name that the runs are learned under.
-        runs: The runs of the group. Runs not known to be bad count as good. A run that was read twice counts once.
+        runs: The runs of the group. Runs not known to be bad count as good. A run that was read twice counts once, also
+            where its spans were gone for one of the readings.
         elsewhere: Tools that other groups call.
         most_false: The share of good runs that may fail, in [0, 1). With 0 no line fails a run.
         by_request: Whether runs with different requests are learned from separately.
     """
-    good = _shuffled(run for run in runs if run.good is not False)
-    bad = [run for run in runs if run.good is False]
+    known = _shuffled(runs)
+    good, bad = [run for run in known if run.good is not False], [run for run in known if run.good is False]
     if len(good) < MIN_RUNS:
         return None
     foreign = elsewhere | frozenset(tool for run in bad for tool in run.tools)
@@ -232,14 +233,16 @@ def _breaking(lines: Iterable[_Placed], runs: _ByTask) -> frozenset[int]:
     return frozenset().union(*(each.breaking(runs) for each in lines))
 
 
-def _shuffled(runs: Iterable[ObservedRun]) -> list[ObservedRun]:
+def _shuffled(runs: Sequence[ObservedRun]) -> list[ObservedRun]:
     """The runs without repeats, in a random order that does not depend on how they are read."""
 
     def digest(run: ObservedRun) -> bytes:
         calls = [(call.tool, call.arguments, call.result) for call in run.calls]
         return hashlib.sha256(repr((run.case_id, calls, run.agents, run.requested)).encode()).digest()
 
-    return [run for _, run in sorted({digest(run): run for run in runs}.items(), key=itemgetter(0))]
+    whole = {run.case_id for run in runs if not run.names_only}
+    once = {digest(run): run for run in runs if not (run.names_only and run.case_id in whole)}
+    return [run for _, run in sorted(once.items(), key=itemgetter(0))]
 
 
 def _by_task(runs: Iterable[ObservedRun], words: Sequence[str]) -> _ByTask:

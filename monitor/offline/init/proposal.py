@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidejudge.monitor.config.match import task_of
+from sidejudge.monitor.config.match import literal, task_of
 from sidejudge.monitor.route.router import TASK_RUBRICS
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
@@ -26,7 +26,6 @@ _NAMES: Final = 20
 """Names of one service that get a route of their own, the most frequent ones."""
 _MOST: Final = 0.5
 """A rubric is proposed where it reaches a verdict on more than this share of the traces."""
-_SPECIAL: Final = re.compile(r"([*?\[])")
 HEALTH: Final = "run_health"
 
 
@@ -71,6 +70,7 @@ def propose(cases: Sequence[Case], *, judged: bool = False) -> Proposal:
     for case in runs:
         by_service.setdefault(_own_name(case.service), []).append(case)
     ordered = sorted(by_service.items(), key=lambda item: (-len(item[1]), item[0] or ""))[:_SERVICES]
+    ordered.sort(key=lambda item: item[0] is None)  # routes without a service match every service's traces
     routes: list[ProposedRoute] = []
     scenarios: dict[str, Mapping[str, Json]] = {}
     for service, own in ordered:
@@ -96,11 +96,6 @@ def with_judge(proposal: Proposal) -> Proposal:
         for each in proposal.routes
     )
     return replace(proposal, routes=routes, default_rubrics=(*proposal.default_rubrics, rubric))
-
-
-def literal(name: str) -> str:
-    """A name as a glob that matches it alone."""
-    return _SPECIAL.sub(r"[\1]", name)
 
 
 def _own_name(service: str | None) -> str | None:

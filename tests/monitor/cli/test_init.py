@@ -227,6 +227,23 @@ def test_names_from_traces_neither_break_the_file_nor_leave_their_place(call, tm
     assert all(verdict.rubric for verdict in judged(out, from_files([cases], pytest.fail)))
 
 
+def test_traces_without_a_service_take_no_route_from_those_with_one(call, tmp_path):
+    plain = {"model_output": "yes", "name": "chat", "agents_called": ["a"], "input": "q"}
+    named = [{**plain, "service": "web", "tools_used": ["find"], "case_id": f"w{n}"} for n in range(12)]
+    nameless = [{**plain, "tools_used": ["pay"], "case_id": f"n{n}"} for n in range(20)]
+    cases, out = tmp_path / "c.jsonl", tmp_path / "s.yaml"
+    cases.write_text("\n".join(map(json.dumps, [*nameless, *named])))
+    assert call("init", "--from-traces", cases, "--out", out).exit_code == 0
+    config = resolve(out, {}).config
+    router = Router(config.routes, config.scenarios)
+    found = {case.service: router.route(case) for case in from_files([cases], pytest.fail)}
+    expected = {
+        service: config.scenarios[route.scenario_name]["signs"]["tools_should_include"]
+        for service, route in found.items()
+    }
+    assert expected == {"web": ["find"], None: ["pay"]}
+
+
 def test_compose_mounts_the_file_and_passes_the_variables_that_it_names(call, tmp_path):
     out = tmp_path / "sidejudge.yaml"
     done = call("init", "--yes", "--out", out, "--compose", "--judge", JUDGE, "--forward", "http://collector:4318")

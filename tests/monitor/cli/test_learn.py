@@ -7,6 +7,8 @@ import json
 import pytest
 import yaml
 
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.scoring.case.case import Case
 from tests.scoring.learning.simulated_shop import runs
 
 
@@ -63,6 +65,57 @@ def test_against_shows_what_changed_since(call, shop, tmp_path):
     assert done.exit_code == 1
     assert "+ shop: signs: tools_may_include: read_policy" in done.output
     assert "- shop: signs: tools_may_include: get_policy" in done.output
+
+
+def written(path, cases):
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    return str(path)
+
+
+def run(number, name="desk", tokens=100, **more):
+    return {
+        "case_id": f"{name}-{number}", "name": name, "input": f"Where is A-{number}?", "model_output": "ok",
+        "tools_used": [{"name": "find", "arguments": {"order": f"A-{number}"}}], "agents_called": ["desk"],
+        "input_tokens": tokens, "output_tokens": 0, **more,
+    }  # fmt: skip
+
+
+def test_against_shows_a_limit_of_tokens_that_changed(call, tmp_path):
+    out = tmp_path / "scenarios.yaml"
+    assert call("learn", written(tmp_path / "old.jsonl", map(run, range(20))), "--out", str(out)).exit_code == 0
+    done = call(
+        "learn", written(tmp_path / "new.jsonl", (run(n, tokens=1000) for n in range(20))), "--against", str(out)
+    )
+    assert (done.exit_code, done.stdout) == (1, "~ desk: signs: max_tokens: 1500, was 150\n")
+    done = call(
+        "learn", written(tmp_path / "none.jsonl", (run(n, tokens=None) for n in range(20))), "--against", str(out)
+    )
+    assert (done.exit_code, done.stdout) == (1, "- desk: signs: max_tokens: 150\n")
+
+
+def test_every_route_that_learn_writes_is_reached(call, tmp_path):
+    cases = [run(n, name) for name in ("a[1]", "zeta") for n in range(20)]
+    cases += [{**run(n, "none"), "name": None} for n in range(20)]
+    out = tmp_path / "scenarios.yaml"
+    done = call("learn", written(tmp_path / "runs.jsonl", cases), "--out", str(out))
+    assert done.exit_code == 0, done.output
+    routes = yaml.safe_load(done.stderr.partition("add to the configuration:")[2])["routes"]
+    matches = [MatchSection.model_validate(route.get("match", {})) for route in routes]
+    chosen = {
+        name: next(r["scenario"] for r, match in zip(routes, matches, strict=True) if match.matches(case))
+        for name in ("a[1]", "zeta", None)
+        for case in [Case(case_id="1", model_output="ok", name=name)]
+    }
+    assert chosen == {"a[1]": "a[1]", "zeta": "zeta", None: "all"}
+
+
+@pytest.mark.parametrize("good", [1, 1.0, True, "1.0", "true", " Yes "])
+def test_runs_without_a_mark_are_neither_good_nor_bad(call, tmp_path, good):
+    cases = [run(n, metadata={"reward": good} if n < 12 else {}) for n in range(30)]
+    done = call("learn", written(tmp_path / "runs.jsonl", cases), "--good", "labels", "--reward", "reward")
+    assert "desk: 12 good runs" in done.stderr
+    none = call("learn", str(tmp_path / "runs.jsonl"), "--good", "labels", "--reward", "other")
+    assert (none.exit_code, "of which the calls are known, and whether it is good" in none.stderr) == (2, True)
 
 
 def test_with_few_runs_all_is_signs_that_fail_none_and_show_what_departs(call, shop, tmp_path):

@@ -143,6 +143,15 @@ def test_a_run_that_is_read_twice_counts_once():
     assert learn("shop", [*reversed(seen), *seen], most_false=0.1).scenarios() == once
 
 
+def test_a_bad_run_and_one_that_a_history_names_too_count_once():
+    seen = [observe_run(case, group="shop", good=good) for case, good in runs(1, 60, bad=0.3)]
+    bad = sum(run.good is False for run in seen)
+    named = [replace(run, names_only=True, requested="", calls=tuple(replace(c, arguments={}) for c in run.calls))
+             for run in seen]  # fmt: skip
+    found = learn("shop", [*seen, *named, *seen])
+    assert (found.runs, {line.bad for line in found.lines}) == (60 - bad, {bad})
+
+
 def test_runs_of_which_names_alone_are_known_confirm_nothing_of_arguments():
     seen = [observe_run(case, group="shop", good=True) for case, _ in runs(1, 200, bad=0.0)]
     whole = learn("shop", seen, most_false=0.05)
