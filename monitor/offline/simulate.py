@@ -16,16 +16,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias, cast
 
-import orjson
-
 from sidejudge.integrations.history.reading import history_records
+from sidejudge.integrations.jsonl import line as json_line
 from sidejudge.integrations.store.archive import latest_verdict_ns, read_verdicts
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.observation import Key, Observation, observe_stored
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.offline.engine import Engine, Here
-from sidejudge.monitor.offline.score.case_lines import NumberedLine, json_of, lines
+from sidejudge.monitor.offline.score.case_lines import NumberedLine, json_of, lines, loaded
 from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
@@ -80,7 +79,7 @@ class FiledPast:
             for at_ns, place in zip(self._at, self._place, strict=True):
                 if at_ns >= begin_ns:
                     file.seek(place)
-                    yield from _seen([orjson.loads(file.readline())])
+                    yield from _seen([cast("VerdictDocument", loaded(file.readline()))])
 
 
 class HistoryPast:
@@ -95,7 +94,7 @@ class HistoryPast:
         self.latest_ns: int | None = None
         for number, verdict in enumerate(history_records(path, "verdicts", complain=complain), 1):
             try:
-                self.latest_ns = max(self.latest_ns or 0, _checked(orjson.loads(orjson.dumps(verdict))))
+                self.latest_ns = max(self.latest_ns or 0, _checked(loaded(json_line(verdict))))
             except VerdictLineError as error:
                 self.bad_lines += 1
                 complain(f"row {number}: {error}")
@@ -118,7 +117,7 @@ class HistoryPast:
         day = datetime.fromtimestamp(max(0, begin_ns) / 1e9, UTC).date().isoformat()
         for verdict in history_records(self._path, "verdicts", day):
             with suppress(VerdictLineError):  # counted when the history was opened
-                if (at_ns := _checked(orjson.loads(orjson.dumps(verdict)))) >= begin_ns:
+                if (at_ns := _checked(loaded(json_line(verdict)))) >= begin_ns:
                     yield at_ns, verdict
 
 

@@ -72,6 +72,8 @@ def scores(fields: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     for line in sequence(fields, "scores"):
         if not isinstance(line, Mapping) or not isinstance(line.get("metric"), str):
             raise VerdictLineError("scores: each must be an object with a metric")
+        if line["metric"] in found:
+            raise VerdictLineError(f"scores: {label(line['metric'])} stands twice")
         found[line["metric"]] = line
     return found
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, Self, TypeAlias, cast
 
 import msgspec
 import orjson
@@ -286,7 +286,8 @@ class VerdictShards(VerdictOutput):
         if self._form == "parquet":
             from sidejudge.integrations.history.rows import table  # noqa: PLC0415  # pyarrow only where it is asked for
 
-            self._place.write(name, table("verdicts", [orjson.loads(line) for line in body.splitlines()]))
+            verdicts = cast("list[JsonRecord]", [loaded(line) for line in body.splitlines()])  # as they were appended
+            self._place.write(name, table("verdicts", verdicts))
         else:
             self._place.put(name, body)
         self._shards.append(_Shard(name=name, verdicts=body.count(b"\n"), **self._reached))

@@ -122,6 +122,7 @@ def test_verdicts_of_other_rubrics_are_left_out_and_told(call, file):
         ([{name: of for name, of in verdict().items() if name != "passed"}], "line 1: passed: is missing"),
         ([json.dumps(verdict())[:-1] + ', "passed": true}'], "line 1: passed: stands twice in one object"),
         ([json.dumps(verdict()).replace('"value": 2', '"value": 0, "value": 2')], "line 1: value: stands twice"),
+        ([verdict() | {"scores": verdict()["scores"] * 2}], "line 1: scores: accuracy_score stands twice"),
     ],
 )
 def test_what_holds_no_verdicts_is_unusable(call, file, lines, cause):

@@ -209,7 +209,7 @@ def test_the_final_score_is_listed_among_the_metrics(call) -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """The memory that a small file needs, with 40 MB more, is enough for one of 120 MB."""
-    scores = [metric_line("question_score_accuracy", 0.9, reason="x" * 3000)] * 4
+    scores = [metric_line(f"question_{n}", 0.9, reason="x" * 3000) for n in range(4)]
     line = json.dumps(verdict_line("{}", scores=scores))
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
     small.write_text(line + "\n")

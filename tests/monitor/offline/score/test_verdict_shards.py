@@ -86,6 +86,17 @@ def test_a_manifest_of_version_0_2_0_has_bytes_alone_and_the_run_goes_on_by_them
     assert held(tmp_path, "jsonl") == [str(n) for n in range(1, 41) if n % 3]
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_verdict_that_quotes_half_a_surrogate_pair_is_written(tmp_path: Path, form: str) -> None:
+    made = shards(tmp_path, form)
+    made.append(json.dumps({**verdict(1), "reason": "the judge wrote \ud800"}).encode() + b"\n")
+    made.reached(1, 1, ScoreTally())
+    made.all_walked()
+    again = shards(tmp_path, form)
+    again.counted(ScoreTally())
+    assert again.resumed == 1
+
+
 @pytest.mark.parametrize(
     "manifest",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,20 @@ from sidejudge.monitor.alerting.details import WatchedWindow, details
 from sidejudge.monitor.alerting.observation import observe_stored
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
-from sidejudge.monitor.offline.simulate import Costs, FiledPast, Replay, StoredPast
+from sidejudge.monitor.offline.simulate import Costs, FiledPast, HistoryPast, Replay, StoredPast
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.status import Policy, Status, Thresholds
 from sidejudge.scoring.trace.instant import iso_time
+from tests.needs import PYARROW
 from tests.verdict_lines import metric_line, verdict_line
 
 HOUR_NS, MINUTE_NS = 3_600 * 10**9, 60 * 10**9
 BEGIN_NS = 1_795_255_200 * 10**9  # 2026-11-21 10:00 UTC
+ODD = {"reason": "the judge wrote \ud800", "metadata": {"order": 10**30}}
+"""What orjson does not read and what it does not write, as a verdict may quote it."""
 WATCHED = {name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()}
 
 
@@ -156,6 +160,7 @@ def test_the_bill_is_what_verdicts_say_and_a_budget_is_watched(tmp_path: Path):
 def test_a_file_need_not_be_in_order_and_what_is_no_verdict_is_said(tmp_path: Path):
     lines = verdicts((3, 0.97), (2, 0.5))
     orderly = played(filed(tmp_path, lines), 5).incidents
+    lines[7] |= ODD
     random.Random(3).shuffle(lines)
     complaints.clear()
     timeless = {name: value for name, value in lines[0].items() if name != "created_at"}
@@ -163,6 +168,20 @@ def test_a_file_need_not_be_in_order_and_what_is_no_verdict_is_said(tmp_path: Pa
     assert played(past, 5).incidents == orderly
     assert past.bad_lines == len(complaints) == 4
     assert "created_at: is missing" in complaints[2]
+
+
+@PYARROW.mark
+def test_a_history_tells_the_same_as_a_file(tmp_path: Path):
+    lines = [{**line, "trace_id": f"{number:032x}"} for number, line in enumerate(verdicts((2, 0.97), (2, 0.4)))]
+    lines[7] |= ODD
+    history = import_module("sidejudge.integrations.history.history")
+    place = import_module("sidejudge.integrations.history.place").Place(str(tmp_path / "kept"))
+    rows = import_module("sidejudge.integrations.history.rows").table("verdicts", lines)
+    place.write("verdicts/day=2026-11-21/a.parquet", rows)
+    assert len(list(history.History(place, "").records("verdicts"))) == len(lines)
+    past = HistoryPast(str(tmp_path / "kept"), complaints.append)
+    assert past.latest_ns == BEGIN_NS + 4 * HOUR_NS
+    assert played(past, 4).incidents == played(filed(tmp_path, lines), 4).incidents
 
 
 async def test_a_store_tells_the_same_as_a_file(tmp_path: Path):
