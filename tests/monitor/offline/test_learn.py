@@ -40,13 +40,13 @@ async def test_a_conversation_is_no_run_beside_its_turns(tmp_path: Path) -> None
     assert read(path) == [(("find",), None), (("pay",), None)]
 
 
-@pytest.mark.parametrize(("complete", "read_as"), [(True, [((), None)]), (False, [])])
+@pytest.mark.parametrize(("complete", "read_as"), [(True, [(("find",), None)]), (False, [])])
 async def test_a_trace_that_was_cut_short_is_no_run_though_its_spans_are_held(
     tmp_path: Path, *, complete: bool, read_as: list[Any]
 ) -> None:
     path = tmp_path / "state.sqlite"
     store = Store(path)
-    trace_id, attributes = (1).to_bytes(16), {"openinference.span.kind": "AGENT"}
+    trace_id, attributes = (1).to_bytes(16), {"openinference.span.kind": "TOOL", "tool.name": "find"}
     try:
         payload = request([S(trace_id=trace_id, span_id=span(1), name="desk", attributes=attributes)])
         await store.append(
