@@ -73,7 +73,7 @@ def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_n
     return {
         "labels": {name: plain(value, _MAX_VALUE) for name, value in named.items()},
         "annotations": annotations | {name: link for name, link in links.items() if link is not None},
-        "startsAt": _instant(event.since_ns),
+        "startsAt": _instant(min(event.since_ns, ends_ns)),  # later where the clock was set back, which is refused
         "endsAt": _instant(ends_ns),
         **({"generatorURL": source} if source is not None else {}),
     }

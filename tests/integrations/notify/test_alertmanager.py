@@ -91,6 +91,16 @@ async def test_the_end_of_an_alert_that_stands_lies_ahead_and_moves_with_each_re
     assert ENDS_AFTER_S == 240
 
 
+async def test_an_alert_that_began_under_a_clock_that_was_set_back_stands_and_ends(real):
+    running, _ = real
+    reported, ahead_ns = sender(running.url, {"pod": "g"}), time.time_ns() + 3_600 * 10**9
+    await sender(running.url, {"pod": "g"}, lambda: ahead_ns).send(notice(now_event(since_ns=ahead_ns, at_ns=ahead_ns)))
+    await reported.send(notice(now_event(since_ns=ahead_ns), kind=NoticeKind.REFRESH))
+    assert len(running.alerts(pod="g")) == 1
+    await reported.send(notice(now_event(since_ns=ahead_ns, transition=AlertTransition.RESOLVED, number=2)))
+    await until(lambda: running.alerts(pod="g") == [])
+
+
 async def test_alerts_of_two_monitors_do_not_end_each_other_when_a_label_tells_them_apart(real):
     running, _ = real
     for pod in ("c-1", "c-2"):
