@@ -248,21 +248,22 @@ class FleetWindows:
 
     def details(self, key: Key, watched: WatchedWindow) -> Details:
         """What the key's verdicts show beside the pass ratio."""
-        sums = self._whole(key).sums
+        sums, effect = self._whole(key).sums, self.design.get(key, 1.0)
         means = {name: _mean_estimate(sums, f"metric/{name}") for name in watched.on_average}
         members, judge_failed = sums.n("members"), sums.n("judge_failed")
         blocked = {
             metric: from_sums(
                 n=sums.n("n"), failures=sums.n(f"blocked/{metric}"), weight=sums.total("weight"),
                 failed_weight=sums.total(f"blocked/{metric}/weight"), squared_weight=sums.total("squared_weight"),
+                design_effect=effect,
             )
             for metric in watched.blocking
         }  # fmt: skip
         return Details(
             blocked={metric: found for metric, found in blocked.items() if found is not None},
             means={name: mean for name, mean in means.items() if mean is not None},
-            violating=self._share(sums, "checked/") if watched.workflow else None,
-            keeping=self._share(sums, "kept/") if watched.workflow else None,
+            violating=self._share(sums, "checked/", design_effect=effect) if watched.workflow else None,
+            keeping=self._share(sums, "kept/", design_effect=effect) if watched.workflow else None,
             judge_failed=from_sums(
                 n=members, failures=judge_failed, weight=members, failed_weight=judge_failed, squared_weight=members
             ),

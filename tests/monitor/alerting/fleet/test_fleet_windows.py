@@ -124,7 +124,8 @@ def test_any_division_of_the_traffic_has_the_status_of_one_monitor_to_the_last_d
     assert fleet.shares(now_ns).total() == sum(seen.passed is not None for _, seen in verdicts)
 
 
-def test_what_slices_add_up_to_is_what_a_window_of_verdicts_holds():
+@pytest.mark.parametrize("effect", [1.0, 7.5])
+def test_what_slices_add_up_to_is_what_a_window_of_verdicts_holds(effect):
     verdicts, now_ns = list(traffic(random.Random(5))), end_ns(BEGIN + 44)
     verdicts = [(key, seen) for key, seen in verdicts if seen.at_ns <= now_ns]
     windows = Windows(HOUR_NS // 2)
@@ -135,8 +136,9 @@ def test_what_slices_add_up_to_is_what_a_window_of_verdicts_holds():
         fleet.put("m", number, body)
     fleet.advance(now_ns)
     for key in KEYS:
+        fleet.design[key] = windows.design[key] = effect
         assert fleet.status(key, now_ns, POLICY) == windows.status(key, now_ns, POLICY)
-        here, there = fleet.details(key, WATCHED), details(windows.members(key, now_ns), WATCHED)
+        here, there = fleet.details(key, WATCHED), details(windows.members(key, now_ns), WATCHED, effect)
         assert (here.blocked, here.judge_failed) == (there.blocked, there.judge_failed)
         assert (here.violating, here.keeping) == (there.violating, there.keeping)
         mean, of_members = here.means["tone"], there.means["tone"]
