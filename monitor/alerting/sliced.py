@@ -90,8 +90,13 @@ class _Course:
             self.steps.append((last, held.plus(sums)))
         else:
             self.steps.append((step, sums))
-        while self.steps[0][0] <= step - _STEPS:
+
+    def keep_to(self, step: int) -> None:
+        """Drop what the longest window does not reach, and what is as far ahead, of another clock or shorter steps."""
+        while self.steps and self.steps[0][0] <= step - _STEPS:
             self.steps.popleft()
+        while self.steps and self.steps[-1][0] >= step + _STEPS:
+            self.steps.pop()
 
     def since(self, step: int) -> _Sums:
         held = [sums for at, sums in self.steps if at >= step]
@@ -178,6 +183,9 @@ class SlicedTraffic:
             now_ns: the time.
             room: how many further slices may be separate.
         """
+        for dimension in self._dimensions.values():
+            for course in (dimension.course, *(each.course for each in dimension.values.values())):
+                course.keep_to(now_ns // _step_ns(declared))
         if self._block:
             self._take_block(declared, pace, now_ns, room)
             self.is_changed = True

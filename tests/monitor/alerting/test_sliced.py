@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,7 @@ from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.trace.time_units import HOUR_NS
 
 KEY, MINUTE_NS, BEGIN_NS = Key("shop", "prod", "qa"), 60 * 10**9, 10**18
 DECLARED = Declaration(slices=("version", "metadata.tenant", "name"))
@@ -207,6 +209,25 @@ def test_a_restart_goes_on_with_what_was_known_of_slices():
     ]
     played.go_on(180, lambda own: 0.3 if own["metadata.tenant"] == "acme" else 0.96)
     assert {dict(each.labels)["value"] for each in played.fired("slice_worse")} == {"acme"}
+
+
+@pytest.mark.parametrize("longest_h", [12, 24, 48])
+def test_a_restart_with_another_longest_window_counts_no_verdict_for_longer(longest_h):
+    of = [{"name": "chat"}, {"name": "search"}]
+    played = Traffic().go_on(120, lambda _: 0.96, slices=lambda number: of[number % 2])
+    played.declared = replace(DECLARED, longest_ns=longest_h * HOUR_NS)
+    played.begin_again().go_on(300, lambda _: 0.96, slices=lambda number: of[number % 2])
+    assert max(each.estimate.n + each.others.n for each in played.slices) <= 120, "those of the last hour"
+
+
+def test_the_figure_of_the_others_is_theirs_where_a_part_has_ended():
+    ratios = {"chat": 0.5, "search": 0.9}
+    played = Traffic(look=30)
+    for hours, present in ((10, ["chat", "search"]), (29, ["search"])):
+        played.go_on(
+            60 * hours, lambda own: ratios[own["name"]], slices=lambda n, of=present: {"name": of[n % len(of)]}
+        )
+    assert [each.value for each in played.slices if each.others is not None] == []
 
 
 def test_without_dimensions_nothing_is_divided():
