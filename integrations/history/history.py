@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
@@ -77,9 +79,7 @@ class History:
                 over = folder < f"day={today}"
                 if len(sizes) < 2 or not (over or sum("/part-" in name for name in sizes) >= MANY):
                     continue
-                for names in _groups(self._without_left_over(sizes)):
-                    self._merge(kind, folder, names)
-                    merged += len(names)
+                merged += sum(self._merge(kind, folder, names) for names in _groups(self._without_left_over(sizes)))
         return merged
 
     def erase(self, names_row: Callable[[Mapping[str, object]], bool]) -> int:
@@ -92,35 +92,31 @@ class History:
         if erased:
             wanted = pa.array(sorted(erased))
             for kind in KINDS:
-                for name in self._place.names(kind):
-                    count += self._erase(name, wanted)
+                count += sum(self._place.each(self._place.names(kind), lambda name: self._erase(name, wanted)))
         return count
 
     def records(self, kind: Kind, since_day: str = "") -> Iterator[dict[str, object]]:
         """The records of all writers, day by day, each once."""
-        seen: set[tuple[object, ...]] = set()
-        day = ""
-        for name in self._place.names(kind):
-            folder = name.split("/")[1]
+        for folder, names in groupby(self._place.names(kind), lambda name: name.split("/")[1]):
             if folder < f"day={since_day}":
                 continue
-            if folder != day:
-                day, seen = folder, set()
-            for record in self._records_of(name):
-                key = tuple(record.get(column) for column in KEYS[kind])
-                if key not in seen:
-                    seen.add(key)
-                    yield record
+            seen: set[tuple[object, ...]] = set()
+            for name, texts in self._place.each(names, self._texts_of):
+                for record in self._read(name, texts):
+                    key = tuple(record.get(column) for column in KEYS[kind])
+                    if key not in seen:
+                        seen.add(key)
+                        yield record
 
-    def _records_of(self, name: str) -> Iterator[dict[str, object]]:
+    def _texts_of(self, name: str) -> tuple[str, Sequence[str | None]]:
         schema = pa.schema([("record", pa.string())])
         try:
-            texts = self._place.columns(name, schema, schema.names)["record"].to_pylist()
+            return name, self._place.columns(name, schema, schema.names)["record"].to_pylist()
         except NotOursError as error:
             self._complain(str(error))
-            return
-        except FileNotFoundError:  # merged meanwhile by its writer
-            return
+            return name, ()
+
+    def _read(self, name: str, texts: Sequence[str | None]) -> Iterator[dict[str, object]]:
         for text in texts:
             try:
                 record = json.loads(text or "null")
@@ -136,27 +132,34 @@ class History:
         replaced: set[str] = set()
         for name in sizes:
             if "/merged-" in name:
-                replaced.update(json.loads(self._place.metadata(name).get(_REPLACES, b"[]")))
+                with suppress(NotOursError):  # it is named where it is to be merged
+                    replaced.update(json.loads(self._place.metadata(name).get(_REPLACES, b"[]")))
         for name in replaced & sizes.keys():
             self._place.delete(name)
         return {name: size for name, size in sizes.items() if name not in replaced}
 
-    def _merge(self, kind: Kind, folder: str, names: Sequence[str]) -> None:
-        # An older version has written fewer columns; what they would hold is in the record.
-        parts = [self._place.columns(name, SCHEMAS[kind], KEYS[kind]) for name in names]
-        rows = _each_once(kind, pa.concat_tables(parts))
-        stated = {_REPLACES: json.dumps(names).encode()}
+    def _merge(self, kind: Kind, folder: str, names: Sequence[str]) -> int:
+        """Merge the files that are whole, and return their number."""
+        parts: dict[str, pa.Table] = {}
+        for name in names:
+            try:  # An older version has written fewer columns; what they would hold is in the record.
+                parts[name] = self._place.columns(name, SCHEMAS[kind], KEYS[kind])
+            except NotOursError as error:
+                self._complain(str(error))
+        if len(parts) < 2:
+            return 0
+        rows = _each_once(kind, pa.concat_tables(parts.values()))
+        stated = {_REPLACES: json.dumps([*parts]).encode()}
         digest = hashlib.sha256(stated[_REPLACES]).hexdigest()[:16]
         merged = f"{kind}/{folder}/merged-{self._writer}-{digest}.parquet"
         self._place.write(merged, rows.replace_schema_metadata(stated))
-        for name in names:
+        for name in parts:
             self._place.delete(name)
+        return len(parts)
 
     def _erase(self, name: str, wanted: pa.Array) -> int:
         try:
             rows = self._place.read(name)
-        except FileNotFoundError:  # merged meanwhile by its writer
-            return 0
         except NotOursError as error:
             self._complain(str(error))
             return 0

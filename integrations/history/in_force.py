@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
@@ -55,11 +55,9 @@ def rows_in_force(
         if rows > MOST_ROWS or clock_s() - begin > MOST_S:
             yield folder, None
             return
-        for name in withdrawing.get(folder, ()):
-            _note(part_of(place, name, "outcomes", _WITHDRAWN), withdrawn)
-        wanted = schema if folder <= last else keys
-        read = (part_of(place, name, kind, wanted) for name in days.get(folder, ()))
-        parts = [part for part in read if part is not None]
+        for outcomes in parts_of(place, withdrawing.get(folder, ()), "outcomes", _WITHDRAWN):
+            _note(outcomes, withdrawn)
+        parts = list(parts_of(place, days.get(folder, ()), kind, schema if folder <= last else keys))
         if not parts:
             continue
         kept = _in_force(pa.concat_tables(parts), kind, later, withdrawn)
@@ -68,12 +66,16 @@ def rows_in_force(
             yield folder, kept
 
 
-def part_of(place: Place, name: str, kind: Kind, schema: pa.Schema) -> pa.Table | None:
-    """The columns of a file; None where it is no part of a history, or gone."""
-    try:
-        return place.columns(name, schema, KEYS[kind])
-    except (FileNotFoundError, NotOursError):  # one that was merged meanwhile is replaced by a listed or a later one
-        return None
+def parts_of(place: Place, names: Iterable[str], kind: Kind, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The columns of each file, without those that are no part of a history. A row may stand in two of them."""
+
+    def read(name: str) -> pa.Table | None:
+        try:
+            return place.columns(name, schema, KEYS[kind])
+        except NotOursError:
+            return None
+
+    return (part for part in place.each(names, read) if part is not None)
 
 
 def _days(place: Place, kind: Kind, first: str) -> dict[str, list[str]]:
@@ -85,10 +87,8 @@ def _days(place: Place, kind: Kind, first: str) -> dict[str, list[str]]:
     return days
 
 
-def _note(outcomes: pa.Table | None, withdrawn: dict[tuple[str, str], int]) -> None:
+def _note(outcomes: pa.Table, withdrawn: dict[tuple[str, str], int]) -> None:
     """Note the rubrics that results have withdrawn from their traces, and when, in µs since the epoch."""
-    if outcomes is None:
-        return
     some = outcomes.filter(pc.fill_null(pc.greater(pc.list_value_length(outcomes["withdrawn"]), 0), fill_value=False))
     ended = pc.cast(some["ended_at"], pa.int64()).to_pylist()
     for trace_id, at_us, rubrics in zip(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs, parquet
 
 from sidejudge.scoring.errors import SidejudgeError
 
+_T = TypeVar("_T")
 _HIDDEN: Final = "."
 """A file that is being written begins with it: readers of Parquet leave such files out."""
 
@@ -47,6 +48,20 @@ class Place:
             if info.is_file and info.extension == "parquet" and not info.base_name.startswith(_HIDDEN)
         }
         return dict(sorted(found.items()))
+
+    def each(self, names: Iterable[str], read: Callable[[str], _T]) -> Iterator[_T]:
+        """What ``read`` returns for each file; for one that was merged meanwhile, for the file that its rows are in."""
+        left = list(names)
+        known = set(left)
+        for name in left:
+            try:
+                found = read(name)
+            except FileNotFoundError:
+                later = self.names(name.rpartition("/")[0]).keys() - known
+                left += sorted(later)
+                known |= later
+            else:
+                yield found
 
     def read(self, name: str) -> pa.Table:
         """The rows of a file. Raises ``NotOursError`` where it is none of Parquet, such as one that is cut off."""

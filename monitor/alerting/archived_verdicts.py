@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sidejudge.integrations.history.in_force import part_of, rows_in_force
+from sidejudge.integrations.history.in_force import parts_of, rows_in_force
 from sidejudge.integrations.history.place import Place
 from sidejudge.integrations.history.rows import SCHEMAS
 from sidejudge.integrations.store.bounded_read import NO_METRICS, ComparedFilter, ComparedVerdict
@@ -102,10 +102,7 @@ def _stories(place: Place, names: Collection[str], traces: Collection[str]) -> d
     """The last outcome of each trace."""
     stories: dict[str, tuple[int, JsonRecord]] = {}
     wanted = pa.array(sorted(filter(None, traces)), pa.string())
-    for name in names:
-        part = part_of(place, name, "outcomes", _OUTCOME)
-        if part is None:
-            continue
+    for part in parts_of(place, names, "outcomes", _OUTCOME):
         for row in part.filter(pc.is_in(part["trace_id"], value_set=wanted)).to_pylist():
             revision = row["revision"] or 1
             if row["trace_id"] not in stories or stories[row["trace_id"]][0] <= revision:

@@ -139,7 +139,6 @@ class ParquetHistory(ResultSink):
 
     def _deliver(self, entries: Sequence[PendingNotice]) -> None:
         from sidejudge.integrations.history.history import Row  # noqa: PLC0415  # pyarrow only where it is configured
-        from sidejudge.integrations.history.place import NotOursError  # noqa: PLC0415  # as above
 
         if self._history is None:
             raise OSError("the sink has not started")
@@ -155,7 +154,4 @@ class ParquetHistory(ResultSink):
         written = self._history.write(rows)
         if time.monotonic() - self._compacted_s >= _COMPACT_S:
             self._compacted_s = time.monotonic()
-            try:
-                self._history.compact(day_of(self._clock_ns()), written)
-            except NotOursError as error:  # what was delivered stands
-                log.warning("files of the history cannot be merged", extra={"cause": str(error)})
+            self._history.compact(day_of(self._clock_ns()), written)

@@ -107,17 +107,46 @@ def test_days_that_are_over_become_one_file_and_a_merge_that_was_killed_leaves_n
     assert held(place) == 15 + module.MANY, "a row that was written twice all the same is merged into one"
 
 
-def test_a_merged_file_that_is_damaged_is_named_as_one(place):
-    not_ours = import_module("sidejudge.integrations.history.place").NotOursError
+def test_a_file_that_is_damaged_is_named_and_keeps_no_others_from_being_merged(place):
     writer = history(place)
     for begin in range(2):
         writer.write(rows(begin, begin + 1))
     writer.compact("2026-11-02")
     (merged,) = place.names("verdicts")
     place.put(merged, place.get(merged)[:-9])
-    writer.write(rows(2, 3))
-    with pytest.raises(not_ours, match="merged"):
-        writer.compact("2026-11-02")
+    writer.write(rows(2, 3) + rows(3, 4, "2026-11-02"))
+    writer.write(rows(4, 5) + rows(5, 6, "2026-11-02"))
+    complaints: list[str] = []
+    assert (
+        import_module("sidejudge.integrations.history.history")
+        .History(place, "w1", complaints.append)
+        .compact("2026-11-03")
+        == 4
+    )
+    assert [each.partition(":")[0] for each in complaints] == [merged]
+    assert len(place.names("verdicts")) == 3
+    assert traces(place) == ["t2", "t4", "t3", "t5"]
+
+
+def test_who_reads_while_files_are_merged_reads_every_row(place, monkeypatch):
+    writer = history(place)
+    for begin in range(0, 6, 2):
+        writer.write(rows(begin, begin + 2) + rows(begin + 10, begin + 12, "2026-11-02"))
+    reading = history(place).records("verdicts")
+    read = [next(reading)["trace_id"]]
+    assert writer.compact("2026-11-03") == 6
+    assert sorted([*read, *(each["trace_id"] for each in reading)]) == sorted(traces(place))
+
+    for begin in range(0, 6, 2):
+        writer.write(rows(begin + 20, begin + 22))
+    listed, until = place.names("verdicts"), 1_793_700_000 * 10**9
+    assert writer.compact("2026-11-03") == 4
+    one_time = iter([listed])
+    names = type(place).names
+    monkeypatch.setattr(place, "names", lambda folder: next(one_time, None) or names(place, folder))
+    trends = import_module("sidejudge.integrations.history.trends").history_trends
+    (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
+    assert found.sums.passed + found.sums.failed == 18
 
 
 def test_what_is_to_be_forgotten_is_in_no_file_of_any_writer(place):
