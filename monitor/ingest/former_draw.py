@@ -10,6 +10,7 @@ come yet. Where another key decides than before, nothing is known of the former 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
@@ -17,22 +18,41 @@ from typing import Final
 from sidejudge.integrations.store.part import TextsByName
 from sidejudge.scoring.trace.time_units import HOUR_NS
 
+from .load_shedding import AdaptiveRate
+
+_COUNTED: Final = "counted"
+"""Name of the note of the traces of each minute."""
 _LASTS_NS: Final = HOUR_NS
 """Within this time after the start, spans of traces that began before it may come."""
 
 
 class FormerDraw:
-    """``drawn_at`` returns the threshold in [0, 2**56] that a trace which begins now must reach."""
+    """``drawn_at`` returns the threshold in [0, 2**56] that a trace which begins now must reach.
 
-    def __init__(self, memory: TextsByName, drawn_at: Callable[[], int], clock_ns: Callable[[], int]) -> None:
-        self._memory, self._drawn_at, self._started_ns = memory, drawn_at, clock_ns()
-        self._noted: int | None = None
+    A rate that follows the traffic, ``adaptive``, goes on with what the process before had counted.
+    """
+
+    def __init__(
+        self,
+        memory: TextsByName,
+        drawn_at: Callable[[], int],
+        clock_ns: Callable[[], int],
+        *,
+        adaptive: AdaptiveRate | None = None,
+    ) -> None:
+        self._memory, self._drawn_at, self._clock_ns, self._adaptive = memory, drawn_at, clock_ns, adaptive
+        self._started_ns = clock_ns()
+        self._noted: dict[str, str] = {}
         self._ended: dict[int, int] = {}
         """The threshold of each process before, by when the next one was started."""
 
     async def restore(self) -> None:
         """Read how the processes before drew. Raises ``StoreError``."""
-        kept = {int(name): int(text) for name, text in self._memory.all().items()}
+        noted = self._memory.all()
+        counted = json.loads(noted.pop(_COUNTED, "{}"))
+        if self._adaptive is not None:
+            self._adaptive.restore({int(minute): int(many) for minute, many in counted.items()}, self._clock_ns())
+        kept = {int(name): int(text) for name, text in noted.items()}
         begun = sorted(kept)
         ends = [*(min(after, self._started_ns) for _, after in pairwise(begun)), self._started_ns]
         old = [start for start, end in zip(begun, ends, strict=False) if end < self._started_ns - _LASTS_NS]
@@ -43,8 +63,11 @@ class FormerDraw:
 
     async def note(self) -> None:
         """Note how traces are drawn now. Raises ``StoreError``."""
-        if (now := self._drawn_at()) != self._noted:
-            await self._memory.change({str(self._started_ns): str(now)})
+        now = {str(self._started_ns): str(self._drawn_at())}
+        if self._adaptive is not None:
+            now[_COUNTED] = json.dumps(self._adaptive.counts())
+        if now != self._noted:
+            await self._memory.change(now)
             self._noted = now
 
     def threshold(self, began_ns: int, opened_ns: int) -> int:

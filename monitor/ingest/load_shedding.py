@@ -14,6 +14,8 @@ looked at, and depends on how many traces came, never on which of them were draw
 for each trace is the true one, and weighting by its inverse is unbiased however the rate changes (``sampler.py``). The
 draw is made once, when the first span of a trace comes in.
 
+A restart goes on with what was counted; a crash loses the last minute of it.
+
 Price: the rate follows a sudden load within the hour only. Of N traces in the first hour at most L(1 + ln(N / L)) are
 drawn, L being the limit; from then on about L an hour.
 """
@@ -21,6 +23,7 @@ drawn, L being the limit; from then on about L an hour.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 
 from sidejudge.scoring.trace.time_units import MINUTE_NS
@@ -100,6 +103,19 @@ class AdaptiveRate:
         self._total = 0
         self._minute: int | None = None
         self._drawn: OrderedDict[bytes, int] = OrderedDict()
+
+    def counts(self) -> dict[int, int]:
+        """The traces of each minute of the last hour that had any, by the minute's number since the epoch."""
+        last = self._minute or 0
+        return {last - back: many for back in range(_MINUTES) if (many := self._counts[(last - back) % _MINUTES])}
+
+    def restore(self, counts: Mapping[int, int], now_ns: int) -> None:
+        """Go on with the counts of the process before; those from before a clock was set back are left out."""
+        self._forget(now := now_ns // MINUTE_NS)
+        for minute, many in counts.items():
+            if now - _MINUTES < minute <= now:
+                self._counts[minute % _MINUTES] += many
+                self._total += many
 
     def rate(self, now_ns: int) -> float:
         """The share of traces that is drawn now, in (0, 1]."""

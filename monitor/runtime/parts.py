@@ -130,7 +130,8 @@ class MonitorParts(ABC):
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
-        self.former_draw = FormerDraw(self.store.kept.room("draws"), self._drawn_at, clock_ns)
+        draws = self.store.kept.room("draws")
+        self.former_draw = FormerDraw(draws, self._drawn_at, clock_ns, adaptive=self.adaptive)
         self.assembler = Assembler(limits(config), shedding=self.shedding)
         self.outcomes = TraceOutcomes(on_ended=self._listening(clock_ns), on_kept=self.received.came)
         self.intake = self._build_intake()

@@ -119,3 +119,19 @@ async def test_a_rate_that_follows_the_traffic_is_remembered(bench: Bench) -> No
     await bench.start(traces_per_hour=1)
     await bench.take(LOW, 1)
     assert await bench.judged(LOW) is None
+
+
+async def test_a_rate_that_follows_the_traffic_goes_on_with_what_was_counted_in_the_last_hour(bench: Bench) -> None:
+    await bench.start(traces_per_hour=5)
+    for number in range(20):
+        await bench.take(bytes([number]) + HIGH[1:], 1)
+    rate = bench.monitor.sampling_rate()
+    assert rate == pytest.approx(5 / 21)
+    for _ in range(2):
+        await bench.end()
+        await bench.start(traces_per_hour=5)
+        assert bench.monitor.sampling_rate() == rate
+    await bench.end()
+    bench.now -= HOUR_NS
+    await bench.start(traces_per_hour=5)
+    assert bench.monitor.sampling_rate() == 1.0, "of a time that has not come"
