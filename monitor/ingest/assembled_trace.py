@@ -119,7 +119,8 @@ class AssembledTrace:
             elif parent_id not in ids:
                 missing.add(parent_id)
                 if header.remote_parent:
-                    self.remote = {parent_id, *(self.remote or ())}
+                    self.remote = self.remote or set()
+                    self.remote.add(parent_id)
         self.ids, self.missing = ids, missing or _NONE
         self.last_ns = max(self.last_ns, now_ns)
         self.size += len(chunk.payload)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -194,6 +196,15 @@ def test_a_trace_that_lacks_nothing_but_its_caller_closes_as_such():
     assembler.add(called(3, (2, 9, True), (3, 9, False)), 0)
     assert closings(assembler, 29) == []
     assert closings(assembler, 30) == [(1, "pseudo_root", 1), (2, "idle", 1), (3, "pseudo_root", 1)]
+
+
+def test_callers_that_do_not_come_take_time_in_proportion_to_their_number():
+    assembler = Assembler(LIMITS)
+    many = called(1, *((2 * n, 2 * n + 1, True) for n in range(40_000)))
+    before = time.process_time()
+    assembler.add(many, 0)
+    assert time.process_time() - before < 2.0  # seven seconds where each one costs as much as all before it
+    assert closings(assembler, 30) == [(1, "pseudo_root", 1)]
 
 
 def test_beside_a_root_a_missing_caller_is_a_gap():
