@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,13 +153,18 @@ class Intake:
             self._outcomes.seen()
             self._outcomes.ended(None, EndReason.UNDECODABLE)
             raise
+        take = self._take(found, passage)
+        # A client that goes away cancels its call over gRPC: what is committed is taken in all the same.
+        await (asyncio.shield(take) if found.chunks else take)
+        return Receipt(rejected=found.rejected, message=found.message)
+
+    async def _take(self, found: Split, passage: Passage | None) -> None:
         if found.chunks:
             found.chunks = [self._signed(chunk) for chunk in found.chunks]
             await self._keep(found.chunks, explicit=found.explicit, untaken=passage is not None and not passage.taken)
             if passage is not None:
                 await self._follow(passage, {chunk.trace_id for chunk in found.chunks})
         self._account(found)
-        return Receipt(rejected=found.rejected, message=found.message)
 
     async def _follow(self, passage: Passage, trace_ids: Collection[bytes]) -> None:
         """Let the traces of a request count as taken once it is."""
@@ -190,6 +194,11 @@ class Intake:
     async def consume_logs(self, body: bytes, encoding: Encoding = "protobuf", _: Passage | None = None) -> Receipt:
         """Take a decompressed request for log records and keep the events of drawn traces; raises likewise."""
         found = await self._split(body, encoding, _LOGS[encoding])
+        take = self._take_logs(found)
+        await (asyncio.shield(take) if found.chunks else take)
+        return Receipt(rejected=found.rejected, message=found.message)
+
+    async def _take_logs(self, found: LogSplit) -> None:
         if found.chunks:
             await self._keep(found.chunks)
         counts = self.counts
@@ -198,7 +207,6 @@ class Intake:
         counts.untraced_logs += found.untraced
         counts.plain_logs += found.plain
         counts.rejected_logs += found.rejected
-        return Receipt(rejected=found.rejected, message=found.message)
 
     async def _split(self, body: bytes, encoding: Encoding, split: _Splitter[_Found]) -> _Found:
         self.counts.requests += 1
@@ -254,27 +262,17 @@ class Intake:
         fresh: list[tuple[Chunk, Fitted]] = []
         held: list[Fitted] = []
         turns = _Turns()
-        try:
-            for chunk in chunks:
-                if turns.over(chunk):
-                    await asyncio.sleep(0)
-                self._fit(chunk, fresh, held)
-        except BaseException:
-            for fitted in (*held, *(fitted for _, fitted in fresh)):
-                self._limits.release(fitted)
-            raise
+        for chunk in chunks:
+            if turns.over(chunk):
+                await asyncio.sleep(0)
+            self._fit(chunk, fresh, held)
         if not fresh and not held:
             return
         now_ns = await self._commit([fitted for _, fitted in fresh], held, untaken=untaken)
-        left = deque(fresh)
-        try:
-            while left:
-                if turns.over(left[0][0]):
-                    await asyncio.sleep(0)
-                self._take_in(*left.popleft(), now_ns, explicit=explicit)
-        finally:  # what is committed is taken in, even if the client has gone
-            while left:
-                self._take_in(*left.popleft(), now_ns, explicit=explicit)
+        for chunk, fitted in fresh:
+            if turns.over(chunk):
+                await asyncio.sleep(0)
+            self._take_in(chunk, fitted, now_ns, explicit=explicit)
         if fresh and self._wake is not None:
             self._wake()
 

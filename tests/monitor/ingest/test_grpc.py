@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 
 import grpc
 import pytest
@@ -342,6 +343,27 @@ async def test_a_connection_that_never_speaks_grpc_is_closed_in_time(listening):
     writer.close()
     await writer.wait_closed()
     assert await call(one(2)) == b""
+
+
+async def test_what_a_client_no_longer_waits_for_is_judged(listening, monkeypatch):
+    app, call = await listening()
+    await call(one())
+    writer = app.monitor.store._writer
+    commit = writer._commit
+
+    def slowly(jobs):
+        time.sleep(1)
+        commit(jobs)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(writer, "_commit", slowly)
+        channel = grpc.aio.insecure_channel(call.address, [("grpc.use_local_subchannel_pool", 1)])
+        with pytest.raises(grpc.aio.AioRpcError, match="DEADLINE_EXCEEDED"):
+            await channel.unary_unary(TRACES)(one(2), timeout=0.5)
+        await channel.close()
+        await until(app.monitor.store.open_traces)
+    assert (await app.settled(2))["ended"]["scored"] == 2
+    assert app.monitor.intake.counts.spans == 2
 
 
 async def test_messages_that_never_come_do_not_hold_up_those_that_do(listening):
