@@ -50,6 +50,7 @@ from .rate_limits import RateLimits
 log = logging.getLogger("sidejudge.judge")
 
 _TRACE_ID: Final = re.compile("[0-9a-f]{32}")
+_WORSE: Final = ("closed", "half_open", "open")
 REDACTED: Final = "redacted"
 """Flag of an answer that was given without the personal data of the case."""
 
@@ -154,8 +155,12 @@ class JudgeBackend:
         return can_judge(plain(question))
 
     def states(self) -> dict[str, JudgeModelSnapshot]:
-        """The circuit breaker of each model."""
-        return {name: state for panel in self._panels for name, state in panel.states().items()}
+        """The circuit breaker of each model; of several under one name, as at two addresses, the one that is worst."""
+        found: dict[str, JudgeModelSnapshot] = {}
+        for panel in self._panels:
+            for name, state in panel.states().items():
+                found[name] = max(found.get(name, state), state, key=lambda each: _WORSE.index(each.circuit))
+        return found
 
     @property
     def estimating(self) -> frozenset[str]:

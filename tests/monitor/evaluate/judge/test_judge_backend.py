@@ -29,7 +29,7 @@ from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.fakes.batches import Batches
 from tests.fakes.judge import judgement, judges
-from tests.monitor.evaluate.judge.conftest import judge_of
+from tests.monitor.evaluate.judge.conftest import KEY, judge_of
 
 CASE = Case(case_id="c", model_output="Your refund of $49 is booked.", transcript="I want a refund.", input="Refund?")
 INTENT = SameIntent("get a refund", "get money back")
@@ -272,6 +272,19 @@ async def test_a_question_goes_to_the_judge_that_it_is_addressed_to(made, provid
     assert set(judge.states()) == {"openai/gpt-4o-mini", "openai/gpt-4o-2024-08-06"}
     again = await judge.answer(CASE, [STRONG])
     assert (len(provider.seen), again[STRONG].value) == (2, replies[STRONG].value), "each judge has answers of its own"
+
+
+@pytest.mark.parametrize("out", ["default", "strong"])
+async def test_of_two_judges_under_one_name_the_one_that_is_unreachable_is_shown(library, store, provider, out):
+    with fake.Provider(fake.error(401, "no")) as shut:
+        urls = {"default": provider.url, "strong": provider.url, out: shut.url}
+        models = {name: JudgeModel(name="openai/m", api_base=url, api_key=KEY) for name, url in urls.items()}
+        judge = JudgeBackend(
+            judge_of(models["default"], others={"strong": judge_of(models["strong"])}),
+            client=JudgeClient(library), memory=store.judged, jitter=lambda: 0.0,
+        )  # fmt: skip
+        await judge.answer(CASE, [STRONG if out == "strong" else INTENT])
+        assert (judge.outage is not None, judge.states()["openai/m"].circuit) == (True, "open")
 
 
 async def test_a_model_that_is_part_of_two_judges_has_one_circuit_breaker(made, provider):
