@@ -155,8 +155,9 @@ class Breaker:
             self._probing = False
 
     def _turn(self, now: float) -> None:
-        if self._circuit == "open" and now >= self._probe_at:
-            self._become("half_open", self._reason, self._since)
+        # No pause is longer: a probe that is further off is of a clock that was set back.
+        if self._circuit == "open" and not now < self._probe_at <= now + LONGEST_PAUSE_S:
+            self._become("half_open", self._reason, min(self._since, now))
 
     def _become(self, circuit: CircuitName, reason: str, since: float) -> None:
         self._circuit, self._reason, self._since = circuit, reason, since

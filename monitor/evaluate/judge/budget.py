@@ -38,7 +38,7 @@ class SpendingRate:
 
     def add(self, now: float) -> None:
         self._sum = self._sum * self._decay(now) + 1.0
-        self._at = max(now, self._at)
+        self._at = now  # also where the clock was set back: what is added from now on fades from now on
 
     def per_s(self, now: float) -> float:
         """The rate; the last event counts half, because the rate is read at events (the midpoint rule)."""

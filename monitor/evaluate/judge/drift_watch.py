@@ -72,7 +72,7 @@ class DriftWatch:
     def take(self, case: Case, judge: str, request: JudgeRequest, answers: Mapping[Question, object]) -> None:
         """Take a prompt and its answers into the sample while there is room; called with each answered prompt."""
         now_ns = self._clock_ns()
-        if len(self._known) >= self._section.prompts or now_ns - self._taken_ns < SPACING_NS:
+        if len(self._known) >= self._section.prompts or abs(now_ns - self._taken_ns) < SPACING_NS:
             return
         if sum(len(message["content"]) for message in request.messages) > MAX_BYTES:
             return
@@ -102,7 +102,7 @@ class DriftWatch:
         now_ns = self._clock_ns()
         try:
             await self._write()
-            if now_ns - self._last_ns < DAY_NS or not self._known:
+            if abs(now_ns - self._last_ns) < DAY_NS or not self._known:  # a time to come: the clock was set back
                 return
             # First: a process that dies of the round does not pay for it again at each start.
             self._last_ns = now_ns

@@ -158,3 +158,12 @@ def test_pauses_between_attempts_are_bounded_and_what_is_asked_for_is_kept_to(at
     assert 0 <= pause(attempt, None, jitter) <= MAX_PAUSE_S
     assert 7.0 <= pause(attempt, 7.0, jitter) < 7.71
     assert pause(attempt, MAX_PAUSE_S + 1, jitter) is None
+
+
+@pytest.mark.parametrize("ago", [600.0, 7200.0, 30 * 86_400.0])
+def test_after_a_clock_was_set_back_the_next_one_probes(ago):
+    breaker = Breaker()
+    fail(breaker, TRIPS[0], 1e9)
+    state = breaker.state(1e9 - ago)
+    assert (state.circuit, state.since_s, state.next_probe_s) == ("half_open", 1e9 - ago, 1e9 + FIRST_PAUSE_S)
+    assert breaker.permit(1e9 - ago).probe

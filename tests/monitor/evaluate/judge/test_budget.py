@@ -228,3 +228,13 @@ def test_what_rounding_left_below_nothing_counts_as_nothing():
     budget = JudgeBudget(per_day=1.0, spent={0: residue})
     assert [budget.spent(length, 10.0) for length in (HOUR_S, DAY_S)] == [0.0, 0.0]
     assert budget.spent_in(0) == 0.0
+
+
+def test_after_a_clock_was_set_back_the_rate_is_that_of_the_traffic():
+    rate = SpendingRate(600.0)
+    for second in range(7200):
+        rate.add(1e9 + second)
+    before = rate.per_s(1e9 + 7200)
+    for second in range(7200):
+        rate.add(1e9 - 10_000 + second)
+    assert rate.per_s(1e9 - 2800) == pytest.approx(before, rel=0.01) == pytest.approx(1.0, rel=0.01)

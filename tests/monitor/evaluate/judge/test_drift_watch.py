@@ -77,10 +77,13 @@ async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_
         ("fabrication_free_rate", 12, 0, 12, True), ("same_fact", 12, 0, 12, True)
     }  # fmt: skip
 
+    clock.now_ns -= 400 * DAY_NS
+    await watch.round(judge)
+    assert len(provider.seen) == 50, "the clock was set back: not when that time comes again"
     again, judge = watched_judge()
     assert again.latest == watch.latest
     await again.round(judge)
-    assert len(provider.seen) == 38, "a restart asks nothing anew"
+    assert len(provider.seen) == 50, "a restart asks nothing anew"
 
 
 async def test_what_is_forgotten_is_asked_no_more_and_nothing_of_it_is_left(watched_judge, provider, clock, store):
