@@ -159,7 +159,7 @@ class NamedJudgeSection(JudgeModelSection):
         """The whole section of this judge, filled up from that of the default one."""
         same = self.model.partition("/")[0] == main.model.partition("/")[0]
         own = {name: getattr(self, name) for name in self.model_fields_set}
-        elsewhere = not same or self.api_base not in (None, main.api_base)
+        elsewhere = not same or own.get("api_base", main.api_base) != main.api_base
         left: dict[str, object] = {"panel": (), "price": main.price if self.model == main.model else None}
         if elsewhere:
             left |= {"api_base": None, "api_key": None}

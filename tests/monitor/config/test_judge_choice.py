@@ -48,6 +48,12 @@ def test_what_a_judge_leaves_out_is_that_of_the_default_one_but_not_another_prov
     assert [each.api_key is None for each in (strong, far, agent)] == [False, True, False]
 
 
+def test_a_judge_at_the_providers_own_address_is_not_sent_the_key_of_another_one(tmp_path):
+    own = {"model": STRONG, "api_base": None}
+    sections = judge_sections(config(tmp_path, {}, {**JUDGES, "judges": {"own": own}}))
+    assert (sections["own"].api_base, sections["own"].api_key) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("rubrics", "evaluators", "cause"),
     [
