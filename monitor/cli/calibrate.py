@@ -220,7 +220,7 @@ def calibrate_prompts(
         if not judged.cases:
             raise CommandError(
                 f"--prompts: {file} holds no verdict on a case that was labelled",
-                "judge the labelled cases by both: 'sidejudge score CASES --config … --output …'",
+                "judge the labelled cases by both: 'sidejudge score CASES --config … --out …'",
             )
     found = list(compare(a, b))
     if form == "json":

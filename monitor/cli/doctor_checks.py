@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import ssl
@@ -305,6 +306,10 @@ def _folder_of(path: Path) -> Path:
 
 
 def _store(path: Path) -> Iterator[CheckResult]:
+    if path.is_dir() or (path.exists() and not os.access(path, os.W_OK)):
+        why = "is a folder" if path.is_dir() else "cannot be written"
+        yield CheckResult("store.path", "fail", f"{path} {why}", "set store.path to a file that can be written")
+        return
     folder = _folder_of(path)
     probe = folder / f".sidejudge-{time.time_ns()}"
     try:

@@ -123,13 +123,19 @@ def pairs_of(given: Iterable[str], option: str, form: str, example: str) -> Iter
 
 
 def match_of(where: Iterable[str], option: str) -> MatchSection:
-    """The condition that all of them make; ``CommandError`` names the option and the key of a wrong one."""
+    """The condition that all of them make, several values of a key as a list of them.
+
+    ``CommandError`` names the option and the key of a wrong one.
+    """
     from pydantic import ValidationError
 
     from sidejudge.monitor.config.match import MatchSection
 
+    given: dict[str, list[str]] = {}
+    for key, value in pairs_of(where, option, "KEY=GLOB", "environment=production"):
+        given.setdefault(key, []).append(value)
     try:
-        return MatchSection.model_validate(dict(pairs_of(where, option, "KEY=GLOB", "environment=production")))
+        return MatchSection.model_validate({key: found if found[1:] else found[0] for key, found in given.items()})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -25,6 +25,9 @@ log = logging.getLogger("sidejudge")
 HeldTrace: TypeAlias = tuple[bytes, Sequence[StoredChunk]]
 """A trace and its chunks."""
 _BATCH_BYTES: Final = 1 << 20
+_MOST_BYTES: Final = 4 << 20
+"""The most of one request, but for a chunk that is larger: receivers refuse those of 16 MiB, and a trace may be larger.
+"""
 _PAUSE_S: Final = 0.5
 
 
@@ -50,11 +53,15 @@ def handed_over(trace_id: bytes, origin: ChunkOrigin) -> Closing:
 
 @dataclass(slots=True)
 class _Batch:
-    """Traces that go together: one request for their spans, and one for their log records where there are any."""
+    """Traces that go together: requests for their spans, and for their log records where there are any."""
 
     closings: list[Closing] = field(default_factory=list)
-    spans: bytearray = field(default_factory=bytearray)
-    logs: bytearray = field(default_factory=bytearray)
+    spans: list[bytearray] = field(default_factory=list)
+    logs: list[bytearray] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, (*self.spans, *self.logs)))
 
 
 class Handover:
@@ -84,8 +91,8 @@ class Handover:
 
     async def _send(self, batch: _Batch, until_s: float) -> None:
         # Log records first: they wait for their spans, but a trace that has its root does not wait for them.
-        for poster, body in ((self._logs, batch.logs), (self._spans, batch.spans)):
-            if body:
+        for poster, bodies in ((self._logs, batch.logs), (self._spans, batch.spans)):
+            for body in bodies:
                 await self._post(poster, bytes(body), until_s)
 
     async def _post(self, poster: Poster, body: bytes, until_s: float) -> None:
@@ -103,7 +110,7 @@ class Handover:
         batch = _Batch()
         for trace_id, chunks in traces:
             self._add(batch, trace_id, chunks)
-            if len(batch.spans) + len(batch.logs) >= _BATCH_BYTES:
+            if batch.size >= _BATCH_BYTES:
                 yield batch
                 batch = _Batch()
         if batch.closings:
@@ -115,9 +122,17 @@ class Handover:
         threshold = min(chunk.threshold for chunk in [each for each in chunks if not each.done] or chunks)
         for chunk in chunks:
             with suppress(DecodeError):
-                batch.spans += spans_of(chunk.payload, trace_id, threshold, self._keys, hash_key=self._hash_key)
-                batch.logs += logs_of(chunk.payload)
+                _put(batch.spans, spans_of(chunk.payload, trace_id, threshold, self._keys, hash_key=self._hash_key))
+                _put(batch.logs, logs_of(chunk.payload))
                 readable = True
         if readable:
             origin = ChunkOrigin(first.service, first.environment, threshold, self._hash_key)
             batch.closings.append(handed_over(trace_id, origin))
+
+
+def _put(bodies: list[bytearray], part: bytes) -> None:
+    """Add a request to the last body, or begin another where it has no room."""
+    if part:
+        if not bodies or len(bodies[-1]) + len(part) > _MOST_BYTES:
+            bodies.append(bytearray())
+        bodies[-1] += part

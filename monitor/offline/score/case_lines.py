@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -201,9 +202,10 @@ def _cell(name: str, cell: str) -> Json:
             return cell if name == "transcript" and not turns else found
     if name in _NUMBERS:
         try:
-            return _number(name, float(text), whole=text.isdecimal())
+            number = float(text)
         except ValueError:
             return cell
+        return cell if math.isinf(number) else _number(name, number, whole=text.isdecimal())
     if name in _TRUTHS:
         return _TRUE.get(text.lower(), cell)
     return [cell] if name in _LISTS else cell

@@ -106,6 +106,7 @@ def test_people_get_a_table_and_a_file_that_does_not_fit_is_named(compared):
     done = compared(labels, a, [verdict_line("another")])
     assert done.exit_code != 0
     assert "holds no verdict on a case that was labelled" in done.stderr
+    assert "'sidejudge score CASES --config … --out …'" in done.stderr
 
 
 CONFIG = """

@@ -22,12 +22,12 @@ REQUEST = KeptRequest(signal="traces", target=b"/v1/traces", headers=[], trusted
 def checked(call, tmp_path):
     path = tmp_path / "sidejudge.yaml"
 
-    def check(buffer="1MiB"):
+    def check(buffer="1MiB", store="s.sqlite"):
         with FakeLangfuse() as fake:
             stated = {
                 "forward": {"url": fake.base_url, "buffer": buffer},
                 "sinks": {"langfuse": {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}},
-                "store": {"path": str(tmp_path / "s.sqlite")},
+                "store": {"path": str(tmp_path / store)},
                 "sources": {"otlp": {"http": "127.0.0.1:0"}},
                 "api": {"listen": "127.0.0.1:0"},
             }
@@ -68,3 +68,10 @@ def test_doctor_counts_the_scores_that_wait_for_their_trace(checked, tmp_path):
     assert (found["grade"], found["found"]) == (
         "warn", "2 are held back: upstream has not taken their 1 traces",
     )  # fmt: skip
+
+
+def test_a_store_that_is_a_folder_cannot_be_used(checked, tmp_path):
+    assert checked()["store.path"]["grade"] == "ok"
+    (tmp_path / "folder").mkdir()
+    found = checked(store="folder")["store.path"]
+    assert (found["grade"], found["found"]) == ("fail", f"{tmp_path / 'folder'} is a folder")

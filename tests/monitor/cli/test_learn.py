@@ -118,6 +118,14 @@ def test_runs_without_a_mark_are_neither_good_nor_bad(call, tmp_path, good):
     assert (none.exit_code, "of which the calls are known, and whether it is good" in none.stderr) == (2, True)
 
 
+def test_several_values_of_one_key_are_a_list_as_in_a_route(call, tmp_path):
+    cases = written(tmp_path / "runs.jsonl", [run(n, name) for name in ("a", "b", "c") for n in range(6)])
+    done = call("learn", cases, "--match", "name=a", "--match", "name=b")
+    assert [line for line in ("a: 6", "b: 6", "c: 6") if line in done.stderr] == ["a: 6", "b: 6"]
+    done = call("learn", cases, "--match", "level=error", "--match", "level=error")
+    assert (done.exit_code, "--match: level: Input should be 'error'" in done.stderr) == (2, True)
+
+
 def test_with_few_runs_all_is_signs_that_fail_none_and_show_what_departs(call, shop, tmp_path):
     out, verdicts, config = tmp_path / "scenarios.yaml", tmp_path / "verdicts.jsonl", tmp_path / "sidejudge.yaml"
     done = call("learn", str(shop("runs.jsonl", 1, 120, 0.0)), "--out", str(out))

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from sidejudge.integrations.backoff import RefusedError
+from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys, HandoverMark, drawn_at, spans_of
 from sidejudge.integrations.otlp.wire.schema import classes
 from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
+from sidejudge.integrations.post import Poster
+from sidejudge.integrations.store.sqlite import StoredChunk
 from sidejudge.monitor.config.fleet import DrainSection
 from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.drain import Drain, drain
+from sidejudge.monitor.runtime.handover import Handover, by_trace
 from tests.monitor.runtime.test_app import ANY, root, samples, total
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.waiting import until
@@ -234,6 +239,33 @@ async def test_a_drain_goes_on_until_nothing_is_left_or_its_time_is_over(monitor
     result = await Drain(monitor, DrainSection.model_validate(stated), asked).run()
     assert (monitor.did, bool(result)) == (did, bool(handed_over))
     assert asyncio.get_running_loop().time() - begun_s < 0.6
+
+
+async def test_a_trace_that_is_larger_than_a_request_may_be_keeps_no_trace_from_being_handed_over(monkeypatch):
+    sent, taken = [], []
+
+    async def post(_, body, headers):
+        if len(body) > 16 * 2**20:
+            raise RefusedError("it answered 413")
+        sent.append(body)
+
+    async def end(closings):
+        taken.extend(closing.trace_id for closing in closings)
+
+    def chunk(number, at, size):
+        step = S(trace_id=trace(number, LOW), span_id=span(at), attributes={"text": "x" * size})
+        return StoredChunk(
+            trace_id=trace(number, LOW), received_ns=1, done=False, service=None, environment=None, threshold=0,
+            revision=None, closed_ns=None, payload=request([step]),
+        )  # fmt: skip
+
+    monkeypatch.setattr(Poster, "post", post)
+    chunks = [*(chunk(1, at, 3 * 2**20) for at in range(1, 9)), chunk(2, 1, 10)]
+    handover = Handover("http://127.0.0.1:4318", {}, 1.0, end, HandoverKeys(), hash_key=b"")
+    assert await handover.run(by_trace(chunks), 0.0) == 2
+    assert taken == [trace(1, LOW), trace(2, LOW)]
+    spans = [each.span_id for body in sent for each in (decode_spans(body))]
+    assert len(spans) == 9, "each span once"
 
 
 def test_a_rate_is_a_threshold_that_a_mark_carries():

@@ -83,8 +83,9 @@ def test_what_is_no_table_is_one_error_with_a_remedy(tmp_path, name, content):
     assert refused.value.remedy
 
 
-def test_a_wrong_number_is_refused_with_its_line_and_field(tmp_path):
-    (tmp_path / "c.csv").write_text("model_output,latency_e2e_ms\nx,soon\n")
+@pytest.mark.parametrize("written", ["soon", "inf", "-Infinity", "1e999"])
+def test_a_wrong_number_is_refused_with_its_line_and_field(tmp_path, written):
+    (tmp_path / "c.csv").write_text(f"model_output,latency_e2e_ms\nx,{written}\n")
     with pytest.raises(ValueError, match=r"line 2: latency_e2e_ms"):
         cases(tmp_path / "c.csv")
 
