@@ -56,7 +56,9 @@ SKEW_S: Final = 60.0
 FAR_OFF_S: Final = 300.0
 """A monitor whose clock is further off leaves what depends on the time to another."""
 _LEFT_ROUNDS: Final = 3
-"""For how many rounds: where nobody takes it, the others' clocks, or the database's alone, are no better."""
+"""For how many rounds after another had it: where nobody takes it, the others' clocks, or the database's alone, are no
+better.
+"""
 _LEFT_AGAIN_S: Final = 6 * 3_600.0
 GONE_ROUNDS: Final = 4
 """A monitor that missed so many rounds is gone, unless it left in order."""
@@ -70,6 +72,7 @@ _LEASE: Final = "fleet identity"
 _PREFIX: Final = "fleet:"
 """No monitor's name has a colon."""
 _OWNER: Final = "SELECT holder FROM leases WHERE name = %s AND expires_at > now()"
+_OTHERS: Final = "SELECT 1 FROM leases WHERE name = ANY(%s) AND holder <> %s AND expires_at > now()"
 
 
 def database_of(section: FleetSection) -> Database:
@@ -276,9 +279,9 @@ class Fleet:
                 found = await schema.version_of(transaction)
             found.check()
             self._schema = found
-        wanted = sorted(self._wanted - self._left_to_others())
-        given_up = [name for name in self.leases.names() if name not in wanted]
         async with self.database.transaction() as transaction:
+            wanted = sorted(self._wanted - await self._left_to_others(transaction))
+            given_up = [name for name in self.leases.names() if name not in wanted]
             await shared.heartbeat(
                 transaction, self.name, version=version("sidejudge"), host=socket.gethostname(),
                 started_s=self._started_s, gone_s=self._gone_s,
@@ -292,6 +295,8 @@ class Fleet:
                 self._listed_s = self._clock_s() - _LIST_S * _JITTER * self._jitter()
                 monitors = tuple(await shared.monitors(transaction))
             await hold_identity(transaction, self.section)  # last: all monitors write that row
+        if count > self._count:  # the one that came may have a better clock
+            self._left_s = float("-inf")
         before = set(self.leases.names())
         self.leases.keep(wanted, taken)
         self.monitors, self._count = monitors, count
@@ -299,11 +304,12 @@ class Fleet:
         if news := sorted(taken.keys() - before):
             log.info("this monitor does what only one may do", extra={"leases": ", ".join(news)})
 
-    def _left_to_others(self) -> set[str]:
+    async def _left_to_others(self, transaction: Transaction) -> set[str]:
         now_s = self._clock_s()
         if self._skew_s is None or abs(self._skew_s) <= FAR_OFF_S:
             return set()
-        if now_s - self._left_s > _LEFT_AGAIN_S:
+        others_hold = await transaction.rows(_OTHERS, (sorted(self._timed), self.leases.holder))
+        if others_hold or now_s - self._left_s > _LEFT_AGAIN_S:
             self._left_s = now_s
         return self._timed if now_s - self._left_s < _LEFT_ROUNDS * self._gone_s / GONE_ROUNDS else set()
 

@@ -204,6 +204,31 @@ async def test_what_depends_on_the_time_goes_to_a_monitor_whose_clock_is_right_i
     now_s[0] += 100.0
     await wrong.round()
     assert wrong.leases.names() == ["labels"]
+    await right.stop()
+    third = member("c")
+    third.want("alerts", by_time=True)
+    await wrong.round()  # the one that had it left just now
+    assert wrong.leases.names() == ["labels"]
+    await third.round()
+    assert third.leases.names() == ["alerts"]
+
+
+async def test_what_depends_on_the_time_is_left_to_a_monitor_that_comes_later(member: Callable[..., Fleet]) -> None:
+    wrong, right, now_s = member("a"), member("b"), [1_000.0]
+    wrong._time_s = lambda: time.time() - 3_600
+    wrong._clock_s = lambda: now_s[0]
+    for each in (wrong, right):
+        each.want("alerts", by_time=True)
+    for passed_s in (0.0, 1.0, 100.0):
+        now_s[0] += passed_s
+        await wrong.round()
+    assert wrong.leases.names() == ["alerts"], "alone"
+    for _ in range(2):
+        now_s[0] += 1.0
+        await right.round()
+        await wrong.round()
+    await right.round()
+    assert (wrong.leases.names(), right.leases.names()) == ([], ["alerts"])
 
 
 @pytest.mark.parametrize(
