@@ -58,6 +58,8 @@ class Exporter:
             "scenario": known.violations, "kind": [*chain(*known.violations.values())],
         }  # fmt: skip
         self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
+        self._elsewhere = {label: LabelCap(label, label_cap) for label in ("service", "environment")}
+        """Names that only other monitors of the fleet judge: they take no place from what this one judges."""
         self._services: set[str] = set()
         self._pairs: set[tuple[str, str]] = set()
         self._judged: set[tuple[str, str, str, bool]] = set()
@@ -306,7 +308,7 @@ class Exporter:
 
     def _gather(self, seen: Snapshot | None = None) -> Callable[[], Sampled]:
         seen = self._watched() if seen is None else seen
-        return partial(self._sampled, seen, list(self._placed(seen.services)))
+        return partial(self._sampled, seen, list(self._placed(seen)))
 
     def _sampled(self, seen: Snapshot, placed: Sequence[tuple[tuple[str, str, str], ServiceStatus]]) -> Sampled:
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
@@ -324,7 +326,7 @@ class Exporter:
         windows = chain.from_iterable(
             window_gauges(who, service_status, full=self._full) for who, service_status in placed
         )
-        limited = limit_gauges(seen.metrics, self._known.limits, self._place)
+        limited = limit_gauges(seen.metrics, self._known.limits, self._place_of_status(seen))
         parts = (
             own, self._queues(seen), anomalies, self._thresholds(), judge, alerts, people, _sources(seen), failures,
             windows, limited,
@@ -339,12 +341,13 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
-    def _placed(self, services: Iterable[ServiceStatus]) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
+    def _placed(self, seen: Snapshot) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
         """The windows that are shown, each with its label values; of names that no label distinguishes, the worst."""
         shown: set[tuple[str, ...]] = set()
+        place = self._place_of_status(seen)
         placed = [
-            ((*self._place(each.service, each.environment), self._label("rubric", each.rubric)), each)
-            for each in services
+            ((*place(each.service, each.environment), self._label("rubric", each.rubric)), each)
+            for each in seen.services
         ]  # in their order, for the first names have the places of the cap
         for who, service_status in sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status)):
             service, environment, _ = who
@@ -368,11 +371,15 @@ class Exporter:
             for each in CONNECTION_STATES:
                 yield f.CONNECTION_STATE, (name, each), float(each == state)
 
-    def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
-        where = (
-            self._caps["service"].bound(service, UNKNOWN_SERVICE),
-            self._caps["environment"].bound(environment, UNKNOWN_ENVIRONMENT),
-        )
+    def _place_of_status(self, seen: Snapshot) -> Callable[[str | None, str | None], tuple[str, str]]:
+        return self._place if seen.fleet is None else partial(self._place, of_fleet=True)
+
+    def _place(self, service: str | None, environment: str | None, *, of_fleet: bool = False) -> tuple[str, str]:
+        def bound(label: str, value: str | None, unknown: str) -> str:
+            own = self._caps[label]
+            return (self._elsewhere[label] if of_fleet and not own.holds(value, unknown) else own).bound(value, unknown)
+
+        where = bound("service", service, UNKNOWN_SERVICE), bound("environment", environment, UNKNOWN_ENVIRONMENT)
         full = len(self._pairs) >= labels.PER_CAP * self._cap
         return (where[0], OTHER) if full and where not in self._pairs else where
 

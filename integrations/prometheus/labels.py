@@ -54,6 +54,10 @@ class LabelCap:
         self._known |= {value: clean(value) for value in values}
         self._values |= set(self._known.values())
 
+    def holds(self, value: str | None, unknown: str) -> bool:
+        """Whether ``bound`` has a place for this value already."""
+        return (clean(value or unknown) or unknown) in self._values
+
     def bound(self, value: str | None, unknown: str) -> str:
         """The label value for ``value``; ``unknown`` when there is none."""
         raw = value or unknown

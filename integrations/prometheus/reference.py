@@ -26,6 +26,7 @@ ask for it, else in the classic text format.
 - A label holds at most `metrics.label_cap` values (default 50) that came from traces; later ones are counted as
   `__other__`, with one warning in the log. An application's versions are those seen last: a new one gets the place of
   the one not seen for longest, whose series end, unless all were seen within 6 hours.
+  In a fleet the statuses of services that only other monitors judge have as many values of their own.
 - Combinations of service and environment are limited to four times as many.
   The gauges of windows whose names were folded so are not shown: they would be nobody's.
 - There is no pod or namespace label; Prometheus adds them. `_created` series are off.

@@ -422,6 +422,22 @@ def test_windows_whose_names_were_folded_show_no_ratio_that_would_be_nobodys():
     assert [name for name in seen if name[0] == "sidejudge_pass_ratio"] == [("sidejudge_pass_ratio", "a", "prod", "qa")]
 
 
+def test_services_that_other_monitors_of_a_fleet_judge_take_no_place_from_those_that_this_one_does():
+    exporter = new(label_cap=1)
+    services = [standing("bank"), standing("desk"), standing("shop")]
+    exporter.watch(
+        lambda: Snapshot(services=services, fleet=FleetSnapshot(name="a", database="postgresql://db", state="ok"))
+    )
+
+    def shown() -> set[str]:
+        return {label for name, *labels in samples(exporter) if name == "sidejudge_pass_ratio" for label in labels}
+
+    assert shown() == {"bank", "prod", "qa"}
+    exporter.verdict(verdict())
+    assert samples(exporter)["sidejudge_verdicts_total", "prod", "qa", "random", "shop"] == 1
+    assert shown() == {"bank", "shop", "prod", "qa"}
+
+
 def test_of_services_that_one_label_stands_for_the_worst_is_shown():
     well, ill = {"passes": 30, "failures": 0}, {"passes": 0, "failures": 30}
     for names in (("shop", "shop "), ("shop ", "shop"), ("\u202eshop", "shop")):
