@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sidejudge.integrations.provider.attempt import JudgeAttempt, JudgeObserver
-from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.config.judge_choice import ONE_JUDGE
+from sidejudge.monitor.evaluate.backends import JudgeAccount, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluation
 from sidejudge.scoring.case.case import Case
@@ -51,16 +52,18 @@ class RawAnswers(JudgeObserver):
 async def try_rubric(
     case: Case, rubric: Rubric, backends: EvaluationBackends, *, created_at: str
 ) -> tuple[Verdict, Sequence[Round]]:  # fmt: skip
-    """Judge a case, and return the verdict with the rounds of questions that led to it."""
-    evaluation = Evaluation(case, [rubric], backends.at_once)
+    """Judge a case by the rubric's judges, and return the verdict with the rounds of questions that led to it."""
+    others = backends.others
+    evaluation = Evaluation(case, [rubric], backends.at_once, choice=ONE_JUDGE if others is None else others.choice)
     account = JudgeAccount()
     rounds: list[Round] = []
-    while questions := evaluation.open:
-        made, _ = requests(case, questions, context_tokens=SHOWN_TOKENS)
+    while evaluation.open or (others is not None and evaluation.escalate()):
+        questions = evaluation.open
+        made, _ = requests(case, list(dict.fromkeys(map(plain, questions))), context_tokens=SHOWN_TOKENS)
         replies: Mapping[Question, Reply] = {}
-        if backends.others is not None:
-            replies = await backends.others.ask(case, questions, lambda: None, account)
-        shown = tuple((question, replies.get(question)) for question in questions)
+        if others is not None:
+            replies = await others.ask(case, questions, lambda: None, account)
+        shown = tuple((plain(question), replies.get(question)) for question in questions)
         rounds.append(Round(prompts=tuple(each.messages for each in made), replies=shown))
         evaluation.give(replies)
     (verdict,) = evaluation.verdicts(created_at=created_at)

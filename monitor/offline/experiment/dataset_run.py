@@ -161,7 +161,7 @@ def run_dataset(
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise
 
     check_sdk(access)
-    judges = [InlineJudge(rubric, config) for rubric in rubrics]
+    judges = [InlineJudge(rubric, config) for rubric in dict.fromkeys(rubrics)]
     # A provider of its own: the SDK would else make its own the one of the whole process.
     sdk = Sdk(
         public_key=access.public_key, secret_key=access.secret_key, base_url=access.base_url,

@@ -24,6 +24,11 @@ rubrics:
       - {{id: way, check: {{contains: way}}, weight: 0.5}}
       - {{id: polite, ask: "Is {{{{output}}}} polite to who wrote {{{{input}}}}?", weight: 0.5}}
 """
+JUDGES = """  judges:
+    strong: {{model: openai/strong-2026-01-01}}
+  cascade: {{rate: 1.0}}
+rubrics:
+"""
 CASES = [{"case_id": "1", "input": "where?", "model_output": "On its way."}, {"case_id": "2", "model_output": "No."}]
 
 
@@ -45,8 +50,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def tried(folder, provider):
-    (folder / "sidejudge.yaml").write_text(CONFIG.format(url=provider.url))
+def tried(folder, provider, config=CONFIG):
+    (folder / "sidejudge.yaml").write_text(config.format(url=provider.url))
     return sidejudge("try", "own", "cases.jsonl", "--config", "sidejudge.yaml", cwd=folder)
 
 
@@ -60,6 +65,17 @@ def test_prompt_raw_answer_value_and_verdict_are_shown(folder):
         '"answer": true', "as it says", "composite 1.000, passed",
     ):  # fmt: skip
         assert shown in done.stdout
+
+
+@LITELLM.mark
+@pytest.mark.parametrize(("named", "asked"), [("strong", ["strong"]), ("[default, strong]", ["judge", "strong"])])
+def test_the_judges_of_the_rubric_are_asked(folder, named, asked):
+    config = CONFIG.replace("rubrics:\n", JUDGES).replace("    metrics:\n", f"    judge: {named}\n    metrics:\n")
+    with Provider(answers(value=True)) as provider:
+        done = tried(folder, provider, config)
+    assert done.returncode == 0, done.stderr
+    models = re.findall(r"raw answer of openai/(\w+)-2026-01-01 \(used\)", done.stdout)
+    assert list(dict.fromkeys(models)) == asked
 
 
 @LITELLM.mark

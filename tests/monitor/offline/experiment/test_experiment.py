@@ -144,6 +144,12 @@ def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tested
     assert "Dataset not found" in missing.stderr
 
 
+def test_a_rubric_that_is_named_twice_judges_an_item_once(tested):
+    done = tested("capital_bot", "Paris", "capitals", "--rubric", "short")
+    assert done.exit_code == 0, done.stderr
+    assert next(line.split() for line in done.stdout.splitlines() if "short" in line)[:4] == ["short", "3", "0", "0"]
+
+
 @pytest.mark.parametrize(
     ("fault", "stated"),
     [
