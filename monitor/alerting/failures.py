@@ -18,7 +18,7 @@ from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
+from sidejudge.scoring.alerts.quality import PASS_RATES, label_of, place_of
 from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT, Vector
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Rights, outline, shown_name
@@ -114,8 +114,7 @@ def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
     about = dict(event.labels)
     if "rubric" not in about:
         return event
-    found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
-    mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    mine = _failing(store, about, since_ns, _LOOKED_AT)
     if "slice" in about:
         traces = _of_slice(store, event, about, since_ns)
         mine = [verdict for verdict in mine if verdict["trace_id"] in traces]
@@ -135,17 +134,33 @@ def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, wi
     return illustrated(store, event, min(event.since_ns, event.at_ns) - window_ns)
 
 
+def _failing(store: Store, about: Mapping[str, str], since_ns: int, most: int) -> list[VerdictDocument]:
+    """The latest failing verdicts that an event is about, of those on its service."""
+    found = store.verdicts(
+        rubric=about["rubric"], service=_whole(about, "service"), environment=_whole(about, "environment"),
+        passed="false", since_ns=since_ns, limit=most,
+    )  # fmt: skip
+    return [verdict for verdict in found if _speaks_of(verdict, about)]
+
+
+def _whole(about: Mapping[str, str], name: str) -> str | None:
+    """What a label names, as the store has it; None where the name was cut."""
+    value = about.get(name)
+    return None if value is None or "…" in value else value
+
+
 def _of_slice(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
     """The traces of the event's slice of the traffic; none where they cannot be read."""
     found = _compared(store, event, about, since_ns)
-    return {each.trace_id for each in found if each.slices.get(about["slice"]) == about["value"]}
+    return {each.trace_id for each in found if label_of(each.slices.get(about["slice"], "")) == about["value"]}
 
 
 def _compared(store: Store, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> Sequence[ComparedVerdict]:
-    """The latest verdicts by the event's rubric; none where they cannot be read, for the alert is worth more."""
+    """The latest verdicts on the event's service; none where they cannot be read, for the alert is worth more."""
     wanted = ComparedFilter(
-        since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
-    )
+        since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY,
+        service=_whole(about, "service"), environment=_whole(about, "environment"),
+    )  # fmt: skip
     try:
         return store.compared(wanted)
     except StoreError:
@@ -167,8 +182,7 @@ def _explained(store: Store, event: AlertEvent, about: Mapping[str, str], began_
 def _caused(store: Store, known: Explanation, about: Mapping[str, str]) -> Explanation:
     """The explanation with the tools and the failure groups that have a good part in the failures."""
     began_ns = known.since_ns
-    found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=began_ns - DAY_NS, limit=_CAUSES_IN)
-    mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    mine = _failing(store, about, began_ns - DAY_NS, _CAUSES_IN)
     tools: dict[str, list[int]] = {}
     for verdict in mine:
         for tool in _failed_tools(verdict):

@@ -130,10 +130,10 @@ def place(status: ServiceStatus) -> Labels:
 
 def place_of(service: str, environment: str, rubric: str) -> Labels:
     """The labels of a service, an environment and a rubric."""
-    return (("service", _name(service)), ("environment", _name(environment)), ("rubric", rubric))
+    return (("service", label_of(service)), ("environment", label_of(environment)), ("rubric", rubric))
 
 
-def _name(name: str) -> str:
+def label_of(name: str) -> str:
     """A name as a label value: a name that is cut ends in digits of its own, so that two long names stay distinct."""
     if len(name) <= MAX_LABEL:
         return label(name)
@@ -241,7 +241,7 @@ def _sliced(facts: Observed, *, released: bool) -> Iterator[AlertFinding]:
             if (each.by in RELEASED) is not released:
                 continue
             yield AlertFinding(
-                labels=(*place(window.status), ("slice", each.by), ("value", _name(each.value))),
+                labels=(*place(window.status), ("slice", each.by), ("value", label_of(each.value))),
                 breached=each.worse if window.status.silence is None else None, stated=each.stated,
                 changed_ns=each.since_ns, **_figures(each.estimate),
             )  # fmt: skip

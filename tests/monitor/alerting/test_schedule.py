@@ -13,6 +13,8 @@ from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.alerts.quality import label_of, place_of
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.status import Policy
@@ -70,11 +72,11 @@ def verdict(number: int, *, passed=False, norm=0.5, reason="wrong", service="sho
     }  # fmt: skip
 
 
-async def finish(store, stated, closed_ns):
+async def finish(store, stated, closed_ns, **details):
     await store.finish(
         FinishedTrace(
             trace_id=stated["trace_id"], service=stated["service"], reason="scored", completion="root_ended",
-            revision=1, details={}, verdicts=[stated], closed_ns=closed_ns, chunks=0,
+            revision=1, details=details, verdicts=[stated], closed_ns=closed_ns, chunks=0,
         )
     )  # fmt: skip
 
@@ -138,6 +140,31 @@ async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
     shown = next(event for event in reported if event.condition == "pass_rate_critical").examples
     assert [int(each.trace_id, 16) for each in shown] == [3, 2, 5]
     assert len(shown[1].reason) <= 301
+
+
+async def test_an_alert_shows_its_own_failures_however_many_other_services_have(process):
+    life = process()
+    for number in range(30):
+        await finish(life.store, verdict(number + 1, norm=0.1, service="small"), START_NS + number)
+    for number in range(1_000):
+        await finish(life.store, verdict(number + 100, norm=0.2), START_NS + 100 + number)
+    labels = (("service", "small"), ("environment", "unknown"), ("rubric", "qa"))
+    shown = illustrated(life.store, reported(labels=labels, examples=(), failure=None), 0)
+    assert [int(each.trace_id, 16) for each in shown.examples] == [30, 29, 28]
+    assert shown.failure.count == 30
+    long = "a service whose name is longer than what a label of an alert may hold"
+    await finish(life.store, verdict(2_000, norm=0.1, service=long), START_NS + 2_000)
+    (example,) = illustrated(life.store, reported(labels=place_of(long, "unknown", "qa"), examples=()), 0).examples
+    assert int(example.trace_id, 16) == 2_000
+
+
+async def test_an_alert_on_a_part_of_the_traffic_with_a_long_name_shows_its_failures(process):
+    life, name = process(), "the name of a trace that is longer than what is kept of a value that divides the traffic"
+    await finish(life.store, verdict(1), START_NS)
+    await finish(life.store, verdict(2), START_NS, slices={"name": label(name)})
+    labels = (*place_of("shop", "unknown", "qa"), ("slice", "name"), ("value", label_of(label(name))))
+    (example,) = illustrated(life.store, reported(labels=labels, examples=()), 0).examples
+    assert int(example.trace_id, 16) == 2
 
 
 async def test_an_alert_about_a_metric_shows_what_that_metric_blocked(process):
