@@ -31,7 +31,7 @@ from .observation import Key
 log = logging.getLogger("sidejudge.failures")
 
 MOST: Final = 2000
-"""Most failing verdicts that are read, the latest ones: some 60 ms of reading."""
+"""Most failing verdicts of a period that are read, the latest ones: some 60 ms of reading."""
 _FRESH_NS: Final = 30 * 10**9
 REFRESH_S: Final = 300.0
 """How often the groups of the last day are counted for the metrics."""
@@ -60,20 +60,25 @@ class FailureGroups:
 
         The preceding period of the same length counts as ``before``.
         """
-        now_ns = self.clock_ns()
-        found = await asyncio.to_thread(
-            lambda: self.store.verdicts(
-                passed="false", since_ns=now_ns - 2 * span_ns, limit=MOST, rubric=rubric, service=service,
+        begin_ns = self.clock_ns() - span_ns
+
+        def latest(since_ns: int, after: tuple[int, str, str] | None) -> list[VerdictDocument]:
+            return self.store.verdicts(
+                passed="false", since_ns=since_ns, after=after, limit=MOST, rubric=rubric, service=service,
                 environment=environment,
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+
+        # Each period for itself: where failures are many, the latest of both together would be of the second alone.
+        found = await asyncio.to_thread(
+            lambda: [*latest(begin_ns, None), *latest(begin_ns - span_ns, (begin_ns, "", ""))]
+        )
         same: dict[Subject, str] = {}
         if self.vectors is not None:
             for (of, metric), texts in (await asyncio.to_thread(reasons, found)).items():
                 vectors = await self.vectors(texts)
                 leaders = await asyncio.to_thread(alike, texts, vectors, SAME_STATEMENT)
                 same |= {(of, metric, text): leader for text, leader in leaders.items()}
-        return await asyncio.to_thread(failure_groups, found, now_ns - span_ns, same)
+        return await asyncio.to_thread(failure_groups, found, begin_ns, same)
 
     async def recent(self) -> tuple[FailureGroup, ...]:
         """The groups of the last day, counted within the last half minute for whoever looks."""

@@ -320,6 +320,7 @@ class MonitorParts(ABC):
             illustrate=partial(illustrated, self.store),
             counters=self.exporter,
             watch=self.board or self.watch,
+            watched=self._watched,
             is_quiet=self.board.is_quiet if self.board is not None else lambda _: False,
             agreements=self.annotating.agreements if self.annotating else tuple,
             failures=self.failures.over,

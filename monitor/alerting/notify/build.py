@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import Alertmanager
@@ -36,7 +36,6 @@ from sidejudge.monitor.config.notify import (
     WebhookReceiver,
     names,
 )
-from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, DeliveryCounters, Dispatcher, StoredQueue
 from sidejudge.scoring.alerts.condition import Agreement, Severity
 from sidejudge.scoring.alerts.event import AlertEvent
@@ -137,6 +136,7 @@ class Notifications:
         illustrate: Illustrate,
         counters: DeliveryCounters,
         watch: StatusSource,
+        watched: Mapping[str, WatchedWindow],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         failures: FailuresOver | None = None,
         is_quiet: Callable[[str | None], bool] = lambda _: False,
@@ -161,7 +161,7 @@ class Notifications:
         section = config.alerts.report
         self.daily = None if section is None else DailyReport(
             daily=Daily(section.time, section.zone), notifier=self.notifier, store=store.path, outbox=outbox,
-            watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
+            watched=watched,
             statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
             judged=store.judged if config.evaluators.judge is not None else None,
         )  # fmt: skip

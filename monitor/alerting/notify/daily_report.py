@@ -115,7 +115,8 @@ class DailyReport:
             if bounds is None or estimate.n < _LEAST_N:
                 continue
             bound, higher_is_better = bounds
-            short = bound - estimate.mean if higher_is_better else estimate.mean - bound
+            mean = round(estimate.mean, 9)  # as everywhere a value meets a bound
+            short = bound - mean if higher_is_better else mean - bound
             if short > 0:
                 service, environment, rubric = Key.of(estimate.service, estimate.environment, estimate.rubric)
                 weak = WeakMetric(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.alerting import failures
 from sidejudge.monitor.alerting.failures import FailureGroups
 from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.scoring.status.test_failure_groups import verdict
@@ -19,7 +23,9 @@ class Held:
         if self.trouble:
             raise StoreUnavailable("it is closed")
         assert wanted["passed"] == "false"
-        assert wanted["since_ns"] == NOW - 2 * DAY_NS
+        if wanted["after"] is not None:
+            return []
+        assert wanted["since_ns"] == NOW - DAY_NS
         return [
             verdict(2, ("tone", "fail", None, ONE), closed_ns=NOW),
             verdict(1, ("tone", "fail", None, OTHER), closed_ns=NOW),
@@ -39,9 +45,29 @@ async def test_reasons_that_mean_the_same_are_one_group_where_there_are_embeddin
 
 async def test_what_a_store_in_trouble_does_not_give_stays_as_it_was():
     held = Held()
-    failures = FailureGroups(held, lambda: NOW)
-    await failures.refresh()
-    known = failures.latest
+    groups = FailureGroups(held, lambda: NOW)
+    await groups.refresh()
+    known = groups.latest
     held.trouble = True
-    await failures.refresh()
-    assert failures.latest == known != ()
+    await groups.refresh()
+    assert groups.latest == known != ()
+
+
+async def test_what_failed_in_the_period_before_is_counted_however_much_fails_now(tmp_path):
+    store = Store(tmp_path / "store.sqlite3")
+    try:
+        for number in range(60):
+            at_ns = NOW - DAY_NS * (number // 20) - number % 20  # the first of each twenty at the very end of a period
+            stated = verdict(number, ("tone", "fail", None, ONE), closed_ns=at_ns)
+            await store.finish(
+                FinishedTrace(
+                    trace_id=stated["trace_id"], service=None, reason="scored", completion="root_ended", revision=1,
+                    details={}, verdicts=[stated], closed_ns=at_ns, chunks=0,
+                )
+            )  # fmt: skip
+        for most, counts in ((failures.MOST, (21, 20)), (20, (20, 20))):
+            with patch.object(failures, "MOST", most):
+                (group,) = await FailureGroups(store, lambda: NOW).over(DAY_NS)
+            assert (group.count, group.before) == counts
+    finally:
+        store.close()

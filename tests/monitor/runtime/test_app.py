@@ -300,6 +300,19 @@ async def test_between_two_rounds_of_judging_there_is_rest(configured):
     await monitor.stop()
 
 
+async def test_the_daily_report_goes_by_the_bands_of_the_rubrics_of_a_reload(configured, started):
+    def sections(acceptable):
+        metric = {"id": "helpfulness", "good": 0.9, "acceptable": acceptable, "weight": 1.0}
+        rubrics = {"own": {"metrics": [{**metric, "reported": "helpfulness"}]}}
+        return {"alerts": {"report": {"at": "08:00"}}, "rubrics": rubrics, "routes": [{"rubrics": ["own"]}]}
+
+    monitor = (await started(**sections(0.8))).monitor
+    assert monitor.notifications.daily.watched["own"].acceptable == {"helpfulness": (0.8, True)}
+    config = configured(**sections(0.6))
+    monitor.take_config(config, {"own": config.declared["own"]})
+    assert monitor.notifications.daily.watched["own"].acceptable == {"helpfulness": (0.6, True)}
+
+
 async def test_a_file_that_cannot_be_appended_to_is_told_at_the_start(configured, tmp_path):
     monitor = Monitor(configured(sinks={"jsonl": {"path": str(tmp_path / "absent" / "v.jsonl")}}))
     with pytest.raises(SinkError, match="cannot append"):

@@ -84,6 +84,12 @@ async def test_the_weakest_metrics_are_those_furthest_outside_their_band(store):
     assert [weak.mean for weak in weakest] == pytest.approx([0.3, 0.8])
 
 
+async def test_a_metric_whose_mean_is_its_bound_is_not_weak(store):
+    for number in range(333):
+        await judged(store, number, False, probability=0.3, accuracy=0.9, gap=0.1)
+    assert not (await daily(store).report(EIGHT_NS)).weakest
+
+
 async def test_cost_and_agreement_are_told_where_they_are_known(store):
     await store.judged.spend(EIGHT_NS // 10**9 - 7_200, 1.25)
     await store.judged.spend(EIGHT_NS // 10**9 - 3_600, 0.5)

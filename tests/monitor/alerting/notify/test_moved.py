@@ -94,7 +94,7 @@ async def test_a_notice_that_waits_goes_to_its_receiver_after_a_start_in_another
         notifications = Notifications(
             load(path, {}), store, clock_ns=lambda: NOW_NS, illustrate=lambda event, _since_ns: event,
             counters=SimpleNamespace(exported=lambda *_, **__: None, export_failed=lambda *_: None),
-            watch=SimpleNamespace(posted=tuple),
+            watch=SimpleNamespace(posted=tuple), watched={},
         )  # fmt: skip
         await notifications.start()
         for each in about:
