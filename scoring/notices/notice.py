@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import convert
 
@@ -18,11 +18,14 @@ from sidejudge.scoring.alerts.condition import Labels
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure, event_of_json
 from sidejudge.scoring.alerts.explanation import TOOL
 from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.status.snapshots import AnomalyKind
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .daily_report import DailyReportText
 
 Stated = TypeVar("Stated", Example, MainFailure)
+_OF_ROUTES: Final = ("kind", AnomalyKind.SILENT_ROUTES.value)
+_ROUTES: Final = "a route matches none of the traces that arrive; the monitor's status page names it"
 
 
 class NoticeKind(StrEnum):
@@ -99,6 +102,7 @@ def _without_names(event: AlertEvent) -> AlertEvent:
     return replace(
         event, labels=nameless(event.labels), examples=tuple(map(_plain, event.examples)), explained=known,
         failure=None if failure is None else _plain(failure),
+        stated=_ROUTES if _OF_ROUTES in event.labels else event.stated,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from .notice import Notice, NoticeKind
 from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, when
 
 MOST_IN_DIGEST = 20
-_OF_BOTH_SIDES = (*PASS_RATES, "scenario_drift", "version_worse", "slice_worse")
+_OF_BOTH_SIDES = (*PASS_RATES, "scenario_drift", "version_worse", "slice_worse", "metric_critical", "metric_warning")
 """Conditions with a two-sided interval, as pages show it; the bounds of others are one-sided, as their limits are."""
 _OVER = {
     AlertTransition.RESOLVED: "Resolved",

@@ -121,6 +121,15 @@ def test_names_of_the_applications_parts_can_be_left_out(notice, body):
     assert body(without_names(stored), Wording()) == body(without_names(notice), Wording())
 
 
+def test_a_route_that_matches_nothing_has_no_name_where_names_are_left_out():
+    stated = f"route 3 (name: {SECRET_TOOL}*) matched 0 of 100 traces; name seen: '{SECRET_TOOL}' (60)"
+    odd = event(condition="traffic_suspected", labels=(("kind", "silent_routes"),), stated=stated, examples=(),
+                failure=None, explained=None, value=None, upper=None)  # fmt: skip
+    notice = Notice(id="n-4", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(odd,))
+    assert SECRET_TOOL.encode() in webhook_body(notice, Wording())
+    assert SECRET_TOOL.encode() not in webhook_body(without_names(notice), Wording())
+
+
 def _of_tenant(tenant):
     labels = (*event().labels, ("slice", "metadata.tenant"), ("value", tenant))
     return Notice(

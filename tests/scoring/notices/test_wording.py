@@ -16,7 +16,7 @@ from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording, lasting, plain
-from sidejudge.scoring.notices.wording import headline, report
+from sidejudge.scoring.notices.wording import headline, measured, report
 from sidejudge.scoring.status.status import Status
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
@@ -160,3 +160,16 @@ def test_an_early_warning_says_that_it_is_one():
     assert headline(early).startswith(
         "Info: checkout, production: 10 of 100 fail qa within 1 hour; the pass rate seems to be falling since 2026-11"
     )
+
+
+@pytest.mark.parametrize(
+    ("condition", "stated"),
+    [
+        ("metric_warning", "between 4 and 6 with 95 % confidence"),
+        ("metric_critical", "between 4 and 6 with 95 % confidence"),
+        ("metric_mean_low", "at least 4, at most 6, each with 95 % confidence"),
+    ],
+)
+def test_bounds_are_those_of_one_interval_where_they_are_and_else_each_of_its_own(condition, stated):
+    about = event(condition=condition, unit="metric", value=5.0, lower=4.0, upper=6.0, n=40, limit=4.5)
+    assert stated in measured(about)
