@@ -66,7 +66,9 @@ REMEDY: Final = "where these are two fleets, give one another fleet.schema_name,
 
 def settings_digest(declared: Declaration, rubrics: Iterable[str], hash_key: bytes) -> str:
     """A digest that is equal where thresholds, windows, rubrics and the key that traces are drawn by are."""
-    settings = (declared.window_ns, declared.longest_ns, declared.policy, sorted(rubrics))
+    common = declared.policy.thresholds
+    own = sorted((name, repr(each)) for name, each in declared.thresholds.items() if each != common)
+    settings = (declared.window_ns, declared.longest_ns, declared.policy, sorted(rubrics), *own)
     return hashlib.blake2b(repr(settings).encode(), digest_size=8, key=hash_key).hexdigest()
 
 

@@ -13,6 +13,8 @@ from sidejudge.monitor.alerting.fleet.document import DOCUMENT, REMEDY, FleetDoc
 from sidejudge.monitor.cli.doctor_checks import CheckResult, reached
 from sidejudge.monitor.config.load import resolve
 from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.status import Thresholds
 from tests.postgres_server import PostgresServer
 
 
@@ -46,3 +48,12 @@ async def test_doctor_names_a_leader_with_other_settings_and_none_with_the_same(
     await publish(database, b"of another version")
     assert await found() == []
     database.close()
+
+
+def test_a_rubric_with_thresholds_of_its_own_is_another_setting_and_one_with_those_of_all_is_none() -> None:
+    def digest(**own: Thresholds) -> str:
+        return settings_digest(Declaration(thresholds=own), ["qa", "answer"], b"")
+
+    assert digest(qa=Thresholds()) == digest()
+    assert digest(qa=Thresholds(warning=0.9)) not in (digest(), digest(answer=Thresholds(warning=0.9)))
+    assert digest(qa=Thresholds(warning=0.9), answer=Thresholds()) == digest(qa=Thresholds(warning=0.9))
