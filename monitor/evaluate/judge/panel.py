@@ -298,8 +298,14 @@ class JudgePanel:
 
 
 def _ballots(judged: Sequence[tuple[str, JudgedValue]]) -> tuple[tuple[str, str], ...]:
-    """Each member's vote as JSON, by model; texts are left out."""
-    return tuple((name, _written(list(votes(each.value).items()))) for name, each in judged)
+    """Each member's vote as JSON, by model, numbered where one is asked more than once; texts are left out."""
+    asked: Counter[str] = Counter()
+    found: list[tuple[str, str]] = []
+    for name, each in judged:
+        asked[name] += 1
+        number = f" ({asked[name]})" if asked[name] > 1 else ""
+        found.append((name + number, _written(list(votes(each.value).items()))))
+    return tuple(found)
 
 
 def _written(fields: Sequence[tuple[str, object]]) -> str:

@@ -480,7 +480,9 @@ async def test_each_answer_of_a_model_that_a_panel_names_twice_is_a_vote(made, p
     judge = made(names=["openai/gpt-4o"] * 3)
     reply = (await judge.answer(CASE, [SUPPORTED]))[SUPPORTED]
     assert reply.value is True
-    assert sorted(ballot for _, ballot in reply.judgement.votes) == ["false", "true", "true"]
+    votes = dict(reply.judgement.votes)
+    assert list(votes) == ["openai/gpt-4o", "openai/gpt-4o (2)", "openai/gpt-4o (3)"]
+    assert sorted(votes.values()) == ["false", "true", "true"]
     assert reply.judgement.dissent == pytest.approx(1 / 3)
 
     provider.standing = fake.unauthorised()
