@@ -32,6 +32,8 @@ _VARIABLE = re.compile(rf"(?<!\$)\$\{{({_NAME}(?::-[^}}\n]*)?)\}}")
 _STAND_IN = re.compile(f"{_OPEN}{_BRACE}(.*?){_CLOSE}")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_DIGITS = 4_000
+"""Characters of a whole number that Python reads; what is longer is no number that anything here takes."""
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
 _FALSE = frozenset({"false", "False", "FALSE"})
@@ -197,7 +199,7 @@ def plain_value(text: str) -> Json:
         return None
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
-    if _INT.fullmatch(text):
+    if _INT.fullmatch(text) and len(text) <= _DIGITS:
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if _FLOAT.fullmatch(text):
         return float(text)

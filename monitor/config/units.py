@@ -127,7 +127,7 @@ def parse_address(text: object) -> Address:
     if isinstance(text, Address):
         return text
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    if not colon or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > 65535:
         raise ValueError(f"must be an address host:port such as 0.0.0.0:4318, got {text!r}")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

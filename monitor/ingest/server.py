@@ -47,9 +47,9 @@ def bind(listen: str, key: str) -> socket.socket:
         listener.bind((host, int(port)))
         listener.listen(1024)
         listener.setblocking(False)
-    except OSError as error:
+    except (OSError, TypeError) as error:  # TypeError: the name of the host cannot be encoded
         listener.close()
-        raise AddressError(f"{key}: cannot listen on {listen}: {error.strerror}") from error
+        raise AddressError(f"{key}: cannot listen on {listen}: {getattr(error, 'strerror', error)}") from error
     return listener
 
 

@@ -38,6 +38,8 @@ _STREAMS: Final = 16
 MESSAGES: Final = 4
 """Messages that are read at a time, each of the largest size at most."""
 _HEADROOM: Final = 1024
+_MOST: Final = (1 << 31) - 1
+"""The largest value of an option: 2 GiB of a message, 24 days of idling."""
 _CONTESTED_S: Final = 2.0
 
 
@@ -93,16 +95,15 @@ class GrpcReceiver:
         """Listen on ``host:port`` and return the port. Raises ``OSError`` when the address cannot be bound."""
         import grpc  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415  # optional, and slow to import
 
-        self._server = server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", self._receiver.memory.max_bytes + _HEADROOM),
-                ("grpc.max_concurrent_streams", _STREAMS),
-                ("grpc.per_message_decompression", 0),
-                ("grpc.http2.bdp_probe", 0),  # it would let megabytes come of each message that is not read yet
-                ("grpc.so_reuseport", 0),  # two monitors on one port would each get some of the requests
-                *self._options,
-            ]
+        options = (
+            ("grpc.max_receive_message_length", self._receiver.memory.max_bytes + _HEADROOM),
+            ("grpc.max_concurrent_streams", _STREAMS),
+            ("grpc.per_message_decompression", 0),
+            ("grpc.http2.bdp_probe", 0),  # it would let megabytes come of each message that is not read yet
+            ("grpc.so_reuseport", 0),  # two monitors on one port would each get some of the requests
+            *self._options,
         )
+        self._server = server = grpc.aio.server(options=[(name, min(value, _MOST)) for name, value in options])
         for signal, service in _SERVICES.items():
             handler = grpc.stream_unary_rpc_method_handler(self._handler(signal))
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))

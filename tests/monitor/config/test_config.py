@@ -242,3 +242,17 @@ def test_no_map_makes_loading_raise_anything_but_its_problems(data: dict[str, ob
     for name in ("sampling", "routes", "scenarios", "alerts", "rubrics", "sinks"):
         with contextlib.suppress(ConfigError):
             load(None, {f"SIDEJUDGE_{name.upper()}": json.dumps(data)})
+
+
+@pytest.mark.parametrize(
+    "key", ["sampling.rate", "store.retention", "sources.otlp.http", "sources.otlp.max_connections"]
+)
+def test_a_number_of_thousands_of_digits_is_refused_with_its_place(tmp_path: Path, key: str) -> None:
+    sections, _, name = key.rpartition(".")
+    digits = "1" * 5_000
+    value = f'"a:{digits}"' if name == "http" else digits
+    text = f"{name}: {value}"
+    for section in reversed(sections.split(".")):
+        text = f"{section}: {{{text}}}"
+    [problem] = problems(written(tmp_path, text), {})
+    assert problem.startswith(f"{key} ({tmp_path / 'sidejudge.yaml'}, line 1): must ")

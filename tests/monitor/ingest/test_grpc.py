@@ -345,6 +345,11 @@ async def test_a_connection_that_never_speaks_grpc_is_closed_in_time(listening):
     assert await call(one(2)) == b""
 
 
+async def test_bounds_beyond_the_librarys_numbers_are_its_largest(listening):
+    _, call = await listening(max_request_bytes="3GiB", idle_timeout="60d", head_timeout="60d")
+    assert await call(one()) == b""
+
+
 async def test_what_a_client_no_longer_waits_for_is_judged(listening, monkeypatch):
     app, call = await listening()
     await call(one())

@@ -44,6 +44,8 @@ def test_an_address_of_another_machine_is_refused():
 
 
 def test_a_name_that_means_no_address_is_refused():
+    with pytest.raises(AddressError, match=r"api\.listen: cannot listen on ö\.\.ü:0: encoding of hostname failed"):
+        bind("ö..ü:0", "api.listen")
     with pytest.raises(AddressError, match=r"api\.listen: cannot listen on no\.such\.host\.invalid:0: "):
         bind("no.such.host.invalid:0", "api.listen")
 
