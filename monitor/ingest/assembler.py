@@ -41,6 +41,8 @@ from .outcomes import RecentIds
 from .service_habits import AdaptiveIdle, ExpectedRoots
 from .trace_limits import TraceSize
 
+_NEVER_NS: Final = 1 << 63
+"""Later than any clock: at the first look, too, what the store holds may be dated ahead."""
 LATE_TRACES: Final = 4
 """How many closed traces, and spans of them, are remembered, as a multiple of those that may be open."""
 
@@ -104,6 +106,7 @@ class Assembler:
         self._gone = RecentIds(self._limits.remembered)
         self._bytes = self._spans = self._closed_spans = 0
         self._rootless: OrderedDict[bytes, None] = OrderedDict()  # open ones; of the first nothing came for longest
+        self._looked_ns = _NEVER_NS
         self._idle = AdaptiveIdle(self._limits.idle_ns, self._limits.idle_max_ns or 0)
         self._roots = ExpectedRoots()
 
@@ -326,6 +329,9 @@ class Assembler:
             now_ns: The present.
             most: How many are closed at most; the rest is due again at once. None: all.
         """
+        if now_ns < self._looked_ns:
+            self._date_back(now_ns)
+        self._looked_ns = now_ns
         closings: list[Closing] = []
         while len(closings) != most and (completion := self._settle(now_ns)) is not None:
             _, trace_id = heapq.heappop(self._heap)
@@ -334,6 +340,15 @@ class Assembler:
             closings.append(self._close(self._oldest(now_ns), "pressure", now_ns))
         self._prune(now_ns)
         return closings
+
+    def _date_back(self, now_ns: int) -> None:
+        """The clock was set back: what it had dated ahead, in the store too, is of now."""
+        for trace_id, entry in self._open.items():
+            if entry.last_ns > now_ns:
+                entry.opened_ns, entry.first_ns = min(entry.opened_ns, now_ns), min(entry.first_ns, now_ns)
+                entry.root_ns = min(entry.root_ns, now_ns) if entry.root_ns is not None else None
+                entry.last_ns = now_ns
+                self._enqueue(trace_id, entry)
 
     def _oldest(self, now_ns: int) -> bytes:
         fragment = next(iter(self._rootless), None)

@@ -29,6 +29,8 @@ from sidejudge.scoring.trace.span import Completion
 from sidejudge.scoring.trace.time_units import SECOND_NS
 
 _HASH_KEY: Final = b"sidejudge.session"
+_NEVER_NS: Final = 1 << 63
+"""Later than any clock: at the first look, too, what the store holds may be dated ahead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ class SessionWindows:
         self._closed: dict[bytes, _Session] = {}  # in order of closing
         self._full: list[_Session] = []
         self._bytes = 0
+        self._looked_ns = _NEVER_NS
 
     @property
     def open_sessions(self) -> int:
@@ -156,6 +159,10 @@ class SessionWindows:
 
     def due(self, now_ns: int) -> list[Closing]:
         """Close what is full or over, then the oldest while there are too many; forget what may not grow any more."""
+        if now_ns < self._looked_ns:  # the clock was set back: what it had dated ahead is of now
+            for session in (*self._open.values(), *self._closed.values()):
+                session.last_ns, session.closed_ns = min(session.last_ns, now_ns), min(session.closed_ns, now_ns)
+        self._looked_ns = now_ns
         closings = [self._close(session, "pressure", now_ns) for session in self._full if session.key in self._open]
         self._full.clear()
         while self._open:

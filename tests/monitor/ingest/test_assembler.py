@@ -183,6 +183,20 @@ def test_draining_closes_what_is_quiet_and_whole_traces_as_such():
     assert assembler.open_traces == 1
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_after_a_clock_was_set_back_traces_close_in_their_usual_time(restarted):
+    assembler = Assembler(LIMITS)
+    for number, spans in enumerate([[1], [(2, 1)], [1, (2, 9)]], 1):
+        assembler.add(chunk(number, *spans), 7_000)
+    if not restarted:
+        assert closings(assembler, 7_001) == []
+    assert closings(assembler, 100) == []
+    assert closings(assembler, 102) == [(1, "root_ended", 1)]
+    assembler.add(chunk(3, (3, 1)), 110)
+    assert closings(assembler, 130) == [(2, "idle", 1)]
+    assert closings(assembler, 140) == [(3, "idle", 1)]
+
+
 def called(trace: int, *spans) -> Chunk:
     """Spans ``(id, parent, remote)``."""
     headers = tuple(SpanHeader(span_id=sid(i), parent_id=sid(p), remote_parent=remote) for i, p, remote in spans)

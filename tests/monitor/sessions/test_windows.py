@@ -43,6 +43,27 @@ def test_a_turn_within_the_late_window_reopens_and_after_it_begins_anew():
     assert closings(sessions, 69) == [(other, "idle", 1, True)]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_after_a_clock_was_set_back_sessions_are_over_in_their_usual_time(restarted):
+    sessions = SessionWindows(LIMITS)
+    ended = sessions.join(SessionIdentity("shop", "prod", "ended"), tid(3), 10, 7_000)
+    sessions.due(7_010)
+    key = sessions.join(CHAT, tid(1), 10, 7_200)
+    sessions.due(7_200)
+    if restarted:
+        sessions = SessionWindows(LIMITS)
+        sessions.restore([
+            StoredTurnHead(tid(3), ended, SessionIdentity("shop", "prod", "ended"), 7_000, 7_010, 10, 1, 7_010),
+            StoredTurnHead(tid(1), key, CHAT, 7_200, None, 10, None, None),
+        ])
+    assert closings(sessions, 100) == []
+    other = sessions.join(SessionIdentity("shop", "prod", "other"), tid(2), 10, 101)
+    assert closings(sessions, 110) == [(key, "idle", 1, True)]
+    assert closings(sessions, 111) == [(other, "idle", 1, True)]
+    sessions.due(120)
+    assert sessions.join(SessionIdentity("shop", "prod", "ended"), tid(4), 10, 121) != ended, "its late window is over"
+
+
 def test_a_trace_that_belonged_to_a_session_joins_no_other():
     sessions = SessionWindows(LIMITS)
     key = sessions.join(CHAT, tid(1), 10, 0)
