@@ -52,10 +52,8 @@ def test_after_a_clock_was_set_back_sessions_are_over_in_their_usual_time(restar
     sessions.due(7_200)
     if restarted:
         sessions = SessionWindows(LIMITS)
-        sessions.restore([
-            StoredTurnHead(tid(3), ended, SessionIdentity("shop", "prod", "ended"), 7_000, 7_010, 10, 1, 7_010),
-            StoredTurnHead(tid(1), key, CHAT, 7_200, None, 10, None, None),
-        ])
+        before = StoredTurnHead(tid(3), ended, SessionIdentity("shop", "prod", "ended"), 7_000, 7_010, 10, 1, 7_010)
+        sessions.restore([before, StoredTurnHead(tid(1), key, CHAT, 7_200, None, 10, None, None)])
     assert closings(sessions, 100) == []
     other = sessions.join(SessionIdentity("shop", "prod", "other"), tid(2), 10, 101)
     assert closings(sessions, 110) == [(key, "idle", 1, True)]
