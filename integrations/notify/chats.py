@@ -27,9 +27,13 @@ _SECTIONS: Final = 40
 _SIGNS: Final = {Severity.CRITICAL: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 _TITLE: Final = 200
 _PARAGRAPH: Final = 2_000
-_PARAGRAPHS: Final = 10
+_PARAGRAPHS: Final = 15
+_TEXTS: Final = 14_000
+"""Bytes of all paragraphs of a card: with title and links it is below Teams' 28 KB and Google Chat's 32 kB."""
 _LINKS: Final = 6
 """Actions that Teams shows of a card."""
+_LINK: Final = 1_500
+"""Characters of a link; a longer one is left out."""
 
 
 class Chat:
@@ -77,7 +81,7 @@ def escape_slack(text: str) -> str:
 
 
 def _sections(lines: Sequence[TextLine]) -> list[str]:
-    """The lines as texts of at most a section's length; one line alone is short enough by its making."""
+    """The lines as texts of at most a section's length."""
     texts = [""]
     for line in map(_line, lines):
         if len(texts[-1]) + len(line) > _SECTION:
@@ -87,12 +91,15 @@ def _sections(lines: Sequence[TextLine]) -> list[str]:
 
 
 def _line(line: TextLine) -> str:
-    text = escape_slack(line.text)
-    if line.link is None:
-        return text
+    link = _slack_link(line)
+    most, text = _SECTION - len(link), escape_slack(line.text)
+    return (text if len(text) <= most else escape_slack(label(line.text, most // len("&amp;") - 1))) + link
+
+
+def _slack_link(line: TextLine) -> str:
     # What ends a link in Slack's syntax must not stand in one; an operator's template may hold it.
-    link = escape_slack(line.link).replace("|", "%7C")
-    return f"{text} <{link}|{escape_slack(line.link_text)}>"
+    link = escape_slack(line.link or "").replace("|", "%7C")
+    return f" <{link}|{escape_slack(line.link_text)}>" if 0 < len(link) <= _LINK else ""
 
 
 def _sign(notice: Notice) -> str:
@@ -109,7 +116,7 @@ def teams_body(notice: Notice, wording: Wording) -> bytes:
     reported = report(notice, wording)
     paragraphs = [
         {"type": "RichTextBlock", "separator": True, "inlines": [{"type": "TextRun", "text": text}]}
-        for text in map(_joined, reported.paragraphs[:_PARAGRAPHS])
+        for text in _texts(reported, str)
     ]
     title = {
         "type": "RichTextBlock",
@@ -125,7 +132,7 @@ def teams_body(notice: Notice, wording: Wording) -> bytes:
         "actions": links,
     }
     content = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
-    return json.dumps({"type": "message", "summary": label(reported.title, _TITLE), "attachments": [content]}).encode()
+    return _written({"type": "message", "summary": label(reported.title, _TITLE), "attachments": [content]})
 
 
 def google_chat_body(notice: Notice, wording: Wording) -> bytes:
@@ -133,17 +140,33 @@ def google_chat_body(notice: Notice, wording: Wording) -> bytes:
     reported = report(notice, wording)
     title = label(reported.title, _TITLE)
     texts = [
-        {"textParagraph": {"text": escape(_joined(lines)).replace("\n", "<br>")}}
-        for lines in reported.paragraphs[:_PARAGRAPHS]
+        {"textParagraph": {"text": text}} for text in _texts(reported, lambda text: escape(text).replace("\n", "<br>"))
     ]
     buttons = [{"text": text, "onClick": {"openLink": {"url": url}}} for text, url in _links(reported)]
     widgets = [*texts, *([{"buttonList": {"buttons": buttons}}] if buttons else [])]
     card = {"header": {"title": title}, "sections": [{"widgets": widgets}]}
-    return json.dumps({"fallbackText": title, "cardsV2": [{"cardId": "sidejudge", "card": card}]}).encode()
+    return _written({"fallbackText": title, "cardsV2": [{"cardId": "sidejudge", "card": card}]})
 
 
-def _joined(lines: Sequence[TextLine]) -> str:
-    return label("\n".join(line.text for line in lines), _PARAGRAPH)
+def _written(message: dict[str, object]) -> bytes:
+    """JSON in UTF-8: an escape for each character would take up to twelve bytes of what a card may have."""
+    return json.dumps(message, ensure_ascii=False).encode()
+
+
+def _texts(reported: NoticeText, marked: Callable[[str], str]) -> list[str]:
+    """The paragraphs of a card, each ``marked`` up; where they are too many bytes together, the longest are cut."""
+    joined = ["\n".join(line.text for line in lines) for lines in reported.paragraphs[:_PARAGRAPHS]]
+    texts = [label(text, _PARAGRAPH) for text in joined]
+    sizes = [_size(marked(text)) for text in texts]
+    while sum(sizes) > _TEXTS:
+        longest = sizes.index(max(sizes))
+        texts[longest] = label(texts[longest], len(texts[longest]) * 9 // 10)
+        sizes[longest] = _size(marked(texts[longest]))
+    return [marked(text) for text in texts]
+
+
+def _size(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode())
 
 
 def _links(reported: NoticeText) -> list[tuple[str, str]]:
@@ -151,5 +174,6 @@ def _links(reported: NoticeText) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
     for number, line in enumerate((line for lines in reported.paragraphs for line in lines if line.link), 1):
         named = line.link_text if line.link_text not in {"", "open"} else f"Trace {number}"
-        found.setdefault(line.link or "", named)
+        if line.link and len(line.link) <= _LINK:
+            found.setdefault(line.link, named)
     return [(text, url) for url, text in found.items()][:_LINKS]

@@ -19,7 +19,8 @@ from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording, plain
 from sidejudge.scoring.notices.wording import headline, place, report_event
 
-_SUMMARY: Final = 1_024
+_SUMMARY: Final = 1_023
+"""PagerDuty takes 1024, of which one is the mark of what was cut."""
 _DETAILS: Final = 20_000
 _OVER: Final = frozenset({AlertTransition.RESOLVED, AlertTransition.EXPIRED})
 _OF_ALERTS: Final = frozenset({NoticeKind.ALERT, NoticeKind.GROUP, NoticeKind.REMINDER})
@@ -69,7 +70,8 @@ def _event(event: AlertEvent, wording: Wording) -> dict[str, object]:
     }
 
 
-_MESSAGE: Final = 130
+_MESSAGE: Final = 129
+"""Opsgenie takes 130, of which one is the mark of what was cut."""
 _DESCRIPTION: Final = 14_000
 _PRIORITIES: Final = {Severity.CRITICAL: "P1", Severity.WARNING: "P3", Severity.INFO: "P5"}
 PATH: Final = "/v2/alerts"
@@ -107,7 +109,7 @@ def _request(event: AlertEvent, wording: Wording) -> tuple[str, dict[str, object
         "alias": alias,
         "description": report_event(event, wording).text[:_DESCRIPTION],
         "priority": _PRIORITIES[event.severity],
-        "source": plain(wording.instance or "sidejudge", 100),
+        "source": plain(wording.instance or "sidejudge", 99),
         "entity": plain(dict(event.labels).get("service", "sidejudge"), 500),
         "tags": ["sidejudge", alert_name(event.condition)],
         "details": {k: plain(v, 200) for k, v in event.labels} | {k: v for k, v in links.items() if v is not None},

@@ -15,8 +15,9 @@ from sidejudge.integrations.notify.email import Email, MailServer
 from sidejudge.integrations.notify.pagers import Opsgenie, PagerDuty
 from sidejudge.integrations.notify.webhook import Webhook, body_template, notice_record, standard_signature
 from sidejudge.integrations.post import Poster
+from sidejudge.monitor.alerting.notify.build import MOST_IN_A_MESSAGE
 from sidejudge.scoring.alerts.condition import Severity
-from sidejudge.scoring.alerts.event import Example
+from sidejudge.scoring.alerts.event import Example, MainFailure
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
@@ -73,8 +74,17 @@ async def test_an_alert_of_opsgenie_is_made_and_closed_by_its_alias():
     assert [each.path for each in got] == ["/v2/alerts", f"/v2/alerts/{alias}/close?identifierType=alias"]
     assert got[0].headers["authorization"] == "GenieKey key"
     body = got[0].json
-    assert (body["alias"], body["priority"], len(body["message"]) <= 130) == (alias, "P1", True)
+    assert (body["alias"], body["priority"]) == (alias, "P1")
     assert body["details"]["runbook"] == "https://r.example/pass-rate-critical"
+
+
+async def test_a_long_title_keeps_to_what_pagers_take():
+    named = notice(labels=(("service", "s" * 300), ("environment", "e" * 300), ("rubric", "r" * 300)))
+    (made,) = await sent(lambda url: Opsgenie(url, "key", LINKED), named)
+    assert len(made.json["message"]) == 130, "what was cut, and the mark of it"
+    titled = notice(condition="blocker_rate", title="t" * 2_000)
+    (begun,) = await sent(lambda url: PagerDuty(Poster(url), "key", LINKED), titled)
+    assert len(begun.json["payload"]["summary"]) == 1_024
 
 
 async def test_a_card_of_teams_holds_no_markup_but_its_links():
@@ -94,6 +104,25 @@ async def test_a_card_of_google_chat_escapes_what_is_not_ours():
     assert "&lt;b&gt;" in text
     assert "<b>" not in text
     assert "<users" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "most"), [(teams_body, 28_000), (google_chat_body, 32_000)], ids=["teams", "google_chat"]
+)
+@pytest.mark.parametrize("character", ["x", "&", '"', "\n", "日", "😀"])
+def test_a_card_shows_every_alert_of_a_message_within_its_bytes(body, most, character):
+    text = character * 300
+    shown = event(
+        labels=(("service", text), ("environment", text), ("rubric", "qa")),
+        failure=MainFailure(reason=text, count=61, of=73),
+        examples=(Example(trace_id=TRACES[0], reason=text, composite=0.1, closed_ns=1),),
+    )  # fmt: skip
+    alone = Notice(id="n", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(shown,))
+    group = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(shown,) * MOST_IN_A_MESSAGE)
+    assert len(body(alone, LINKED)) <= most
+    written = body(group, LINKED)
+    assert len(written) <= most
+    assert written.count(b"Critical: ") == MOST_IN_A_MESSAGE
 
 
 async def test_mail_is_plain_text_with_the_title_as_its_subject():

@@ -110,6 +110,17 @@ def test_a_long_report_keeps_to_the_limits():
     within_limits(message(Notice(id="r", kind=NoticeKind.REPORT, at_ns=SINCE_NS, report=report)))
 
 
+def test_names_and_links_that_grow_when_they_are_written_keep_to_the_limits():
+    grown = Wording(runbooks="https://r.example", dashboard_url="https://g.example/?{service}&{environment}&{rubric}")
+    for character in "&日":
+        names = (("service", character * 200), ("environment", character * 200), ("rubric", character * 200))
+        shown = event(labels=names, condition="blocker_rate", stated=character * 300)
+        within_limits(message(Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(shown, event()))))
+        stated = message(alert(labels=names, condition="blocker_rate"), grown)
+        within_limits(stated)
+        assert "https://r.example/pass-rate-critical" in texts(stated)[-1]
+
+
 def within_limits(stated):
     assert len(stated["blocks"]) <= 50
     for block in stated["blocks"]:
