@@ -32,8 +32,8 @@ _VARIABLE = re.compile(rf"(?<!\$)\$\{{({_NAME}(?::-[^}}\n]*)?)\}}")
 _STAND_IN = re.compile(f"{_OPEN}{_BRACE}(.*?){_CLOSE}")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_DIGITS = 4_000
-"""Characters of a whole number that Python reads; what is longer is no number that anything here takes."""
+_DIGITS = 100
+"""Characters of a whole number; what is longer is no number that anything here takes, and may fit no float."""
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
 _FALSE = frozenset({"false", "False", "FALSE"})

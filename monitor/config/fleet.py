@@ -5,14 +5,13 @@ Sections on the end of a process, and on monitors that join the spans of one tra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from .section import GIVEN_AS_LIST, Section
-from .sources import BaseUrl, HeaderValue, _are_names, sent_headers
+from .sources import BaseUrl, OwnHeaders, sent_headers
 from .units import Duration, PositiveDuration, parse_duration
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -108,7 +107,7 @@ class PeersSection(Section):
     wait: PositiveDuration = parse_duration("30s")
     """how long a trace waits for a monitor that may hold spans of it and does not answer; then it is judged as
     incomplete"""
-    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
+    headers: OwnHeaders = Field(default_factory=dict)
     """headers of requests to them, such as `Authorization`, as `${NAME}`"""
 
     @property
@@ -131,7 +130,7 @@ class DrainSection(Section):
     """another monitor, or a Collector in front of several, that takes traces that cannot be judged in time
     (`/v1/traces` is appended); without it they are lost, and the last line of the log counts them
     """
-    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(default_factory=dict)
+    headers: OwnHeaders = Field(default_factory=dict)
     """headers of handovers, such as `Authorization`, as `${NAME}`"""
 
     @property

@@ -11,11 +11,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from sidejudge.integrations.notify.webhook import body_template
+from sidejudge.integrations.notify.webhook import body_template, standard_signature
 from sidejudge.scoring.notices.notice import check_runbooks
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Secret, Section
+from .sources import OwnHeaders, OwnHeaderValue
 from .units import PositiveDuration
 
 SeverityName: TypeAlias = Literal["critical", "warning", "info"]
@@ -61,6 +62,14 @@ def _is_mail_address(address: str) -> str:
     if not at or not domain or not address.isprintable() or any(char in address for char in " ,;<>"):
         raise ValueError(f"must be an e-mail address such as ops@example.com, got {address!r}")
     return address
+
+
+def _signs(secret: SecretStr) -> SecretStr:
+    try:
+        standard_signature(secret.get_secret_value(), "", "", b"")
+    except ValueError:
+        raise ValueError("must be base64 after whsec_") from None
+    return secret
 
 
 def _are_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
@@ -114,7 +123,7 @@ class AlertmanagerReceiver(ReasonsSection):
 
     url: Url
     """its address, up to and without `/api/v2/alerts`"""
-    token: Secret | None = None
+    token: OwnHeaderValue | None = None
     """bearer token, as `${NAME}`"""
     labels: Annotated[Mapping[str, str], AfterValidator(_are_labels)] = Field(default_factory=dict)
     """labels that every alert gets; several monitors of one service need one that differs, such as the pod, or one ends
@@ -145,13 +154,13 @@ class WebhookReceiver(PeopleReceiver):
 
     url: SecretUrl
     """where to post to, as `${NAME}` if it holds a secret; it is never shown"""
-    secret: Secret | None = None
+    secret: Annotated[Secret, AfterValidator(_signs)] | None = None
     """common secret of the signature, as `${NAME}`; without it nothing is signed"""
     template: Annotated[str, AfterValidator(_is_template)] | None = None
     """body in place of the JSON, as a Jinja2 template with its fields (`title`, `text`, `alerts`, …); write each value
     as `{{ title | tojson }}`, because it may hold anything
     """
-    headers: Mapping[str, Secret] = Field(default_factory=dict)
+    headers: OwnHeaders = Field(default_factory=dict)
     """further headers, such as `content-type` or `authorization`, as `${NAME}`"""
 
 
@@ -207,7 +216,7 @@ class PagerDutyReceiver(PagerReceiver):
 class OpsgenieReceiver(PagerReceiver):
     """Opsgenie (Alert API v2): an alert for each alert, closed with it."""
 
-    key: Secret
+    key: OwnHeaderValue
     """key of an API integration, as `${NAME}`"""
     url: Url = "https://api.opsgenie.com"
     """address; of the EU: `https://api.eu.opsgenie.com`"""

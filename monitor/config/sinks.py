@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .langfuse import LangfuseSink
-from .section import GIVEN_AS_LIST, DestinationName, FilePath, JsonMap, Secret, Section
-from .sources import BaseUrl, sent_headers
+from .section import GIVEN_AS_LIST, DestinationName, FilePath, JsonMap, Section
+from .sources import BaseUrl, OwnHeaders, OwnHeaderValue, sent_headers
 from .units import PositiveDuration, parse_duration
 
 FileMode: TypeAlias = Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")]
@@ -85,9 +85,9 @@ class OtelEventsSink(Section):
     endpoint: BaseUrl
     """where to, a Collector or any OTLP/HTTP endpoint: `/v1/traces` and `/v1/logs` are put after it; Langfuse:
     `https://cloud.langfuse.com/api/public/otel`"""
-    authorization: Secret | None = None
+    authorization: OwnHeaderValue | None = None
     """the `Authorization` header, as `${NAME}`; Langfuse: `Basic` and base64 of the keys"""
-    headers: Mapping[str, Secret] = Field(default_factory=dict)
+    headers: OwnHeaders = Field(default_factory=dict)
     """further headers; Langfuse: `x-langfuse-ingestion-version: "4"`"""
     signals: Annotated[tuple[Literal["traces", "logs"], ...], GIVEN_AS_LIST] = Field(
         default=("traces", "logs"), min_length=1
@@ -113,9 +113,9 @@ class OtelMetricsSink(Section):
     endpoint: BaseUrl
     """where to, a Collector, Prometheus (`http://prometheus:9090/api/v1/otlp`) or any OTLP/HTTP endpoint: `/v1/metrics`
     is put after it"""
-    authorization: Secret | None = None
+    authorization: OwnHeaderValue | None = None
     """the `Authorization` header, as `${NAME}`"""
-    headers: Mapping[str, Secret] = Field(default_factory=dict)
+    headers: OwnHeaders = Field(default_factory=dict)
     """further headers, as `${NAME}`"""
     every: PositiveDuration = parse_duration("60s")
     """time between two pushes"""

@@ -31,6 +31,13 @@ def _is_value(value: SecretStr) -> SecretStr:
     return value
 
 
+def _is_sent(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not text.isascii() or text != text.strip():
+        raise ValueError("must be ASCII, without a space at its beginning or end")
+    return value
+
+
 def _are_names(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     for name in headers:
         if not _TOKEN.fullmatch(name) or name.lower() in _OF_CONNECTION:
@@ -65,6 +72,9 @@ BaseUrl: TypeAlias = Annotated[str, AfterValidator(_is_base_url)]
 PathPart: TypeAlias = Annotated[str, AfterValidator(_is_path)]
 Prefix: TypeAlias = Annotated[str, AfterValidator(_is_prefix)]
 HeaderValue: TypeAlias = Annotated[Secret, AfterValidator(_is_value)]
+OwnHeaderValue: TypeAlias = Annotated[HeaderValue, AfterValidator(_is_sent)]
+"""Of the monitor's own requests, whose client sends ASCII alone; what is forwarded may hold any bytes."""
+OwnHeaders: TypeAlias = Annotated[Mapping[str, OwnHeaderValue], AfterValidator(_are_names)]
 
 
 class ForwardSection(Section):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from sidejudge.scoring.lexical.nearest import ratio_meant
+from sidejudge.scoring.lexical.shown_text import one_line
 
 from .document import Place
 from .errors import Problem, nearest, nearest_by_letters, path_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _REQUIRED, _EMPTY = "is required", "must not be empty"
+_MOST_SHOWN = 1_000
+"""Characters of a message that repeats what was given."""
 _SLIP = 0.85
 """How alike two keys are that differ by a letter: 0.89 with four of them and one more."""
 _ENTRY = re.compile(r"\[\d+\]")
@@ -58,6 +61,7 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
         return Problem(path=path, message=_REQUIRED, source=source, line=line)
     if kind == "value_error":
         message, _, valid = error["msg"].removeprefix("Value error, ").partition("\x00")
+        message = one_line(message, _MOST_SHOWN)
         stated, choices = error["input"], tuple(valid.split(",")) if valid else ()
         near = nearest(stated, choices) if isinstance(stated, str) else None
         if message.startswith(("must be in (0, 1]", "must be in [0, 1]")):
@@ -109,7 +113,7 @@ def _wanted(error: ErrorDetails) -> str:
 
 def _meant(kind: str, given: object, item: type[BaseModel] | None) -> str:
     """The remedy, where one follows from the given value; ``item`` names a list's items unless they are plain."""
-    if kind == "tuple_type" and item is None and isinstance(given, str) and len(given) <= 60:
+    if kind == "tuple_type" and item is None and isinstance(given, str) and len(given) <= 60 and given.isprintable():
         return f"; a list of one is [{given}]"
     return ratio_meant(given) if kind == "float_type" else ""
 

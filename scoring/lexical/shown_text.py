@@ -116,6 +116,8 @@ _PREFIXED: Final = re.compile(
     r"\b(?:(?:sk|pk|rk|xox[a-z]|xai|glpat|dapi|pplx|nvapi)-|(?:gsk|hf|gh[a-z]|github_pat|r8|lsv2|key)_|AIza|AKIA|ya29\.)"
     r"[\w.*-]{6,}"
 )
+_ILLEGAL: Final = re.compile(r"(illegal header (?:name|value)).*", re.IGNORECASE | re.DOTALL)
+"""What clients say of a header that they cannot write; they quote all of it."""
 _RUN: Final = re.compile(r"[\w+/=.-]{20,}")
 _WORD: Final = re.compile(r"[A-Za-z0-9]{16,}")
 _LEAST_HEX: Final = 32
@@ -123,14 +125,15 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
 def struck(text: str) -> str:
-    """The text without anything like a key, a token or a password in a URL.
+    """The text without anything like a key, a token, a password in a URL, or a header that cannot be written.
 
     >>> struck("Incorrect API key provided: sk-proj-abc123DEF456.")
     'Incorrect API key provided: ….'
     >>> struck("postgres://me:pw@db/x: no model openai/gpt-4o-mini-2024-07-18")
     'postgres://…@db/x: no model openai/gpt-4o-mini-2024-07-18'
     """
-    text = _IN_URL.sub(f"{_STRUCK}@", text[:_LONGEST])
+    text = _ILLEGAL.sub(rf"\1 {_STRUCK}", text[:_LONGEST])
+    text = _IN_URL.sub(f"{_STRUCK}@", text)
     text = _AFTER_SCHEME.sub(rf"\1\2{_STRUCK}", text)
     text = _NAMED.sub(rf"\1\2{_STRUCK}", text)
     text = _PREFIXED.sub(_unless_a_stop, text)

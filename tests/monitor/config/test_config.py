@@ -256,3 +256,11 @@ def test_a_number_of_thousands_of_digits_is_refused_with_its_place(tmp_path: Pat
         text = f"{section}: {{{text}}}"
     [problem] = problems(written(tmp_path, text), {})
     assert problem.startswith(f"{key} ({tmp_path / 'sidejudge.yaml'}, line 1): must ")
+
+
+def test_a_message_repeats_no_more_than_is_read(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(f"reload: {{every: {'x' * 100_000}}}\n")
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path / "c.yaml", {})
+    (problem,) = refused.value.problems
+    assert len(str(problem)) < 1_500

@@ -41,6 +41,7 @@ def test_a_key_is_struck_wherever_it_stands(secret):
         ("https://token@host/v1", "https://…@host/v1"),
         ("api_key='hunter2hunter'", "api_key='…'"),
         ("password: s3cretpw, x", "password: …, x"),
+        ("Illegal header value b'GenieKey eb243592-faa2-4ba2\\n'", "Illegal header value …"),
     ],
 )
 def test_only_the_secret_is_struck(stated, left):
