@@ -6,6 +6,7 @@ Detection is per span, because one trace mixes several dialects: the application
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -72,6 +73,7 @@ DIALECTS: tuple[Dialect, ...] = (
 """The dialects in order of trust: the first that matches a span normalises it; the last matches all."""
 
 
+_MOST_USD: Final = 1e9
 _installed: tuple[Dialect, ...] = DIALECTS
 
 
@@ -116,10 +118,17 @@ _candidates = Remembered(_in_question)
 def _completed(raw: RawSpan, span: Span) -> Span:
     """The span with fields read by shape; fields that the dialect read are kept."""
     try:
-        return complete(raw, mapped.apply(raw, span))
+        return _payable(complete(raw, mapped.apply(raw, span)))
     except Exception as error:  # noqa: BLE001 - likewise untrusted
         note = f"{span.dialect}, after an error by shape: {type(error).__name__}: {error}"
         return replace(span, provenance={**span.provenance, "dialect": note})
+
+
+def _payable(span: Span) -> Span:
+    """The span without a cost that nobody can pay: sums of costs count upwards, and stay finite."""
+    if span.cost_usd is None or 0.0 <= span.cost_usd <= _MOST_USD:
+        return span
+    return replace(span, cost_usd=None, provenance={k: v for k, v in span.provenance.items() if k != "cost_usd"})
 
 
 def _generic(raw: RawSpan, note: str) -> Span:

@@ -102,15 +102,16 @@ async def traces_of_session(langfuse: Langfuse, session_id: str, *, window: Wind
 def newest(rows: Iterable[Row]) -> list[Row]:
     """Each id once, as it was updated last, in order of start.
 
-    >>> [row["name"] for row in newest([{"id": "a", "updatedAt": "2", "name": "new"}, {"id": "a", "updatedAt": "1"}])]
-    ['new']
+    >>> new, old = ({"id": "a", "updatedAt": f"2026-11-21T12:00:{second}Z"} for second in ("00.500", "00"))
+    >>> newest([new, old]) == newest([old, new]) == [new]
+    True
     """
     held: dict[str, Row] = {}
     for row in rows:
         name = str(row.get("id"))
         if name not in held or _updated(row) > _updated(held[name]):
             held[name] = row
-    return sorted(held.values(), key=lambda row: (str(row.get("startTime") or ""), str(row.get("id"))))
+    return sorted(held.values(), key=lambda row: (instant_ns(row.get("startTime")) or 0, str(row.get("id"))))
 
 
 def instant_ns(value: object) -> int | None:
@@ -141,8 +142,8 @@ def _between(window: Window) -> dict[str, str]:
     return {"fromStartTime": instant(window.from_ns), "toStartTime": instant(to_ns)}
 
 
-def _updated(row: Row) -> str:
-    return str(row.get("updatedAt") or "")
+def _updated(row: Row) -> int:
+    return instant_ns(row.get("updatedAt")) or 0  # as a text, 12:00:00Z would be later than 12:00:00.500Z
 
 
 async def trace_exists(langfuse: Langfuse, trace_id: str, *, v2: bool) -> bool:

@@ -207,3 +207,21 @@ def test_an_error_is_told_alike_whether_its_message_was_printed_with_the_type_or
         status_code=2, status_message=message, attributes={"error.type": "LookupError"},
     )  # fmt: skip
     assert normalise(raw).error == wanted
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai.operation.name": "chat", "gen_ai.usage.cost": -1.0},
+        {"gen_ai.operation.name": "chat", "gen_ai.usage.cost": 1e308},
+        {"langfuse.observation.type": "generation", "langfuse.observation.cost_details": '{"total": -0.5}'},
+        {"openinference.span.kind": "LLM", "llm.cost.total": -2},
+    ],
+)
+def test_a_cost_that_nobody_can_pay_is_none(attributes):
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="call", start_ns=1, end_ns=2, attributes=attributes
+    )
+    span = normalise(raw)
+    assert span.cost_usd is None
+    assert "cost_usd" not in span.provenance
