@@ -42,9 +42,10 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     root = trace.root or next(iter(trace.tops), None)
     runs = agent_runs(trace, index.agents)
     metadata = _metadata(index.metadata)
-    task_input = next(filter(shows, _requested(trace, index, root, runs)), None)
+    task_input = next(filter(shows, _requested(trace, index, trace.run_root, runs)), None)
     called = tool_calls(trace, index, runs)
-    answer = _answer(chain(_answered(trace, index, root, runs), _given(trace, root, runs, called or ())))
+    top = trace.run_root
+    answer = _answer(chain(_answered(trace, index, top, runs), _given(trace, top, runs, called or ())))
     input_tokens, output_tokens = leaves.tokens(trace, index.usage) or (None, None)
     calls = leaves.model_calls(trace)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
@@ -165,7 +166,7 @@ def written_beside_a_call(trace: Trace, answer: Json) -> bool:
     if last is None or not asks_for_tools(last) or all(span.output != answer for span in trace.models):
         return False
     tops = _topmost_agents(trace, agent_runs(trace, [span for span in trace.spans if span.agent]))
-    speaks = [span for span in (trace.root, *tops) if span is not None and span.kind is not SpanKind.LLM]
+    speaks = [span for span in (trace.run_root, *tops) if span is not None and span.kind is not SpanKind.LLM]
     return not any(map(shows, chain((span.output for span in speaks), (span.trace_output for span in trace.spans))))
 
 
@@ -190,8 +191,12 @@ def _answer(values: Iterator[Json]) -> Json:
 
 
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
-    """The agents without an agent above them, in order of start; several where one hands over to the next."""
+    """The agents without an agent above them, in order of start; several where one hands over to the next.
+
+    Some clients name no agents; the spans of these stand for them as well, whatever stands above.
+    """
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
+    ids |= {span.span_id for span in trace.spans if span.kind is SpanKind.AGENT and span.agent is None}
     found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
     return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
 

@@ -49,7 +49,7 @@ def top(trace: Trace) -> Span | None:
     """
     found = next((span for span in trace.from_top if span.kind is SpanKind.AGENT), None)
     if found is None:
-        return trace.root or next(iter(trace.tops), None)
+        return trace.run_root
     for _ in range(_MOST_WRAPPERS):
         below = [span for span in trace.children.get(found.span_id, ()) if span.kind is SpanKind.AGENT]
         if not below or found.agent or found.error or shows(found.input) or shows(found.output):
@@ -94,7 +94,7 @@ def _completed(case: Case) -> Result:
     if headless(case):
         return incomplete(case)
     found: list[tuple[str | None, Reason]] = [
-        (span.span_id, _failed(span, span.error)) for span in _ends(trace) if span.error is not None
+        (span.span_id, _failed(span, span.error)) for span in ends(trace) if span.error is not None
     ]
     if case.timed_out:
         found.append((case.root_span_id, Reason("the run timed out")))
@@ -114,10 +114,10 @@ def _completed_by_its_case(case: Case) -> Result:
     return Scored(value=0.0, reason=Reason("the run failed: {why}", why=stated_cause(case.error)))
 
 
-def _ends(trace: Trace) -> Sequence[Span]:
-    """The root and the topmost agent, each once."""
-    ends = [span for span in (trace.root, top(trace)) if span is not None]
-    return ends[:1] if len(ends) == 2 and ends[0] is ends[1] else ends
+def ends(trace: Trace) -> Sequence[Span]:
+    """The spans that speak for the whole: the trace's root, the run's, and the topmost agent, each once."""
+    found = (trace.root, trace.run_root, top(trace))
+    return list({span.span_id: span for span in found if span is not None}.values())
 
 
 @of_run
@@ -184,7 +184,7 @@ def _not_recorded(case: Case) -> bool:
         return False
     if last is not None and not all(message.withheld for message in last.output_messages):
         return False
-    return case.trace is not None and all(span.error is None and span.output is None for span in _ends(case.trace))
+    return case.trace is not None and all(span.error is None and span.output is None for span in ends(case.trace))
 
 
 def _may_answer(trace: Trace) -> bool:

@@ -18,7 +18,7 @@ from sidejudge.scoring.trace.tool_calls import gives_answer
 from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .answer_failure import answer_failure, sole_text
-from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, of_run, of_trace, top
+from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, ends, of_run, of_trace
 from .run_steps import (
     CallStep,
     Key,
@@ -89,7 +89,7 @@ def calls_by_tool(case: Case) -> dict[str, list[int]]:
 @of_trace
 def _step_success(case: Case, trace: Trace) -> Result:
     steps = case.once(run_steps).steps
-    ends = {span.span_id for span in (trace.root, top(trace)) if span is not None}
+    at_ends = {span.span_id for span in ends(trace)}
     failed_calls = [step for step in case.once(run_steps).calls or () if step.failure is not None]
     failed_tools = {step.span_id for step in failed_calls}
     known = {step.call.name for step in failed_calls}  # a call that failed is one sign, however many spans show it
@@ -97,7 +97,7 @@ def _step_success(case: Case, trace: Trace) -> Result:
     counted = [
         span
         for span in steps
-        if span.span_id not in ends
+        if span.span_id not in at_ends
         and (
             span.kind is not SpanKind.OTHER
             or (span.name not in known and among_steps.get(span.span_id) and _failed_plainly(trace, span))

@@ -14,6 +14,9 @@ from .span import Completion, Span, SpanKind, Unread
 
 _Held = TypeVar("_Held")
 _LLM = SpanKind.LLM
+_STEPS = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
+_UNKNOWN = "generic"
+"""The dialect of spans whose client is not known."""
 _CHECKING = frozenset({SpanKind.EVALUATOR, SpanKind.GUARDRAIL})
 
 
@@ -23,6 +26,8 @@ class Trace:
 
     ``children`` are spans by parent id; under ``None`` stand the roots and the spans whose parent never came. ``root``
     is the span that has no parent; else the one marked as the topmost exported; ``None`` where neither exists.
+    ``run_root`` is the root of the run: where the topmost span is a server's or a framework's that knows nothing of
+    models, the one step below it; ``None`` without spans.
     ``from_top`` are the spans from the top down, the root first: a higher span represents more of the trace. ``models``
     are the model calls, including those around others, in order of start. ``missing_parents`` are the parent ids that
     never arrived, except parents of a marked topmost span. ``end_ns`` is the latest end of a span, in ns since the
@@ -35,6 +40,7 @@ class Trace:
     by_id: Mapping[str, Span] = field(repr=False, compare=False)
     children: Mapping[str | None, Sequence[Span]] = field(repr=False, compare=False)
     root: Span | None = field(repr=False, compare=False)
+    run_root: Span | None = field(repr=False, compare=False)
     from_top: tuple[Span, ...] = field(repr=False, compare=False)
     models: tuple[Span, ...] = field(repr=False, compare=False)
     missing_parents: tuple[str, ...] = field(repr=False, compare=False)
@@ -65,6 +71,7 @@ class Trace:
             else:
                 children[parent] = [span]
         root = _root(ordered, children)
+        from_top = _from_top(ordered, children, root)
         return cls(
             trace_id=trace_id,
             spans=tuple(ordered),
@@ -72,7 +79,8 @@ class Trace:
             by_id=by_id,
             children=children,
             root=root,
-            from_top=tuple(_from_top(ordered, children, root)),
+            run_root=_run_root(root or next(iter(children.get(None, ())), None), from_top),
+            from_top=tuple(from_top),
             models=tuple([span for span in ordered if span.kind is _LLM]),
             missing_parents=tuple(sorted(missing)) if missing else (),
             end_ns=max([span.end_ns for span in ordered], default=0),
@@ -159,6 +167,30 @@ def _root(ordered: Sequence[Span], children: Mapping[str | None, Sequence[Span]]
         if span.parent_id is None:
             return span
     return next((span for span in ordered if span.root_hint), None)
+
+
+def _run_root(top: Span | None, from_top: Sequence[Span]) -> Span | None:
+    """The one step that stands for the run below a span that knows nothing of models; else that span."""
+    if top is None or top.kind is not SpanKind.OTHER or _may_stand(top):
+        return top
+    steps: list[Span] = []
+    within: set[str] = set()
+    for span in from_top:
+        if span.parent_id in within:
+            within.add(span.span_id)
+        elif _may_stand(span):
+            within.add(span.span_id)
+            steps.append(span)
+        elif span.kind is _LLM:
+            return top
+    return steps[0] if len(steps) == 1 else top
+
+
+def _may_stand(span: Span) -> bool:
+    """Whether a span may stand for a whole run: an agent, a chain, or another step of those who know models."""
+    if span.kind is not SpanKind.OTHER:
+        return span.kind in _STEPS
+    return span.dialect != _UNKNOWN or span.input is not None or span.output is not None
 
 
 def _from_top(
