@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .engine import EngineChoice, engine_of, engine_options
-from .errors import DATA, CommandError, ending
+from .errors import DATA, CommandError, ending, warn
 from .settings import duration_of, loaded, show_json
 from .terminal import progress, share, table, visible
 
@@ -35,10 +35,11 @@ def simulate(
 ) -> int:
     """Show which alerts the past would have raised under CONFIG, and what the judge cost.
 
-    Existing verdicts are replayed by the rules of a monitor under CONFIG: its thresholds, windows, guards, hysteresis
-    and budgets. Traces are not judged or sampled again, so other routes or rates in CONFIG have no effect. A store is
-    replayed until now, a file until its last verdict. Only those of the monitor's own troubles are shown that verdicts
-    record. Exit 1 when lines of --verdicts were no verdicts.
+    Existing verdicts are replayed by the rules of a monitor under CONFIG: its thresholds, limits of metrics, windows,
+    guards, hysteresis and budgets. Limits of latency, cost and tokens are left out, for no verdict holds these. Traces
+    are not judged or sampled again, so other routes or rates in CONFIG have no effect. A store is replayed until now, a
+    file until its last verdict. Only those of the monitor's own troubles are shown that verdicts record. Exit 1 when
+    lines of --verdicts were no verdicts.
 
     --workers and --engine have the lines of a file of --verdicts checked by several processes; what is shown is the
     same. One process replays them, because each look depends on all earlier ones.
@@ -99,6 +100,7 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
     from sidejudge.monitor.alerting.details import WatchedWindow
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.offline.simulate import Costs, Replay
+    from sidejudge.scoring.status.metric_status import APPLICATION
 
     declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(
@@ -106,6 +108,8 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
         hour_usd=judge.budget_usd_per_hour if judge else None,
         day_usd=judge.budget_usd_per_day if judge else None,
     )
+    if left_out := [limit.name for limit in declared.metrics if limit.rubric == APPLICATION]:
+        warn(f"alerts.metrics: {', '.join(left_out)}: no verdict holds such figures, so these limits are left out")
     replay = Replay(declared, {name: WatchedWindow.of(rubric) for name, rubric in configured(settings).items()}, costs)
     early_ns = begin_ns - replay.warm_up_ns(declared)
     with progress((end_ns - early_ns) // declared.look_ns, "looks") as shown:

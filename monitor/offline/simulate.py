@@ -21,6 +21,7 @@ from sidejudge.integrations.jsonl import line as json_line
 from sidejudge.integrations.store.archive import latest_verdict_ns, read_verdicts
 from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import Key, Observation, observe_stored
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.offline.engine import Engine, Here
@@ -274,7 +275,8 @@ class Replay:
     def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs
         self._windows = LimitedWindows(declared)
-        self._watch = Watch(declared, self._windows, watched)
+        self._metrics = MetricWatch(declared, windows=self._windows, figures=None)
+        self._watch = Watch(declared, self._windows, watched, metrics=self._metrics)
         self._look_ns = declared.look_ns
         self._acceptable = {name: each.on_average for name, each in watched.items()}
         self._details: dict[Key, tuple[int, Details]] = {}
@@ -332,7 +334,7 @@ class Replay:
         found = {key: self._details_of(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
         self._grown.clear()
         facts = Observed(now_ns=now_ns, judge=self._costs.snapshot(now_ns))
-        for event in self._watch.look(facts, found, self._acceptable):
+        for event in self._watch.look(facts, found, self._acceptable, self._metrics.measured(now_ns)()):
             self._incidents.add(event)
         if counted:
             for key, status in self._watch.statuses():

@@ -69,6 +69,16 @@ def test_the_past_as_json_says_the_same(call, tmp_path: Path) -> None:
     assert stated["judge"]["paid_usd"] == 0.72
 
 
+def test_limits_of_what_no_verdict_holds_are_named(call, tmp_path: Path) -> None:
+    limits = tmp_path / "limits.yaml"
+    limits.write_text(
+        "alerts: {metrics: [{metric: latency_p95, warning: 5s}, {metric: answer_relevancy_mean, warning_below: 0.1}]}"
+    )
+    shown = call("simulate", limits, "--verdicts", past(tmp_path), "--since", "1h")
+    assert shown.exit_code == 0, shown.stderr
+    assert "alerts.metrics: latency_p95: no verdict holds such figures" in shown.stderr
+
+
 def test_lines_that_are_no_verdicts_are_said_and_are_the_exit_code(call, tmp_path: Path) -> None:
     shown = call("simulate", "--verdicts", past(tmp_path, "{}"), "--since", "1h")
     assert shown.exit_code == 1

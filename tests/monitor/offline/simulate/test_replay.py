@@ -19,6 +19,7 @@ from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Policy, Status, Thresholds
 from sidejudge.scoring.trace.instant import iso_time
 from tests.needs import PYARROW
@@ -109,6 +110,19 @@ def test_other_thresholds_tell_another_past(tmp_path: Path):
     strict = Declaration(thresholds={"qa": Thresholds(warning=0.95, critical=0.9)})
     standing = {condition for condition, _, ended in spans(played(past, 6, strict)) if ended is None}
     assert "pass_rate_critical" in standing
+
+
+def test_a_limit_of_a_metric_is_played_too(tmp_path: Path):
+    limit = MetricLimit(
+        name="score_mean", measure="question_score_accuracy", rubric="qa", warning=0.9, below=True, bounds=(0.0, 1.0)
+    )
+    lines = verdicts((3, 0.97), (3, 0.6))
+    for line in lines:
+        line |= {"passed": True, "composite": 0.95, "composite_norm": 0.95}
+    replayed = played(filed(tmp_path, lines), 6, Declaration(metrics=(limit,)))
+    began = [(each.began_ns - BEGIN_NS) / HOUR_NS for each in replayed.incidents if each.condition == "metric_warning"]
+    assert len(began) == 1
+    assert 3 < began[0] < 5
 
 
 def test_what_began_before_is_told_while_it_stands_and_what_ended_before_is_not(tmp_path: Path):
