@@ -226,19 +226,29 @@ def _extends(section: Json) -> str | None:
     return extends if isinstance(extends, str) else None
 
 
-def _with_files(section: Json, found: Declarations, folder: Path, complain: Callable[[Fault], None]) -> Json:
-    """A section with the schemas themselves in place of the paths of their files."""
+def _read_schema(file: Path, files: ReadFiles, at: Location, complain: Callable[[Fault], None]) -> Json:
     from sidejudge.scoring.declared.reading import Fault  # noqa: PLC0415  # as above
 
+    try:
+        text = files.read(file)
+        if file.suffix == ".json":
+            return cast("Json", json.loads(text))
+    except (OSError, ValueError, RecursionError) as error:
+        why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is not JSON"
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else why
+        complain(Fault(at, f"{UNREADABLE}: {file}: {why}"))
+        return {}
+    document = read_document(text, None, str(file))
+    for problem in document.problems:
+        complain(Fault(at, f"{UNREADABLE}: {problem}"))
+    return {} if document.problems else document.value
+
+
+def _with_files(section: Json, found: Declarations, folder: Path, complain: Callable[[Fault], None]) -> Json:
+    """A section with the schemas themselves in place of the paths of their files."""
+
     def read(path: str, *at: str | int) -> Json:
-        file = folder / path
-        try:
-            text = found.files.read(file)
-            return json.loads(text) if file.suffix == ".json" else read_document(text, None, str(file)).value
-        except (OSError, ValueError, RecursionError) as error:
-            why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is not JSON"
-            complain(Fault(at, f"{UNREADABLE}: {file}: {why}"))
-            return {}
+        return _read_schema(folder / path, found.files, at, complain)
 
     def with_schema(check: Json, at: int) -> Json:
         if not isinstance(check, dict):

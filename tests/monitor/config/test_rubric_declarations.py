@@ -60,6 +60,24 @@ def test_a_rubric_file_may_stand_below_rubrics_as_a_configuration_has_it(tmp_pat
         load(written(tmp_path, "rubric_files: [own.yaml]\n"), {})
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "mistake"),
+    [
+        ("s.yaml", b"type: object\ntype: array\n", r"type \(.*s\.yaml, line 2\): stands twice; first on line 1"),
+        ("s.yaml", b"type: !x object\n", r"type \(.*s\.yaml, line 1\): has the tag !x"),
+        ("s.yaml", b"required: [a\n", r"s\.yaml, line 2: is not YAML"),
+        ("s.yaml", b"title: \xff\n", r"s\.yaml: it is not UTF-8"),
+        ("s.json", b"{", r"s\.json: it is not JSON"),
+    ],
+)
+@pytest.mark.parametrize("check", ["is-json: {schema: NAME}", "tool-args: {pay: NAME}"])
+def test_mistakes_in_the_file_of_a_schema_are_refused_with_their_place(tmp_path, name, text, mistake, check):
+    (tmp_path / name).write_bytes(text)
+    own = OWN.replace("contains: x", check.replace("NAME", name))
+    with pytest.raises(ConfigError, match=rf"rubrics\.own\.metrics\[0\]\.check.*: cannot be read: .*{mistake}"):
+        load(written(tmp_path, own), {})
+
+
 def test_the_fingerprint_changes_with_a_declaration(tmp_path):
     before = load(written(tmp_path, OWN), {}).fingerprint
     assert load(written(tmp_path, OWN), {}).fingerprint == before
