@@ -109,7 +109,7 @@ def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfuseProm
     if problems or config is None:
         raise ConfigError(problems, files)
     return Loaded(
-        config=config.with_declared(declared.rubrics),
+        config=config,
         file=path,
         lines=document.lines,
         declared=declared,

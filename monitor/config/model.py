@@ -307,6 +307,10 @@ class Config(Section):
         return alerts
 
     @model_validator(mode="after")
+    def _declares(self, info: ValidationInfo) -> Config:
+        return self.with_declared((info.context or {}).get("declared") or {})  # how long verdicts are kept follows
+
+    @model_validator(mode="after")
     def _addresses_differ(self) -> Config:
         otlp = self.sources.otlp
         listened = {"sources.otlp.http": otlp.http, "sources.otlp.grpc": otlp.grpc, "api.listen": self.api.listen}

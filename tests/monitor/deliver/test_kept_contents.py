@@ -283,6 +283,16 @@ def test_terms_that_cannot_be_kept_are_refused_with_a_remedy(still, keep, more, 
         still(keep, **more)
 
 
+def test_contents_may_stay_as_long_as_scores_of_others_keep_verdicts(configured):
+    reported = {"metrics": [{"id": "m", "reported": "helpful", "good": 0.9}]}
+    langfuse = {"base_url": "http://langfuse.invalid", "public_key": "a", "secret_key": "b"}
+    more = {"rubrics": {"own": reported}, "sinks": {"langfuse": langfuse}}
+    kept = configured(store={"keep_contents": {"failed": "6d"}}, **more)
+    assert (str(kept.kept_for), str(kept.contents_kept_for)) == ("7d", "6d")
+    with pytest.raises(ConfigError, match=r"contents stay no longer than verdicts \(7d\)"):
+        configured(store={"keep_contents": {"failed": "8d"}}, **more)
+
+
 async def test_where_nobody_may_see_contents_none_are_kept(still, tmp_path):
     one = still(api={"contents": "never"})
     await one.take(1, **FAILING)
