@@ -77,19 +77,18 @@ class SilentRoutes:
     def observe(self, trace: TraceDocument) -> None:
         """Take a trace that ended, unless it was drawn as a session.
 
-        Excluded traces are not counted, but matched: a route that excludes is there for them. So are those of further
-        names once a thousand are known.
+        Excluded traces are not counted, but matched, after a reload too: a route that excludes is there for them. So
+        are those of further names once a thousand are known.
         """
         if "name" not in trace or trace.get("kind") == "session":
             return
         known = trace.get("name"), trace.get("service"), trace.get("environment")
         if known not in self._seen:
             self._hold(known)
-        if "excluded" in trace:
-            return
-        self._total += 1
+        counts = "excluded" not in trace
+        self._total += counts
         if known in self._seen or len(self._seen) < _MOST_IDENTITIES:
-            self._seen[known] += 1
+            self._seen[known] += counts
 
     def _hold(self, known: Identity) -> None:
         name, service, environment = known
@@ -117,7 +116,7 @@ class SilentRoutes:
     def _arrived(self, key: str) -> str:
         """The most frequent values of what a route asks for: ``name seen: 'invoke_agent support' (60)``."""
         counts: Counter[str] = Counter()
-        for known, count in self._seen.items():
+        for known, count in (+self._seen).items():
             counts[repr(value[:_LENGTH]) if (value := known[_ASKED.index(key)]) is not None else "unknown"] += count
         named = ", ".join(f"{value} ({count})" for value, count in counts.most_common(_MOST_NAMED))
         more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""

@@ -85,6 +85,15 @@ def test_a_route_that_excludes_is_not_silent_where_it_excludes():
     probe = {**SUPPORT, "name": "health-check", "excluded": "routes[0] excludes it"}
     assert len(lines(declared, *[SUPPORT] * 60)) == 1
     assert lines(declared, probe, *[SUPPORT] * 60) == []
+    watched = SilentRoutes(declared)
+    for trace in (probe, *[SUPPORT] * 60):
+        watched.observe(trace)
+    watched.take_routes(declared)
+    assert list(watched.lines()) == [], "nor is it after a reload, before the next one comes"
+    watched.take_routes(routes({"match": {"name": "support-*"}, "rubrics": ["qa"]}))
+    assert list(watched.lines()) == [
+        "routes[0] (name: support-*) matched 0 of 60 traces; name seen: 'invoke_agent support' (60)"
+    ]
 
 
 def test_what_an_earlier_route_takes_is_said_whatever_it_is_called():
