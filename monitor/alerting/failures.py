@@ -101,7 +101,6 @@ MOST_EXAMPLES = 3
 _LOOKED_AT = 200
 """How many of the latest failures the worst are chosen from."""
 _REASON = 300
-_WORDS = 120
 _CAUSES_IN = 1_000
 """Failing verdicts whose causes are counted, the latest: some 30 ms of reading."""
 _EXPLAINED_BY = 10_000
@@ -113,12 +112,13 @@ _LATE_NS = MINUTE_NS
 def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
     """The event with the worst of the latest failures under its labels, the worst first, and the main failure.
 
-    Without a rubric in the labels there are none. A verdict without a composite (invalid, disqualified) is worse than
-    any with one.
+    They are those since ``since_ns``, or since the event's figures are measured. Without a rubric in the labels there
+    are none. A verdict without a composite (invalid, disqualified) is worse than any with one.
     """
     about = dict(event.labels)
     if "rubric" not in about:
         return event
+    since_ns = since_ns if event.measured_ns is None else min(since_ns, event.measured_ns)
     mine = _failing(store, about, since_ns, _LOOKED_AT)
     if "slice" in about:
         traces = _of_slice(store, event, about, since_ns)
@@ -195,7 +195,7 @@ def _caused(store: Store, known: Explanation, about: Mapping[str, str]) -> Expla
     causes = [(Cause(by=TOOL, value=tool, count=now, share=0.0), before) for tool, (now, before) in tools.items()]
     for group in failure_groups(mine, began_ns):
         words, nameless = (
-            f"{group.metric}: {label(text, _WORDS)}" if text else group.metric
+            f"{group.metric}: {label(text, _REASON)}" if text else group.metric
             for text in (group.outline.shown(), group.outline.shown(Rights.OWN))
         )
         cause = Cause(by=GROUP, value=group.group, count=group.count, share=0.0, words=words, nameless=nameless)

@@ -140,7 +140,7 @@ def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
         if cause.by == TOOL:
             yield f"Tool {plain(cause.value, 80)} failed in {counted}."
         else:
-            words = f" ({plain(cause.words)})" if wording.reasons and cause.words else ""
+            words = f" ({plain(cause.words, 150)})" if wording.reasons and cause.words else ""
             yield f"Failure group {plain(cause.value, 80)}{words}: {counted}."
     for each in known.slices:
         yield (

@@ -15,6 +15,9 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.alerts.quality import label_of, place_of
 from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.notices.wording import report_event
+from sidejudge.scoring.result.reason import Reason, reason_fields
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.status import Policy
@@ -156,6 +159,30 @@ async def test_an_alert_shows_its_own_failures_however_many_other_services_have(
     await finish(life.store, verdict(2_000, norm=0.1, service=long), START_NS + 2_000)
     (example,) = illustrated(life.store, reported(labels=place_of(long, "unknown", "qa"), examples=()), 0).examples
     assert int(example.trace_id, 16) == 2_000
+
+
+async def test_an_alert_shows_the_failures_of_the_window_that_its_figures_are_of(process):
+    life = process()
+    for hour in range(8):
+        await finish(life.store, verdict(hour + 1, norm=0.1), START_NS - hour * 60 * MINUTE_NS)
+    labels = place_of("shop", "unknown", "qa")
+    about = reported(labels=labels, measured_ns=START_NS - 5 * 60 * MINUTE_NS, examples=(), failure=None)
+    shown = illustrated(life.store, about, START_NS - 60 * MINUTE_NS)
+    assert (len(shown.examples), shown.failure.count) == (3, 6)
+
+
+async def test_what_broke_is_stated_once_with_its_share_however_long_the_reason_is(process):
+    life, why = process(), Reason("the tool lookup_order failed, " * 5 + "and nobody tried again")
+    for number in range(50):
+        stated = {"metric": "tool_errors", "rating": "fail", **reason_fields(why)}
+        failed = verdict(number + 1, norm=0.1, scores=[stated], passed=number % 2 == 0, sampling_probability=1.0)
+        await finish(life.store, failed, START_NS + number)
+    labels = place_of("shop", "unknown", "qa")
+    about = reported(labels=labels, changed_ns=START_NS, measured_ns=START_NS, examples=(), failure=None)
+    shown = illustrated(life.store, about, START_NS)
+    text = report_event(shown, Wording()).text
+    assert "(25 of the latest 25 failing traces; all of the failures)" in text
+    assert text.count("nobody tried again") == 1
 
 
 async def test_an_alert_on_a_part_of_the_traffic_with_a_long_name_shows_its_failures(process):
