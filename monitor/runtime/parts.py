@@ -324,6 +324,7 @@ class MonitorParts(ABC):
             is_quiet=self.board.is_quiet if self.board is not None else lambda _: False,
             agreements=self.annotating.agreements if self.annotating else tuple,
             failures=self.failures.over,
+            share_of=lambda: self.fleet.name if self.fleet is not None and self.fleet.count > 1 else None,
         )
 
     def _build_fleet_status(self) -> FleetParts | None:

@@ -72,7 +72,8 @@ class DailyReportText:
     """The report of the period from ``begin_ns`` to ``end_ns``.
 
     ``courses`` are its services, the worst first, and ``more`` counts those that are left out. ``cost_usd`` is what
-    judging cost; None without a judge. ``firing`` are the titles and subjects of the alerts that fire at its end, and
+    judging cost; None without a judge. ``share_of`` names the monitor of a fleet whose verdicts and cost these are;
+    None where there are no others. ``firing`` are the titles and subjects of the alerts that fire at its end, and
     ``firing_nameless`` the same without names of the application's parts.
     """
 
@@ -86,3 +87,4 @@ class DailyReportText:
     failures: tuple[FailureLine, ...] = ()
     firing: tuple[str, ...] = ()
     firing_nameless: tuple[str, ...] = ()
+    share_of: str | None = None

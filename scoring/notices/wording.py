@@ -274,6 +274,7 @@ def report_report(report: DailyReportText) -> NoticeText:
     firing = [TextLine(text=f"Firing now: {plain(title)}") for title in report.firing]
     rest = [TextLine(text=f"… and {report.more} more.")] if report.more else []
     courses = [TextLine(text=_course(course)) for course in report.courses]
+    share = [] if report.share_of is None else [TextLine(text=_share(report.share_of))]
     weakest = [TextLine(text="Metrics furthest outside their acceptable band:")] if report.weakest else []
     failures = [TextLine(text="Most frequent failures:")] if report.failures else []
     money = [] if report.cost_usd is None else [TextLine(text=f"The judge cost ${report.cost_usd:,.2f}.")]
@@ -285,12 +286,16 @@ def report_report(report: DailyReportText) -> NoticeText:
         title=f"Report: {when(report.begin_ns)} to {when(report.end_ns)}",
         paragraphs=paragraphs(
             firing or [TextLine(text="No alert fires.")],
-            [*courses, *rest] or [TextLine(text="There was no verdict.")],
+            [*(courses or [TextLine(text="There was no verdict.")]), *rest, *share],
             [*weakest, *(TextLine(text=_weak(each)) for each in report.weakest)],
             [*failures, *(TextLine(text=_failing(each)) for each in report.failures)],
             [*money, *agreed],
         ),
     )
+
+
+def _share(monitor: str) -> str:
+    return f"Verdicts, failures and cost are those of monitor {plain(monitor, 100)} alone; the fleet has others."
 
 
 def _course(course: ServiceDay) -> str:

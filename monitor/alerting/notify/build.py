@@ -140,6 +140,7 @@ class Notifications:
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         failures: FailuresOver | None = None,
         is_quiet: Callable[[str | None], bool] = lambda _: False,
+        share_of: Callable[[], str | None] = lambda: None,
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
@@ -161,7 +162,7 @@ class Notifications:
         section = config.alerts.report
         self.daily = None if section is None else DailyReport(
             daily=Daily(section.time, section.zone), notifier=self.notifier, store=store.path, outbox=outbox,
-            watched=watched,
+            watched=watched, share_of=share_of,
             statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
             judged=store.judged if config.evaluators.judge is not None else None,
         )  # fmt: skip

@@ -60,7 +60,7 @@ FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
 
 @dataclass(slots=True, kw_only=True)
 class DailyReport:
-    """Sends a report when it is due. ``judged`` is ``None`` without a judge."""
+    """Sends a report when it is due. ``judged`` is ``None`` without a judge; ``share_of``: see ``DailyReportText``."""
 
     daily: Daily
     notifier: Notifier
@@ -72,6 +72,7 @@ class DailyReport:
     judged: JudgeCacheTable | None = None
     agreements: Callable[[], Sequence[Agreement]] = tuple
     failures: FailuresOver | None = None
+    share_of: Callable[[], str | None] = lambda: None
     _last_ns: int | None = field(default=None, init=False)
 
     async def restore(self, now_ns: int) -> None:
@@ -105,6 +106,7 @@ class DailyReport:
             failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),
+            share_of=self.share_of(),
         )  # fmt: skip
 
     def _weakest(self, means: Iterable[MetricMean]) -> list[WeakMetric]:

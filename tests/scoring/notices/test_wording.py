@@ -75,6 +75,10 @@ MESSAGES = {
         notice(NoticeKind.REPORT, report=DailyReportText(begin_ns=DAY.begin_ns, end_ns=DAY.end_ns)),
         LINKED,
     ),
+    "report-of-a-share": (
+        notice(NoticeKind.REPORT, report=replace(DAY, share_of="m1", weakest=(), agreements=(), cost_usd=None)),
+        LINKED,
+    ),
     "test": (notice(NoticeKind.TEST), LINKED),
 }
 

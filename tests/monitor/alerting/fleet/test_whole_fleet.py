@@ -33,7 +33,7 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
                 fleet={"database": database, "name": f"m{number}", "every": "200ms", "lease": "60s"},
                 alerts={
                     "look": "1s", "min_samples": 30, "metrics": [{"metric": "latency_p50", "warning": "1h"}],
-                    "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}],
+                    "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}], "report": {"at": "08:00"},
                 },
             )  # fmt: skip
             monitors.append(app)
@@ -55,10 +55,7 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
             assert [(each["name"], each["state"], each["verdicts"]) for each in view["monitors"]] == [
                 ("m0", "working", 20), ("m1", "working", 20), ("m2", "working", 20)
             ]  # fmt: skip
-        status = await monitors[0].get("/v1/status")
-        assert (status["status"], status["services"][0]["n"]) == ("critical", 60)
-        (limited,) = status["metrics"]
-        assert (limited["metric"], limited["n"]) == ("latency_p50", 60)
+        await shows_the_fleets_and_reports_its_share(monitors[0], time.time_ns() + later_ns[0])
         page = (await monitors[0].http.get(monitors[0].api + "/")).text
         assert all(each in page for each in ("monitors, and what each adds", "m2"))
         metrics = (await monitors[1].http.get(monitors[1].api + "/metrics")).text
@@ -93,6 +90,15 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
     response = await alone.http.get(alone.api + "/v1/fleet")
     assert response.status_code == httpx.codes.NOT_FOUND
     assert "fleet.database" in response.text
+
+
+async def shows_the_fleets_and_reports_its_share(app, now_ns):
+    status = await app.get("/v1/status")
+    assert (status["status"], status["services"][0]["n"]) == ("critical", 60)
+    (limited,) = status["metrics"]
+    assert (limited["metric"], limited["n"]) == ("latency_p50", 60)
+    daily = await app.monitor.notifications.daily.report(now_ns)
+    assert (daily.share_of, [course.failed for course in daily.courses]) == ("m0", [20])
 
 
 async def when_the_database_fails(postgres, database, others, later_ns):
