@@ -104,8 +104,11 @@ class OpenConnections:
         self._open.add(connection, address)
         if len(self._open) > self.limits.connections:
             self.note(0, "more connections than sources.otlp.max_connections")
-            _, crowd = self._open.crowd()
-            self._least(crowd, connection).abort()
+            crowded, crowd = self._open.crowd()
+            least = self._least(crowd, connection)
+            # At once, not when the transport reports it: of many that come together each is to close another one.
+            self._open.remove(least, address if least is connection else crowded)
+            least.abort()
 
     def greets(self, greeting: asyncio.Task[None], address: str) -> None:
         """Admit a greeting over TLS. Above the limit, the address with the most of them loses its oldest."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from contextlib import asynccontextmanager
 
@@ -177,6 +178,31 @@ async def test_of_too_many_connections_the_one_that_is_idle_longest_is_closed():
             if reader is not busy[0]:
                 writer.write(GET)
             assert await reader.readexactly(len(OK)) == OK
+
+
+async def test_connections_that_come_together_are_bounded_as_those_that_come_one_by_one_are():
+    async with serving(ConnectionLimits(connections=10)) as app:
+        clients: list[socket.socket] = []
+        for come in (10, 40, 40):
+            # The event loop waits meanwhile, so that it accepts all of them in one turn.
+            clients += [socket.create_connection(("127.0.0.1", app.port)) for _ in range(come)]
+            await until(lambda: len(app.connections) >= 10)
+            await asyncio.sleep(0.1)
+            assert len(app.connections) == 10
+        for client in clients:
+            client.setblocking(False)
+        assert sum(map(_is_closed, clients)) == 80
+        for client in clients:
+            client.close()
+
+
+def _is_closed(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
 
 
 async def test_an_address_with_many_connections_takes_none_from_others():
