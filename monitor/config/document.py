@@ -152,7 +152,7 @@ class _Reader:
                 remedy = "; a text with {{…}} stands in quotes" if template else ""
                 self._complain(at, key_node, f"has a key that is not text{remedy}")
                 continue
-            key = str(key_node.value)
+            key = self._text(key_node, at)
             if key in found:
                 first = self._document.lines[*at, key]
                 self._complain((*at, key), key_node, f"stands twice; first on line {first}")
@@ -162,11 +162,15 @@ class _Reader:
         return found
 
     def _scalar(self, node: yaml.ScalarNode, at: Location) -> Json:
-        text = str(node.value)
-        if self._environ is not None:
-            environ = self._environ
-            text = _STAND_IN.sub(lambda found: self._variable(found[1], environ, node, at), text).replace("$${", "${")
+        text = self._text(node, at)
         return text if node.style else plain_value(text)
+
+    def _text(self, node: yaml.ScalarNode, at: Location) -> str:
+        """A value or a key, with the variables that it names."""
+        text, environ = str(node.value), self._environ
+        if environ is None:
+            return text
+        return _STAND_IN.sub(lambda found: self._variable(found[1], environ, node, at), text).replace("$${", "${")
 
     def _variable(self, reference: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:
         name, default, fallback = reference.partition(":-")

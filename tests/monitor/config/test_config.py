@@ -264,3 +264,16 @@ def test_a_message_repeats_no_more_than_is_read(tmp_path: Path) -> None:
         load(tmp_path / "c.yaml", {})
     (problem,) = refused.value.problems
     assert len(str(problem)) < 1_500
+
+
+def test_a_key_names_variables_as_a_value_does(tmp_path: Path) -> None:
+    users = 'basic: {${USER}: "${PASSWORD}", "$${USER}": "of a name with a dollar", "team-${TEAM:-one}": x}'
+    path = written(tmp_path, f"sources: {{otlp: {{auth: {{{users}}}}}}}")
+    auth = load(path, {"USER": "pk-1", "PASSWORD": "sk-1"}).sources.otlp.auth
+    assert auth is not None
+    assert {name: password.get_secret_value() for name, password in auth.basic.items()} == {
+        "pk-1": "sk-1", "${USER}": "of a name with a dollar", "team-one": "x",
+    }  # fmt: skip
+    assert any("needs the environment variable USER" in each for each in problems(path, {"PASSWORD": "sk-1"}))
+    twice = written(tmp_path, "scenarios:\n  a: {}\n  ${NAME}: {}\n")
+    assert any("line 3): stands twice; first on line 2" in each for each in problems(twice, {"NAME": "a"}))
