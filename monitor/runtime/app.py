@@ -225,7 +225,8 @@ class Monitor(MonitorParts):
         for name in changed:
             if name in self.rubrics:
                 self.windows.forget(name)
-        for name in configured(self.config).keys() - configured(config).keys():
+        removed = configured(self.config).keys() - configured(config).keys()
+        for name in removed:
             self.windows.leave(name)
             self._watched.pop(name, None)
         self.rubrics |= changed
@@ -235,7 +236,7 @@ class Monitor(MonitorParts):
         self.exporter.take_rubrics(
             watched, config.fingerprint[:12], partial(rubrics_of, config), violations=violations(config)
         )
-        if changed and self.fleet_status is not None:
+        if (changed or removed) and self.fleet_status is not None:
             self.fleet_status.status.restart()
         if self.sinks.langfuse is not None:
             self.sinks.langfuse.take_rubrics(changed.values())

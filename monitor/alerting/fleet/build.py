@@ -101,6 +101,10 @@ def fleet_parts(
         known = rubrics.get(rubric)
         return None if known is None else known.version
 
+    def in_force(rubric: str, by: str | None) -> bool:
+        known = version(rubric)
+        return known is None or (known == by and rubric in watch.watched)  # a reload may have removed it
+
     async def pass_on(event: AlertEvent) -> None:
         await notifications.take(event)
         await count(event)
@@ -114,7 +118,7 @@ def fleet_parts(
     status = FleetStatus(
         name=fleet.name, declared=watch.declared, watched=watch.watched, publisher=publisher, clock_ns=clock_ns,
         pass_on=pass_on, note=notifications.note, illustrated=shown,
-        in_force=lambda rubric, by: version(rubric) in (None, by),
+        in_force=in_force,
         undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
         hash_key=hash_key,
     )  # fmt: skip

@@ -387,6 +387,7 @@ class _Leader:
             self._learned[monitor] = max(self._learned.get(monitor, -1), number)
             self._pending.discard((monitor, number))
         self._windows.advance(now_ns)
+        self._windows.leave_unknown(self._watched)
         self._values.advance(complete, slice_of(now_ns - self._declared.reach_ns))
         keys = self._windows.keys()
         details = {key: self._windows.details(key, self._watched.get(key.rubric, WatchedWindow())) for key in keys}

@@ -17,7 +17,7 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
@@ -180,6 +180,17 @@ class FleetWindows:
     def know(self, key: Key) -> None:
         """Hold an empty window of a key that had verdicts once."""
         self._windows.setdefault(self._place(key), _KeyWindow())
+
+    def leave_unknown(self, known: Collection[str]) -> None:
+        """Forget keys of other rubrics than these that had no verdict for a window's length.
+
+        Whether such a rubric is silent or was removed, the leader cannot know.
+        """
+        since_ns = self._now_ns - self.window_ns
+        for key in [key for key in self._windows if key.rubric not in known]:
+            numbers = self._windows[key].numbers
+            if not numbers or end_ns(numbers[-1]) <= since_ns:
+                del self._windows[key]
 
     def _reach(self, window: _KeyWindow | None) -> int:
         """How far back the verdicts of a window may lie."""

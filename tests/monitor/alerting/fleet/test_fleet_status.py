@@ -325,6 +325,27 @@ def restored(held, number, **changed):
     return replace(Observation(identity=str(number), at_ns=held.at_ns, passed=held.passed, metrics=metrics), **changed)
 
 
+@pytest.mark.parametrize(("rubric", "stays"), [("qa", True), ("removed", False)])
+def test_a_rubric_that_the_leader_does_not_have_leaves_the_status_with_its_last_verdict(rubric, stays):
+    fleet = Simulated(2)
+    key = KEY._replace(rubric=rubric)
+
+    def watched():
+        return [each.rubric for each in fleet.leader.status.current(fleet.now_ns).services]
+
+    for minute in range(120):
+        fleet.members[1].take(Observation(identity=f"{minute}", at_ns=fleet.now_ns + 1, passed=True), key)
+        fleet.run(1, failing=0, per_minute=0)
+    assert watched() == [rubric], "another monitor may have it"
+    fleet.run(45, failing=0, per_minute=0)
+    assert watched() == [rubric]
+    fleet.run(90, failing=0, per_minute=0)
+    assert watched() == ([rubric] if stays else [])
+    fleet.leader = fleet.members[1]
+    fleet.run(2, failing=0, per_minute=0)
+    assert watched() == ([rubric] if stays else [])
+
+
 def test_a_monitor_that_starts_again_publishes_nothing_twice():
     fleet = Simulated(1)
     fleet.run(5, failing=0.1)

@@ -101,6 +101,28 @@ async def shows_the_fleets_and_reports_its_share(app, now_ns):
     assert (daily.share_of, [course.failed for course in daily.courses]) == ("m0", [20])
 
 
+async def test_a_rubric_that_a_reload_removed_has_no_status_in_the_fleet(started, configured, postgres):
+    own = {"metrics": [{"id": "quick", "check": {"latency": "1h"}}]}
+    rest = {
+        "fleet": {"database": postgres.url(postgres.new_database()), "every": "200ms", "lease": "60s"},
+        "alerts": {"look": "1s"},
+    }
+    later_ns = [0]
+    app = await started(
+        clock_ns=lambda: time.time_ns() + later_ns[0], rubrics={"own": own}, routes=[{"rubrics": ["own"]}], **rest
+    )
+    status = app.monitor.fleet_status.status
+    await app.post(request([S(trace_id=trace(1), span_id=span(1), attributes=RAN)]))
+    await app.settled(1)
+    later_ns[0] = 125 * 10**9
+    await until(lambda: shown([app]) == [(Status.INSUFFICIENT_DATA, 1)])
+    app.monitor.take_config(configured(routes=[{"rubrics": ["workflow"]}], **rest), {})
+    later_ns[0] += 2 * 60 * 10**9
+    await until(lambda: status.document.at_ns >= time.time_ns() + later_ns[0] - 60 * 10**9)
+    assert status.document.services == []
+    assert status.document.shares[app.monitor.fleet.name] == 0
+
+
 async def when_the_database_fails(postgres, database, others, later_ns):
     """It comes back without a table: each publishes again what it had, and only a leader knows what others had."""
     name = database.rpartition("/")[2]
