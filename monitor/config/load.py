@@ -256,8 +256,9 @@ def read_scenarios(
     file = folder / given
     try:
         document = read_document(files.read(file), environ, str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else why
         message = f"{UNREADABLE}: {file}: {why}"
         return Scenarios(None), [Problem(path="scenarios", message=message, source=source, line=line)]
     return _from_document(document, file)

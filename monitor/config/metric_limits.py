@@ -17,7 +17,7 @@ from sidejudge.scoring.verdict.rubric import Rubric, all_criteria
 from .errors import nearest
 from .match import Globs
 from .section import RubricName, Section, as_number
-from .units import parse_duration
+from .units import bounded_duration
 
 _NAME: Final = re.compile(r"(?P<measure>.+)_(?:(?P<mean>mean)|p(?P<percent>\d{1,2}(?:\.\d{1,2})?))")
 _MOST: Final = sys.float_info.max
@@ -40,7 +40,7 @@ def _amount(value: object) -> object:
         return value
     value = as_number(value, (float,))
     if isinstance(value, str):
-        return Amount(parse_duration(value).seconds, "s")
+        return Amount(bounded_duration(value).seconds, "s")
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
         raise ValueError(f"must be a number, or a duration such as 5s, got {value!r}")
     return Amount(float(value))

@@ -45,7 +45,7 @@ class Duration:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> core_schema.CoreSchema:
-        return _as_text(_bounded_duration)
+        return _as_text(bounded_duration)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: object, _handler: GetJsonSchemaHandler) -> dict[str, object]:
@@ -104,7 +104,7 @@ def parse_span(text: str) -> int:
     return min(parse_duration(text).ns, _MOST_DAYS * _NS["d"])
 
 
-def _bounded_duration(text: object) -> Duration:
+def bounded_duration(text: object) -> Duration:
     """A duration of the configuration, a century at most."""
     duration = parse_duration(text)
     if duration.ns > _MOST_DAYS * _NS["d"]:

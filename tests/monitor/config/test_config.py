@@ -277,3 +277,15 @@ def test_a_key_names_variables_as_a_value_does(tmp_path: Path) -> None:
     assert any("needs the environment variable USER" in each for each in problems(path, {"PASSWORD": "sk-1"}))
     twice = written(tmp_path, "scenarios:\n  a: {}\n  ${NAME}: {}\n")
     assert any("line 3): stands twice; first on line 2" in each for each in problems(twice, {"NAME": "a"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        (f"alerts: {{metrics: [{{metric: latency_p95, warning: 1{'0' * 400}d}}]}}", "must be at most 36500d"),
+        ('scenarios: "a\\0b"', "cannot be read: .*embedded null byte"),
+    ],
+)
+def test_what_no_number_and_no_path_can_be_is_refused_with_its_place(tmp_path: Path, text: str, mistake: str) -> None:
+    with pytest.raises(ConfigError, match=rf"line 1\): {mistake}"):
+        load(written(tmp_path, text), {})
