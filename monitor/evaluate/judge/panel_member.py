@@ -171,11 +171,11 @@ class PanelMember:
         price = await self.price()
         expected = ProviderUsage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
         async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
-            while (permit := await self._permit()).probe:
-                await self._probe_health(permit, price)
-            # A cancelled call may be charged all the same: budget and limits count the expected usage.
-            usage = expected
+            usage = ProviderUsage()
             try:
+                while (permit := await self._permit()).probe:
+                    await self._probe_health(permit, price)
+                usage = expected  # a cancelled call may be charged all the same, for the limits as for the budget
                 completion = await self._paid(request, permit, expected, price, bill)
                 usage = completion.usage
                 self._written += _LEARNING * (min(1.0, usage.output_tokens / allowed) - self._written)

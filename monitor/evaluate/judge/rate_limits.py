@@ -70,5 +70,10 @@ class RateLimits:
             waits = [
                 pace.reserve(now, amount) for pace, amount in ((self._requests, 1), (self._tokens, tokens)) if pace
             ]
-            await asyncio.sleep(max(waits, default=0.0))
-            yield Slot(self._tokens, tokens)
+            slot = Slot(self._tokens, tokens)
+            try:
+                await asyncio.sleep(max(waits, default=0.0))
+            except asyncio.CancelledError:
+                slot.used(0)
+                raise
+            yield slot

@@ -108,6 +108,17 @@ async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, 
     assert (judge.outage is not None) == (circuit == "open")
 
 
+async def test_questions_that_an_outage_leaves_unsent_use_nothing_of_the_providers_limits(made, provider):
+    judge, provider.standing = made(tokens_per_minute=12_000), fake.error(401, "no")
+    await judge.answer(CASE, [INTENT])
+    (limits,) = judge._limits.values()
+    before = limits._tokens._free_at
+    async with asyncio.timeout(4):  # with what each of them was to take the third would wait for fourteen seconds
+        for _ in range(4):
+            assert (await judge.answer(CASE, [INTENT]))[INTENT].reason.startswith(OUTAGE)
+    assert limits._tokens._free_at - before < 4
+
+
 @pytest.mark.parametrize("refusal", [fake.page(403), fake.page(404), fake.error(403, "Forbidden")])
 async def test_a_case_that_a_firewall_refuses_is_filtered_and_delays_no_other(made, provider, watched, refusal):
     judging = provider.standing

@@ -64,3 +64,20 @@ async def test_a_slot_tells_what_was_used_and_the_next_waits_accordingly():
     async with limits.slot(1_000) as slot:
         slot.used(200_000)
     assert limits._tokens.reserve(0.0) == pytest.approx(1.0, abs=0.02)  # 200,000 tokens are 2 s, 1 s may come at once
+
+
+async def test_who_is_cancelled_while_waiting_uses_nothing():
+    limits = RateLimits(concurrency=2, tokens_per_minute=60, clock=lambda: 0.0)
+    async with limits.slot(10) as first:
+        first.used(10)
+
+    async def call():
+        async with limits.slot(1_000):
+            raise AssertionError("it waits for nine seconds")
+
+    waiting = asyncio.create_task(call())
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert limits._tokens.reserve(0.0) == pytest.approx(9.0)
