@@ -91,11 +91,11 @@ class _Course:
         else:
             self.steps.append((step, sums))
 
-    def keep_to(self, step: int) -> None:
-        """Drop what the longest window does not reach, and what is as far ahead, of another clock or shorter steps."""
+    def keep_to(self, step: int, ahead: int) -> None:
+        """Drop what the longest window does not reach, and what is further ahead, of another clock or shorter steps."""
         while self.steps and self.steps[0][0] <= step - _STEPS:
             self.steps.popleft()
-        while self.steps and self.steps[-1][0] >= step + _STEPS:
+        while self.steps and self.steps[-1][0] > step + ahead:
             self.steps.pop()
 
     def since(self, step: int) -> _Sums:
@@ -183,9 +183,7 @@ class SlicedTraffic:
             now_ns: the time.
             room: how many further slices may be separate.
         """
-        for dimension in self._dimensions.values():
-            for course in (dimension.course, *(each.course for each in dimension.values.values())):
-                course.keep_to(now_ns // _step_ns(declared))
+        self._as_of(now_ns, declared)
         if self._block:
             self._take_block(declared, pace, now_ns, room)
             self.is_changed = True
@@ -201,6 +199,16 @@ class SlicedTraffic:
         self.is_changed |= worse != self._raised
         recent = {place: at_ns for place, at_ns in self._recent.items() if now_ns - at_ns < FORGET_NS}
         self._raised, self._recent = worse, recent | dict.fromkeys(worse, now_ns)
+
+    def _as_of(self, now_ns: int, declared: Declaration) -> None:
+        """Drop what is too old. After the clock was set back, what is dated more than a window ahead goes, too."""
+        self._counted_ns = min(self._counted_ns, now_ns)
+        step, ahead = (ns // _step_ns(declared) for ns in (now_ns, declared.window_ns))
+        for dimension in self._dimensions.values():
+            dimension.course.keep_to(step, ahead)
+            for held in dimension.values.values():
+                held.course.keep_to(step, ahead)
+                held.last_ns = min(held.last_ns, now_ns)
 
     def _take_block(self, declared: Declaration, pace: SlicePace, now_ns: int, room: int) -> None:
         by_value: dict[str, dict[str, _Outcomes]] = {}

@@ -220,6 +220,19 @@ def test_a_restart_with_another_longest_window_counts_no_verdict_for_longer(long
     assert max(each.estimate.n + each.others.n for each in played.slices) <= 120, "those of the last hour"
 
 
+@pytest.mark.parametrize("hours", [2, 8, 100])
+def test_verdicts_of_a_clock_that_was_ahead_do_not_count_until_it_is_as_late_again(hours):
+    of = [{"name": "chat"}, {"name": "search"}]
+    played = Traffic().go_on(120, lambda own: 0.2 if own["name"] == "chat" else 0.96, slices=lambda n: of[n % 2])
+    played.now_ns -= hours * HOUR_NS
+    played.go_on(120, lambda _: 0.96, slices=lambda n: of[n % 2])
+    (chat,) = (each for each in played.slices if each.value == "chat")
+    assert chat.estimate.n + chat.others.n <= 120, "those of the last hour"
+    assert chat.estimate.pass_ratio > 0.8
+    played.go_on(240, lambda _: 0.96, slices=lambda n: of[1])
+    assert [each.value for each in played.slices if each.worse] == []
+
+
 def test_the_figure_of_the_others_is_theirs_where_a_part_has_ended():
     ratios = {"chat": 0.5, "search": 0.9}
     played = Traffic(look=30)
