@@ -32,6 +32,8 @@ class OwnFacts:
     def __call__(self, now_ns: int) -> MonitorFacts:
         """The facts of this moment."""
         seen, counted = self._snapshot(), Counter(self._refused())
+        # What is later was counted before the clock was set back.
+        self._counted = deque((min(at_ns, now_ns), before) for at_ns, before in self._counted)
         while len(self._counted) > 1 and self._counted[1][0] <= now_ns - REFUSED_NS:
             self._counted.popleft()
         before = self._counted[0][1] if self._counted else Counter[int]()

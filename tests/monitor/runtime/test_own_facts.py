@@ -38,3 +38,18 @@ def test_requests_are_counted_as_long_as_they_are_recent_and_causes_are_named():
     for minute in (17, 24, 26):
         last = facts(minute * MINUTE_NS)
     assert last.refused == {"413": 0, "503": 0}
+
+
+def test_requests_that_were_refused_before_the_clock_was_set_back_are_recent_for_no_longer():
+    refused = Counter({503: 0})
+    facts = OwnFacts(
+        snapshot=lambda: Snapshot(exports=[], connections={}, behind_s=0.0), refused=lambda: refused,
+        anomalies=list, trouble=lambda: None,
+    )  # fmt: skip
+    facts(600 * MINUTE_NS)
+    refused[503] += 6
+    assert facts(601 * MINUTE_NS).refused == {"503": 6}
+    assert facts(100 * MINUTE_NS).refused == {"503": 6}
+    for minute in range(101, 117):
+        last = facts(minute * MINUTE_NS)
+    assert last.refused == {"503": 0}
