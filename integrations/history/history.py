@@ -83,11 +83,12 @@ class History:
         return merged
 
     def erase(self, names_row: Callable[[Mapping[str, object]], bool]) -> int:
-        """Remove the rows of every trace with a named outcome or verdict; return the number of rows.
+        """Remove the rows of every trace and session with a named outcome or verdict; return the number of rows.
 
         ``names_row`` gets the record of each row. Every file is read, those of other writers too.
         """
-        erased = {str(record["trace_id"]) for kind in KINDS for record in self.records(kind) if names_row(record)}
+        named = (record for kind in KINDS for record in self.records(kind) if names_row(record))
+        erased = {str(record["trace_id"] or record.get("case_id")) for record in named}
         count = 0
         if erased:
             wanted = pa.array(sorted(erased))
@@ -163,9 +164,12 @@ class History:
         except NotOursError as error:
             self._complain(str(error))
             return 0
-        if "trace_id" not in rows.column_names or rows.schema.field("trace_id").type != pa.string():
+        types = {field.name: field.type for field in rows.schema}
+        if types.get("trace_id") != pa.string():
             return 0
-        kept = rows.filter(pc.invert(pc.is_in(rows["trace_id"], value_set=wanted)))
+        # The verdict on a session has no trace id: its case has the id that the session's outcome has.
+        ids = [rows[name] for name in ("trace_id", "case_id") if types.get(name) == pa.string()]
+        kept = rows.filter(pc.invert(pc.is_in(pc.coalesce(*ids), value_set=wanted)))
         if kept.num_rows == rows.num_rows:
             return 0
         if kept.num_rows:

@@ -160,6 +160,28 @@ def test_what_is_to_be_forgotten_is_in_no_file_of_any_writer(place):
     assert not place.names("verdicts")
 
 
+def test_a_session_that_is_to_be_forgotten_is_in_no_row_and_another_one_stays(place):
+    row = import_module("sidejudge.integrations.history.history").Row
+
+    def session(key, user, seq):
+        own = {"session_id": f"s-{user}", "revision": 1}
+        verdict = {"trace_id": None, "case_id": key, "rubric": "qa", "created_at": "2026-11-01T00:00:00Z", **own}
+        outcome = {"trace_id": key, "user": user, "ended_at": 1_793_491_200 * 10**9, "session": True, **own}
+        return [row(kind=kind, day="2026-11-01", seq=seq, record=record)
+                for kind, record in (("verdicts", verdict), ("outcomes", outcome))]  # fmt: skip
+
+    def held():
+        return [each.get("case_id") for each in history(place).records("verdicts")]
+
+    writer = history(place)
+    keys = ["a" * 32, "b" * 32, "c" * 32]
+    writer.write([each for seq, key in enumerate(keys) for each in session(key, f"u{seq}", seq)] + rows(7, 9))
+    assert writer.erase(lambda record: record.get("user") == "u0") == 2, "which the outcome alone has"
+    assert held() == [*keys[1:], None, None]
+    assert writer.erase(lambda record: record.get("session_id") == "s-u1") == 2
+    assert held() == [*keys[2:], None, None]
+
+
 def test_what_is_no_part_of_a_history_is_left_out_and_left_alone(place):
     pa = import_module("pyarrow")
     day, foreign = "verdicts/day=2026-11-01", "verdicts/day=2026-11-01/foreign.parquet"
