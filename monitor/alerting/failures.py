@@ -122,7 +122,7 @@ def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
     mine = _failing(store, about, since_ns, _LOOKED_AT)
     if "slice" in about:
         traces = _of_slice(store, event, about, since_ns)
-        mine = [verdict for verdict in mine if verdict["trace_id"] in traces]
+        mine = [verdict for verdict in mine if _trace(verdict) in traces]
     began_ns = event.since_ns if event.changed_ns is None else event.changed_ns
     failure = _main(mine, began_ns)
     explained = _explained(store, event, about, began_ns) if event.condition in PASS_RATES else None
@@ -242,13 +242,18 @@ def _example(verdict: VerdictDocument) -> Example:
         label(text, _REASON) for text in (str(verdict["reason"]), kept.shown(), kept.shown(Rights.OWN))
     )
     return Example(
-        trace_id=str(verdict["trace_id"] or verdict["case_id"]),
+        trace_id=_trace(verdict),
         reason=shown,
         composite=verdict["composite"],
         closed_ns=int(verdict["closed_ns"]),
         quoted=_other(whole, shown),
         nameless=_other(nameless, shown),
     )
+
+
+def _trace(verdict: VerdictDocument) -> str:
+    """The trace's id; a session has none, and its key is the id of its case."""
+    return str(verdict["trace_id"] or verdict["case_id"])
 
 
 def _other(text: str, shown: str) -> str | None:

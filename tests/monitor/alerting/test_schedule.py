@@ -78,7 +78,7 @@ def verdict(number: int, *, passed=False, norm=0.5, reason="wrong", service="sho
 async def finish(store, stated, closed_ns, **details):
     await store.finish(
         FinishedTrace(
-            trace_id=stated["trace_id"], service=stated["service"], reason="scored", completion="root_ended",
+            trace_id=stated["trace_id"] or stated["case_id"], service=stated["service"], reason="scored", completion="root_ended",
             revision=1, details=details, verdicts=[stated], closed_ns=closed_ns, chunks=0,
         )
     )  # fmt: skip
@@ -189,9 +189,11 @@ async def test_an_alert_on_a_part_of_the_traffic_with_a_long_name_shows_its_fail
     life, name = process(), "the name of a trace that is longer than what is kept of a value that divides the traffic"
     await finish(life.store, verdict(1), START_NS)
     await finish(life.store, verdict(2), START_NS, slices={"name": label(name)})
+    session = {**verdict(3), "trace_id": None, "case_id": f"{3:032x}"}
+    await finish(life.store, session, START_NS + 1, slices={"name": label(name)})
     labels = (*place_of("shop", "unknown", "qa"), ("slice", "name"), ("value", label_of(label(name))))
-    (example,) = illustrated(life.store, reported(labels=labels, examples=()), 0).examples
-    assert int(example.trace_id, 16) == 2
+    examples = illustrated(life.store, reported(labels=labels, examples=()), 0).examples
+    assert [int(example.trace_id, 16) for example in examples] == [3, 2]
 
 
 async def test_an_alert_about_a_metric_shows_what_that_metric_blocked(process):
