@@ -78,8 +78,8 @@ def verdict(number: int, *, passed=False, norm=0.5, reason="wrong", service="sho
 async def finish(store, stated, closed_ns, **details):
     await store.finish(
         FinishedTrace(
-            trace_id=stated["trace_id"] or stated["case_id"], service=stated["service"], reason="scored", completion="root_ended",
-            revision=1, details=details, verdicts=[stated], closed_ns=closed_ns, chunks=0,
+            trace_id=stated["trace_id"] or stated["case_id"], service=stated["service"], reason="scored",
+            completion="root_ended", revision=1, details=details, verdicts=[stated], closed_ns=closed_ns, chunks=0,
         )
     )  # fmt: skip
 
