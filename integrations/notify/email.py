@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import smtplib
+import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from sidejudge.integrations.addresses import why_not
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.scoring.notices.notice import Notice
 from sidejudge.scoring.notices.text import Wording, plain
@@ -24,6 +26,9 @@ from .webhook import notice_id
 log = logging.getLogger("sidejudge.notify")
 
 _TIMEOUT_S: Final = 10.0
+"""Of one answer of the server."""
+_WHOLE_S: Final = 30.0
+"""Of all of them: a message to many people takes many."""
 _PERMANENT: Final = 500
 _SUBJECT: Final = 200
 
@@ -48,8 +53,10 @@ class Email:
     async def send(self, notice: Notice) -> None:
         """Return once the server has taken it for every recipient."""
         message = email_message(notice, self._wording, self._sender, self._to)
+        under_way: list[_Plain] = []
         try:
-            await asyncio.to_thread(self._submit, message)
+            async with asyncio.timeout(_WHOLE_S):
+                await asyncio.to_thread(self._submit, message, under_way)
         except smtplib.SMTPRecipientsRefused as error:
             codes = [code for code, _ in error.recipients.values()]
             raise _failure(min(codes, default=_PERMANENT), "it refuses the recipients") from None
@@ -58,16 +65,21 @@ class Email:
             raise _failure(error.smtp_code, f"it answered {error.smtp_code} {plain(words, 200)}".strip()) from None
         except smtplib.SMTPNotSupportedError as error:
             raise RefusedError(f"the SMTP server does not support what is configured: {error}") from None
+        except TimeoutError:
+            raise DestinationUnreachableError("the SMTP server did not answer in time") from None
         except (OSError, smtplib.SMTPException) as error:
-            raise DestinationUnreachableError(f"the SMTP server cannot be reached: {type(error).__name__}") from None
+            raise DestinationUnreachableError(f"the SMTP server cannot be reached: {why_not(error)}") from None
+        finally:
+            for connected in under_way:
+                connected.cut_off()
 
-    def _submit(self, message: EmailMessage) -> None:
+    def _submit(self, message: EmailMessage, under_way: list[_Plain]) -> None:
         server, context = self._server, ssl.create_default_context()
-        connected: smtplib.SMTP
+        connected: _Plain
         if server.encryption == "tls":
-            connected = smtplib.SMTP_SSL(server.host, server.port, timeout=_TIMEOUT_S, context=context)
+            connected = _Tls(under_way, server.host, server.port, timeout=_TIMEOUT_S, context=context)
         else:
-            connected = smtplib.SMTP(server.host, server.port, timeout=_TIMEOUT_S)
+            connected = _Plain(under_way, server.host, server.port, timeout=_TIMEOUT_S)
         try:
             if server.encryption == "starttls":
                 connected.starttls(context=context)
@@ -80,6 +92,27 @@ class Email:
             connected.close()
         if refused:  # sending again would reach those who have it twice
             log.warning("an SMTP server refused some recipients", extra={"recipients": len(refused)})
+
+
+class _Plain(smtplib.SMTP):
+    """A connection that is ``under_way`` before it is made, so that another thread can cut it off.
+
+    The client's own timeout begins anew with each byte: a server that goes on sending would hold its thread for ever.
+    """
+
+    def __init__(self, under_way: list[_Plain], *arguments: Any, **more: Any) -> None:
+        under_way.append(self)
+        super().__init__(*arguments, **more)
+
+    def cut_off(self) -> None:
+        """End it, wherever it is; one that has ended stays so."""
+        if (connected := self.sock) is not None:
+            with suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
+
+
+class _Tls(_Plain, smtplib.SMTP_SSL):
+    """The same, encrypted from the first byte."""
 
 
 def email_message(notice: Notice, wording: Wording, sender: str, to: Sequence[str]) -> EmailMessage:

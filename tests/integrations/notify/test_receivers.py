@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import email
 import json
+import socketserver
+import threading
 from email import policy
 
 import pytest
 
+import sidejudge.integrations.notify.email
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.chats import Chat, google_chat_body, teams_body
@@ -156,6 +161,28 @@ async def test_what_a_mail_server_took_is_taken_whatever_it_answers_at_the_end(a
         mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
         await mail.send(notice())
     assert len(server.mails) == 1
+
+
+async def test_a_mail_server_that_goes_on_sending_is_left_alone_in_time(monkeypatch):
+    monkeypatch.setattr(sidejudge.integrations.notify.email, "_WHOLE_S", 0.3)
+    ended = threading.Event()
+
+    class Endless(socketserver.BaseRequestHandler):
+        def handle(self):
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.02):
+                    self.request.sendall(b"2")
+            ended.set()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        to = MailServer(host="127.0.0.1", port=server.server_address[1], encryption="none")
+        with pytest.raises(DestinationUnreachableError, match="in time"):
+            await Email(to, "a@x.org", ["b@y.org"], LINKED).send(notice())
+        was_cut_off = await asyncio.to_thread(ended.wait, 5)
+        ended.set()
+        server.shutdown()
+    assert was_cut_off, "no thread is left that reads on"
 
 
 async def test_a_mail_server_that_is_not_there_or_cannot_encrypt():
