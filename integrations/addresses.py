@@ -74,14 +74,21 @@ class Credentials:
         return given if found else None
 
 
-def trusted(*, trust_env: bool = True) -> ssl.SSLContext:
-    """What httpx trusts by default; ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` count where ``trust_env`` lets them."""
-    named = (os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")) if trust_env else (None, None)
-    return _read(*named, trust_env=any(named))
+def trusted() -> ssl.SSLContext:
+    """What ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name, else what httpx trusts by default.
+
+    Raises ``OSError`` with the file where ``SSL_CERT_FILE`` names none with certificates.
+    """
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    try:
+        return _read(file, folder)
+    except OSError as error:  # it names no file
+        why = f"SSL_CERT_FILE names no certificates that can be read ({error.strerror or error})"
+        raise OSError(error.errno, why, file) from error
 
 
 @cache
-def _read(_file: str | None, _folder: str | None, *, trust_env: bool) -> ssl.SSLContext:
+def _read(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     import httpx  # noqa: PLC0415  # only where something is sent
 
-    return httpx.create_ssl_context(trust_env=trust_env)
+    return httpx.create_ssl_context()

@@ -54,7 +54,10 @@ class Poster:
         import httpx  # noqa: PLC0415  # as above
 
         from_env = not is_local(self._url.host)
-        tls = trusted(trust_env=from_env)
+        try:
+            tls = trusted()
+        except OSError as error:
+            raise DestinationUnreachableError(str(error.strerror)) from None
         given = {"content-type": "application/json", "user-agent": "sidejudge", **(headers or {})}
         try:
             # A connection of its own each time: alerts are rare, and one that was kept is likely to be closed by then.

@@ -59,7 +59,7 @@ _settled = [0]
 def _create_ssl_context(verify: object = True, cert: object = None, trust_env: bool = True) -> object:  # noqa: FBT001, FBT002  # as httpx calls it
     """Whom a client trusts that is given nobody. It is read once: 20 ms of CPU for each of some thousand clients."""
     if verify is True and cert is None:
-        return trusted(trust_env=trust_env)
+        return trusted()
     return httpx.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
 
 

@@ -60,7 +60,7 @@ class HttpAgent:
         # The time limit is the runner's, over all attempts; a proxy has no business between us and this machine.
         from_env = not is_local(self._url.host)
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None), limits=self._limits, trust_env=from_env, verify=trusted(trust_env=from_env)
+            timeout=httpx.Timeout(None), limits=self._limits, trust_env=from_env, verify=trusted()
         )
         return self
 

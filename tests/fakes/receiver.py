@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -47,6 +48,12 @@ class FakeReceiver:
         self.got: list[Got] = []
         self.taken: list[Got] = []
         self.over = threading.Event()
+        self._server = server
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Take requests over TLS from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:")
 
 
 @contextmanager
