@@ -48,6 +48,7 @@ class Peers:
         ``listed``: this monitor was among the addresses. Where it was and is no more, its traces go elsewhere.
         ``silent`` are addresses without an answer: a monitor that was never met may hold spans of before.
         """
+        self._date_back(now_ns)
         if listed and self._listed is False:
             self.begun_ns = now_ns
             self._change(now_ns)
@@ -86,6 +87,17 @@ class Peers:
             self._changes.append(now_ns)
         while len(self._changes) > _MOST_CHANGES:
             self._forgotten_ns = self._changes.pop(0)
+
+    def _date_back(self, now_ns: int) -> None:
+        """Where the clock was set back, what it had dated ahead is of now: else no change would count meanwhile."""
+        if max(self.changed_ns, self.begun_ns) <= now_ns:
+            return
+        self._changes = sorted({min(each, now_ns) for each in self._changes})
+        self.begun_ns, self._forgotten_ns = min(self.begun_ns, now_ns), min(self._forgotten_ns, now_ns)
+        for peer in self._by_name.values():
+            peer.joined_ns = min(peer.joined_ns, now_ns)
+            peer.lost_ns = None if peer.lost_ns is None else min(peer.lost_ns, now_ns)
+            peer.left_ns = None if peer.left_ns is None else min(peer.left_ns, now_ns)
 
     def leaves(self, name: str, now_ns: int) -> None:
         """A monitor has reported that it is going to end: its traces go elsewhere from now on."""

@@ -316,3 +316,18 @@ async def test_a_monitor_that_fails_does_not_cut_off_what_is_being_sent_to_anoth
         await node.joining.round()
     assert trace_id not in node.store, "it was sent, and has ended here"
     assert len(world.nodes["b"].store[trace_id]) == 2
+
+
+def test_after_a_clock_was_set_back_changes_count_and_what_it_had_dated_ahead_is_over():
+    peers = Peers(settle_ns=SETTLE, now_ns=0)
+    both = {"http://a": ("a", "1"), "http://b": ("b", "1")}
+    only = {"http://b": ("b", "1")}
+    peers.found(both, BEGIN, listed=True)
+    peers.found(only, BEGIN + 7_200 * S, listed=True)
+    for later in range(0, 100, 5):
+        peers.found(only, BEGIN + (100 + later) * S, listed=True)
+    at = BEGIN + 150 * S
+    assert not peers.may_lack(at, at, whole=False), "nothing has changed since"
+    assert [peer.name for peer in peers.holders(at, at)] == ["b"]
+    peers.found(both, BEGIN + 200 * S, listed=True)
+    assert peers.may_lack(BEGIN + 195 * S, BEGIN + 201 * S, whole=True), "a came in between"
