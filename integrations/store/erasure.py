@@ -102,9 +102,10 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, e
                     name = table.replace("_", " ")
                     rows[name] = rows.get(name, 0) + done.rowcount
                 rows["scores"] = rows.get("scores", 0) + _scores(connection, trace_id, now_ns, delete_there=scores)
-                # Notices name their examples.
+                # Notices name their examples, and so do the notes of what the next digest is to show.
                 named = connection.execute("DELETE FROM mail WHERE instr(body, ?) > 0", (trace_id.hex(),))
                 rows["notices"] = rows.get("notices", 0) + named.rowcount
+                connection.execute("DELETE FROM noted WHERE instr(value, ?) > 0", (trace_id.hex(),))
                 connection.execute("DELETE FROM kept WHERE instr(value, ?) > 0", (trace_id.hex(),))
             if traces:
                 rows["judge answers"] = connection.execute("DELETE FROM judged").rowcount

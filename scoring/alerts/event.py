@@ -123,6 +123,11 @@ class AlertEvent:
         """The event's identity; an event that is sent again after a crash keeps it."""
         return f"{self.fingerprint}-{self.since_ns}-{self.number}"
 
+    @property
+    def bare(self) -> Self:
+        """The event without what illustrates it: the traces, and what is known of their failures."""
+        return replace(self, examples=(), failure=None, explained=None)
+
     def to_json(self) -> Mapping[str, object]:
         """The event as JSON: times in ns since the epoch, unknown values null."""
         return {

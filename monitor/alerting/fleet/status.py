@@ -429,7 +429,7 @@ class _Leader:
     def all_sent(self) -> None:
         """Receivers have everything that was passed on."""
         for id_ in [id_ for id_ in self._waiting if id_ in self._passed]:
-            self._sent.append(self._waiting.pop(id_).to_json())
+            self._sent.append(self._waiting.pop(id_).bare.to_json())
         self._passed.clear()
         del self._sent[:-_MOST_SENT]
 

@@ -50,10 +50,11 @@ class SentNotices:
         return (event.since_ns, event.number) <= (self.event.since_ns, self.event.number)
 
     def to_json(self) -> str:
-        """For the store."""
+        """For the store, with no more of traces than a digest is still to show."""
+        event = self.event if self.in_digest else self.event.bare
         return json.dumps(
             {
-                "event": self.event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once,
+                "event": event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once,
                 "reminders": self.reminders, "in_digest": self.in_digest,
             }
         )  # fmt: skip
@@ -266,9 +267,8 @@ class Notifier:
 
     async def _expire(self, receiver: NoticeReceiver, name: str, sent: SentNotices, now_ns: int, why: str) -> None:
         event = replace(
-            sent.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1,
-            examples=(), failure=None, explained=None, stated=why,
-        )  # fmt: skip
+            sent.event.bare, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1, stated=why
+        )
         over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
         silent = over.in_digest or self._is_quiet(event.condition)
         await self._put([] if silent else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over})
@@ -288,12 +288,11 @@ class Notifier:
         """The event with the findings of this moment."""
         found = here.alert.finding
         event = replace(
-            last,
+            last.bare,
             transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
             stated=found.stated,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
-            changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns, examples=(), failure=None,
-            explained=None,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns,
         )  # fmt: skip
         return await self._illustrated(event, here)
 

@@ -25,6 +25,7 @@ from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
 from tests.seed_policy import estimate_of
@@ -78,6 +79,9 @@ class _Transaction:
         return {name: self.tables.states[name] for name in names if name in self.tables.states}
 
 
+EXAMPLE = Example(trace_id="ab", reason="what a person wrote", composite=0.1, closed_ns=1)
+
+
 class Member:
     """A monitor: its windows, what it publishes, and what its receivers got or it noted."""
 
@@ -90,10 +94,11 @@ class Member:
         self.status = FleetStatus(
             name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
             clock_ns=lambda: fleet.now_ns + self.ahead_ns, pass_on=self._pass_on, note=self._note,
-            undelivered=lambda: self.undelivered,
+            undelivered=lambda: self.undelivered, illustrated=lambda event: replace(event, examples=(EXAMPLE,)),
         )  # fmt: skip
 
     async def _pass_on(self, event):
+        assert event.examples == (EXAMPLE,)
         self.sent.append(event.id)
 
     async def _note(self, event):
@@ -226,6 +231,8 @@ def test_a_leader_that_leaves_at_once_after_a_notice_leaves_no_duplicate():
     assert not set(fleet.leader.sent) & sent
     assert sent <= set(fleet.leader.noted)
     assert set(first.sent) == sent
+    assert fleet.leader.status.document.sent
+    assert not any(EXAMPLE.reason.encode() in zlib.decompress(body) for body in fleet.tables.states.values())
 
 
 def test_what_is_delivered_between_two_looks_is_saved_in_order_when_the_leader_ends():

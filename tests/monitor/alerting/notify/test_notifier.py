@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.integrations.store.erasure import erase
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.notify.notifier import (
     FORGET_NS,
@@ -26,7 +27,7 @@ from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
-from tests.alert_events import MINUTE_NS, SINCE_NS, event
+from tests.alert_events import MINUTE_NS, SINCE_NS, TRACES, event
 
 HOUR_NS = 60 * MINUTE_NS
 REMIND_NS = 4 * HOUR_NS
@@ -436,3 +437,17 @@ async def test_a_monitor_that_ends_for_good_gives_up_what_it_holds_where_nothing
     assert await b.delivered("alertmanager") == []
     await b.notifier.end()
     assert await b.delivered() == [], "once"
+
+
+async def test_what_is_noted_of_a_notice_names_traces_only_as_long_as_a_digest_is_to_show_them(desk):
+    office = desk(NoticeReceiver(name="slack", sender=None, least=Severity.CRITICAL, digest_ns=HOUR_NS))
+
+    def noted():
+        return [TRACES[0] in note for name, note in office.store.notifications.notes().items() if "told/" in name]
+
+    await office.notifier.take(event())
+    assert noted() == [False]
+    await office.notifier.take(event(**WARNING))
+    assert sorted(noted()) == [False, True]
+    erase(office.store.path, [bytes.fromhex(TRACES[0])], scores=False, now_ns=1)
+    assert noted() == [False]
