@@ -343,12 +343,13 @@ class Assembler:
 
     def _date_back(self, now_ns: int) -> None:
         """The clock was set back: what it had dated ahead, in the store too, is of now."""
-        for trace_id, entry in self._open.items():
+        for trace_id, entry in (*self._open.items(), *self._closed.items()):
             if entry.last_ns > now_ns:
                 entry.opened_ns, entry.first_ns = min(entry.opened_ns, now_ns), min(entry.first_ns, now_ns)
                 entry.root_ns = min(entry.root_ns, now_ns) if entry.root_ns is not None else None
                 entry.last_ns = now_ns
-                self._enqueue(trace_id, entry)
+                if entry.closed_ns is None:
+                    self._enqueue(trace_id, entry)
 
     def _oldest(self, now_ns: int) -> bytes:
         fragment = next(iter(self._rootless), None)

@@ -186,12 +186,17 @@ def test_draining_closes_what_is_quiet_and_whole_traces_as_such():
 @pytest.mark.parametrize("restarted", [False, True])
 def test_after_a_clock_was_set_back_traces_close_in_their_usual_time(restarted):
     assembler = Assembler(LIMITS)
+    assembler.add(chunk(4, 1), 6_990)
+    if restarted:
+        assembler.restore(tid(4), 1, 6_992)
     for number, spans in enumerate([[1], [(2, 1)], [1, (2, 9)]], 1):
         assembler.add(chunk(number, *spans), 7_000)
     if not restarted:
-        assert closings(assembler, 7_001) == []
+        assert closings(assembler, 7_001) == [(4, "root_ended", 1)]
     assert closings(assembler, 100) == []
+    assembler.add(chunk(4, (5, 1)), 101)
     assert closings(assembler, 102) == [(1, "root_ended", 1)]
+    assert closings(assembler, 103) == [(4, "root_ended", 2)]
     assembler.add(chunk(3, (3, 1)), 110)
     assert closings(assembler, 130) == [(2, "idle", 1)]
     assert closings(assembler, 140) == [(3, "idle", 1)]
