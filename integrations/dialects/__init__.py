@@ -31,6 +31,7 @@ from . import (
     pydantic,
     vercel_ai,
 )
+from .cut_off import without_cut
 from .mapped import map_attributes
 from .reading import Dialect, SpanReading
 from .shapes.read import complete
@@ -118,7 +119,7 @@ _candidates = Remembered(_in_question)
 def _completed(raw: RawSpan, span: Span) -> Span:
     """The span with fields read by shape; fields that the dialect read are kept."""
     try:
-        return _payable(complete(raw, mapped.apply(raw, span)))
+        return _payable(without_cut(complete(raw, mapped.apply(raw, span)), raw.scope_name))
     except Exception as error:  # noqa: BLE001 - likewise untrusted
         note = f"{span.dialect}, after an error by shape: {type(error).__name__}: {error}"
         return replace(span, provenance={**span.provenance, "dialect": note})

@@ -6,7 +6,9 @@ Metrics look here for something to judge by, and a judge's prompt shows the same
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
@@ -16,6 +18,9 @@ from sidejudge.scoring.scenario.scenario import Scenario, ScenarioError
 from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .case import Case
+
+_SHORTEST_LIMIT: Final = 64
+"""Characters of the shortest limit that is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +143,27 @@ def text_or_json(value: Json) -> str:
         return json.dumps(value, ensure_ascii=False)
     except (RecursionError, ValueError):
         return "(nested too deeply to be shown)"
+
+
+def cut_at(case: Case) -> int | None:
+    """How many characters the client leaves of a text, as far as a trace shows; None: nothing is known to be cut off.
+
+    SDKs cut attributes off at a configured length without a mark. Where the longest text has such a length, others may
+    lack what came after it. Ask by ``case.once(cut_at)``.
+    """
+    longest = max((len(text) for text in _texts(case)), default=0)
+    if longest < _SHORTEST_LIMIT:
+        return None
+    if longest & (longest - 1) == 0 or longest % 1_000 == 0:
+        return longest
+    alike = {text for text in _texts(case) if len(text) == longest} if longest % 100 == 0 else ()
+    return longest if len(alike) > 1 else None
+
+
+def _texts(case: Case) -> Iterator[str]:
+    """The texts of a trace that one attribute may hold as they are."""
+    for span in () if case.trace is None else case.trace.spans:
+        called = (span.tool.arguments, span.tool.result) if span.tool is not None else ()
+        yield from (text for text in (span.system_prompt, span.input, span.output, *called) if isinstance(text, str))
+        yield from span.documents
+        yield from (message.text for message in (*span.input_messages, *span.output_messages))

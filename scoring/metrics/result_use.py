@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import cut_at
 from sidejudge.scoring.lexical.facts import numbers
 from sidejudge.scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE, word_list
 from sidejudge.scoring.lexical.shown_text import label
@@ -206,7 +207,7 @@ def unfounded_values(
         calls: Its calls, in order of time.
         wanted: Required places by tool and argument: ``input``, ``results`` (of earlier calls).
     """
-    if not wanted:
+    if not wanted or case.once(cut_at) is not None:  # what was cut off may hold them
         return
     requested = searchable(case.input) + searchable(case.transcript_text)
     before: list[str] = []
@@ -266,6 +267,9 @@ def _results_used(case: Case) -> Result:
     found, settled = _unused(case, steps)
     if not settled:
         return NotApplicable(Reason("no result holds anything distinctive to look for"))
+    if found and (most := case.once(cut_at)) is not None:
+        why = "texts are cut off at {most} characters: what follows is not known whole"
+        return Unavailable(Reason(why, most=most))
     why = "of {n} of {all} results nothing occurs in what follows"
     return Scored(
         value=1.0 - len(found) / settled,

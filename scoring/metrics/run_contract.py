@@ -13,7 +13,7 @@ from sidejudge.scoring.lexical.memory import TextMemory
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least, must_be_one
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
@@ -48,15 +48,24 @@ class OfferedTool:
 
 def offered_tools(case: Case) -> Mapping[str, OfferedTool]:
     """All tools that the models of a run were offered, by a name without punctuation. Ask by ``case.once``."""
-    trace = case.trace
-    if trace is None:
-        return {}
-    texts = dict.fromkeys(text for span in trace.spans if span.tool_definitions for text in span.tool_definitions)
     found: dict[str, OfferedTool] = {}
-    for text in list(texts)[:_MOST_TEXTS]:
+    for text in _definitions(case)[:_MOST_TEXTS]:
         if len(text) <= _LONGEST_TEXT:
             found |= _read(text)
     return found
+
+
+def _definitions(case: Case) -> list[str]:
+    spans = () if case.trace is None else case.trace.spans
+    return list(dict.fromkeys(text for span in spans if span.tool_definitions for text in span.tool_definitions))
+
+
+def _all_known(case: Case) -> bool:
+    """Whether each tool that was offered is known: no definition is too long, one too many, or cut off."""
+    texts = _definitions(case)
+    return len(texts) <= _MOST_TEXTS and all(
+        len(text) <= _LONGEST_TEXT and (_read(text) or not isinstance(decoded(text), str)) for text in texts
+    )
 
 
 def _read(text: str) -> Mapping[str, OfferedTool]:
@@ -148,7 +157,7 @@ def _calls_valid(case: Case) -> Result:
     offered = case.once(offered_tools)
     if not offered:
         return _NONE_OFFERED
-    chosen = case.once(_chosen)
+    chosen = case.once(_chosen) if _all_known(case) else frozenset()
     found = [(step.span_id, fault) for step in calls if (fault := _fault(step, offered, chosen)) is not None]
     stated = together((fault for _, fault in found[:3]), ", ")
     return share_without(found, len(calls), "calls do not fit", stated=stated, calls=len(calls), offered=len(offered))
@@ -206,6 +215,9 @@ def _tools_tried(case: Case, trace: Trace) -> Result:
     idle = [run for run in offered if not run.acted]
     if idle and not case.complete:
         return incomplete(case)  # the call may be in what never came
+    if idle and (unread := next((each for each in case.unread if each.cut), None)) is not None:
+        why = "a call may stand in {source}, which was cut off"
+        return Unavailable(Reason(why, source=part(label(unread.source))))
     found = [(run.speaker.span_id, f"{label(run.top.agent or run.top.name)}: answered without a tool") for run in idle]
     why = "{n} of {all} runs answered without any of the tools they were offered"
     return Scored(

@@ -12,10 +12,11 @@ from itertools import pairwise
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import cut_at
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
-from sidejudge.scoring.result.result import NotApplicable, Result, Scored, at_least
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.tool_spans import canonical
 
 from .run_ending import SOURCE, UNKNOWN_CALLS
@@ -40,6 +41,9 @@ def _no_repetition(case: Case) -> Result:
     found = dict((*_streaks(calls), *_alternations(calls), *repeats.items()))
     if not found:
         return Scored(value=1.0)
+    if (most := case.once(cut_at)) is not None and any(_lacks_a_part(calls[index], most) for index in found):
+        why = "texts are cut off at {most} characters: whether calls are equal is not known"
+        return Unavailable(Reason(why, most=most))
     marked = [(calls[index].span_id, found[index]) for index in sorted(found)]
     loop = _longest_stretch(repeats) > STREAK
     return Scored(
@@ -52,6 +56,11 @@ def _no_repetition(case: Case) -> Result:
         ),
         details={**signs(marked), "calls": len(calls)},
     )
+
+
+def _lacks_a_part(step: CallStep, most: int) -> bool:
+    """Whether the arguments, by which calls differ, or the result are a text of the length at which texts are cut."""
+    return any(isinstance(text, str) and len(text) == most for text in (step.call.arguments, step.call.result))
 
 
 def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import cut_at
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part
@@ -87,6 +88,10 @@ def _values_founded(case: Case) -> Result:
                 where = part(f"{label(step.call.name)}.{label(name)}")
                 found.append((step.span_id, Reason("{argument}: its value stands in no earlier text", argument=where)))
             known |= pieces  # one sign a value, however often it is used
+    if found and (most := case.once(cut_at)) is not None:
+        return Unavailable(
+            Reason("texts are cut off at {most} characters: the rest of an earlier one is not known", most=most)
+        )
     return share_without(found, settled, "identifiers stand in no earlier text", method=Method.LEXICAL)
 
 

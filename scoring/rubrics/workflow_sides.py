@@ -54,7 +54,8 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
     """Why it is unknown whether these were called; None where it is known.
 
     The reasons: no agent, model or tool was recognised at all; a step that no dialect understood has one of their
-    names; or a model's answer, which may hold calls, was not understood.
+    names; a model's answer, which may hold calls, was not understood; or messages were cut off of a run in which no
+    tool, or no agent, has a span.
     """
     names = list(names)
     if case.trace is None or not names:
@@ -64,6 +65,10 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
     for unread in (unread for span in case.trace.models for unread in span.unread if unread.field != "input"):
         why = "{name} may have been called: what a model answered in {source} was not understood"
         return Unavailable(Reason(why, name=part(label(names[0])), source=part(label(unread.source))))
+    if not case.agents_called or not any(span.kind is SpanKind.TOOL for span in case.trace.spans):
+        for unread in (unread for unread in case.unread if unread.cut):
+            why = "{name} may have been called: {source} was cut off"
+            return Unavailable(Reason(why, name=part(label(names[0])), source=part(label(unread.source))))
     steps = [f" {_words(span.name)} " for span in case.trace.spans if span.kind in _NOT_UNDERSTOOD]
     for name in names:
         if (words := _words(name)) and any(f" {words} " in step for step in steps):

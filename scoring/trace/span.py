@@ -86,13 +86,14 @@ class Unread(Struct, frozen=True, kw_only=True):
 
     ``source`` is an attribute (``acme.completion``) or an event's (``event acme.answer: body``). ``shape`` describes
     its value without contents. ``field`` is the field that its name suggests, "" for either. ``client`` is the sending
-    instrumentation, by the name of its scope.
+    instrumentation, by the name of its scope. ``cut``: a limit of the client left a part of it.
     """
 
     source: str
     shape: str
     field: Literal["input", "output", ""] = ""
     client: str = ""
+    cut: bool = False
 
 
 class Span(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import messages, unwrap
+from sidejudge.integrations.dialects.cut_off import is_cut
 from sidejudge.integrations.dialects.model_call import LANGCHAIN_MODEL, real
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import CONTENTS, SpanFields
@@ -421,7 +422,8 @@ class _Reader:
                 continue
             field = source.meaning if source.meaning in ("input", "output") else ""
             shape = values.describe(source.value)
-            found.append(Unread(source=source.name, shape=shape, field=field, client=self._raw.scope_name))
+            cut = is_cut(source.value, self._kind)
+            found.append(Unread(source=source.name, shape=shape, field=field, client=self._raw.scope_name, cut=cut))
         return tuple(found)
 
 
