@@ -75,6 +75,10 @@ UNSENT_NS = PASSING_NS + UNWATCHED_NS // 2
 before.
 """
 REFRESH_NS = int(REFRESH_S * 1e9)
+ILLUSTRATED_NS = 15 * MINUTE_NS
+"""How long illustrations of an alert are repeated to a receiver that keeps state: to find them takes half a second."""
+MOST_ILLUSTRATED = 10
+"""Alerts that are illustrated anew at one refresh."""
 RESENT_NS = int(ENDS_AFTER_S * 1e9)
 """How long the end of an alert is repeated to a receiver that keeps state."""
 SUBJECT = len("0123456789abcdef-")
@@ -113,6 +117,7 @@ class Notifier:
         self._refreshed_ns: dict[str, int] = {}
         self._unwatched_ns: dict[str, int] = {}
         self._unsent_ns: dict[str, int] = {}
+        self._shown: dict[str, tuple[int, AlertEvent]] = {}  # illustrations, and since when
         self._one = asyncio.Lock()
 
     def restore(self) -> None:
@@ -139,6 +144,7 @@ class Notifier:
             self._no_later(now_ns)
             unsent = self._unsent_ns.items()
             self._unsent_ns = {name: at_ns for name, at_ns in unsent if name.rpartition("/")[2] in active}
+            self._shown = {mark: known for mark, known in self._shown.items() if mark in active}
             for receiver in self._receivers:
                 if receiver.keeps_state:
                     await self._refresh(receiver, active, now_ns)
@@ -193,6 +199,8 @@ class Notifier:
             if at_once and not noted:
                 entries.append(_entry(receiver, _notice(NoticeKind.ALERT, event)))
         await self._put(entries, changed)
+        if event.transition is AlertTransition.FIRING:
+            self._shown[event.fingerprint] = self._clock_ns(), event
 
     async def _catch_up(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         """Send alerts that fire and that the receiver was not sent: it is new, or took more severe ones alone."""
@@ -218,7 +226,7 @@ class Notifier:
             here = active.get(mark)
             if here is None or here.muted or here.alert.stage is not Stage.FIRING:
                 continue
-            event = await self._of_now(here, sent.event, now_ns)
+            event = await self._illustrated(_of_now(here, sent.event, now_ns), here)
             again = replace(sent, at_ns=now_ns, reminders=sent.reminders + 1)
             notice = _notice(NoticeKind.REMINDER, event, f"-again-{again.reminders}")
             await self._put([] if self._is_quiet(event.condition) else [_entry(receiver, notice)], {name: again})
@@ -240,13 +248,21 @@ class Notifier:
     async def _refresh(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         if now_ns - self._refreshed_ns.get(receiver.name, 0) < REFRESH_NS:
             return
-        events = []
+        events, left = [], MOST_ILLUSTRATED
         for name, sent in self._of(receiver):
             if self._is_quiet(sent.event.condition):
                 continue
             here = active.get(name.rpartition("/")[2])
             if sent.stands and here is not None:
-                events.append(await self._of_now(here, sent.event, now_ns))
+                event = _of_now(here, sent.event, now_ns)
+                if here.condition.examples and event.transition is AlertTransition.FIRING:
+                    at_ns, shown = self._shown.get(event.fingerprint, (0, event))
+                    if left and not 0 <= now_ns - at_ns < ILLUSTRATED_NS:
+                        left -= 1
+                        shown = await self._illustrated(event, here)
+                        self._shown[event.fingerprint] = now_ns, shown
+                    event = replace(event, examples=shown.examples, failure=shown.failure, explained=shown.explained)
+                events.append(event)
             elif not sent.stands and now_ns - sent.event.at_ns < RESENT_NS:
                 events.append(sent.event)
         self._refreshed_ns[receiver.name] = now_ns
@@ -284,18 +300,6 @@ class Notifier:
         mine = f"{ALERT}{receiver.name}/"
         return [(name, sent) for name, sent in self._sent.items() if name.startswith(mine)]
 
-    async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
-        """The event with the findings of this moment."""
-        found = here.alert.finding
-        event = replace(
-            last.bare,
-            transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
-            stated=found.stated,
-            value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
-            changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns,
-        )  # fmt: skip
-        return await self._illustrated(event, here)
-
     async def _illustrated(self, event: AlertEvent, here: Posted) -> AlertEvent:
         if here.condition.examples and here.alert.stage is Stage.FIRING:
             return await asyncio.to_thread(self._illustrate, event, here.alert.since_ns - HOUR_NS)
@@ -323,6 +327,18 @@ def _is_news(before: SentNotices | None, event: AlertEvent, now_ns: int) -> bool
     if event.transition is AlertTransition.FIRING:
         return not event.muted
     return before is not None and before.stands
+
+
+def _of_now(here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
+    """The event with the findings of this moment."""
+    found = here.alert.finding
+    return replace(
+        last.bare,
+        transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
+        stated=found.stated,
+        value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
+        changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns,
+    )  # fmt: skip
 
 
 def _name(receiver: NoticeReceiver, mark: str) -> str:

@@ -451,3 +451,26 @@ async def test_what_is_noted_of_a_notice_names_traces_only_as_long_as_a_digest_i
     assert sorted(noted()) == [False, True]
     erase(office.store.path, [bytes.fromhex(TRACES[0])], scores=False, now_ns=1)
     assert noted() == [False]
+
+
+async def test_what_is_repeated_every_minute_is_illustrated_anew_now_and_then_and_a_few_at_a_time(desk):
+    office = desk(NoticeReceiver(name="am", sender=None, keeps_state=True))
+    read = []
+    office.notifier._illustrate = lambda about, _since_ns: (
+        read.append(about.fingerprint) or replace(about, examples=(WORST,))
+    )
+    fired = [event(labels=(("service", f"s{n}"), *event().labels[1:])) for n in range(25)]
+    for each in fired:
+        await office.notifier.take(each)
+    for minute in range(1, 31):
+        await office.tick(*map(posted, fired), after_ns=MINUTE_NS)
+        (*_, last) = office.waiting("am")
+        assert len(last.events) == 25
+        assert all(each.examples for each in last.events)
+        assert (len(read) == 0) == (minute < 15)
+        assert len(read) <= 10 * max(0, minute - 14)
+    assert sorted(read) == sorted([each.fingerprint for each in fired] + read[25:])
+    assert len(read) < 50
+    office.restart()
+    await office.tick(*map(posted, fired), after_ns=MINUTE_NS)
+    assert sum(each.examples == (WORST,) for each in office.waiting("am")[-1].events) == 10
