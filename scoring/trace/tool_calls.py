@@ -211,13 +211,19 @@ def _contents_unknown(trace: Trace) -> bool:
     """Whether a call of a tool would not show: models, or agents without a span of any, and no contents of theirs.
 
     One answer that was not captured is enough where its model was offered tools, or where the history of another model
-    call holds calls that its own does not.
+    call holds calls that its own does not. A span without contents beside another of the same response hides none.
     """
-    silent = [each for each in trace.models if each.error is None and each.output is None and not each.output_messages]
+    spoken = [each for each in trace.models if each.output is not None or each.output_messages]
+    shown = {each.response_id for each in spoken} - {None}
+    silent = [
+        each
+        for each in trace.models
+        if each.error is None and each.output is None and not each.output_messages and each.response_id not in shown
+    ]
     most = max(map(_in_history, trace.models), default=0) if silent else 0
     if any(span.tool_definitions or _in_history(span) < most for span in silent):
         return True
-    if any(span.output_messages or span.output is not None for span in trace.models):
+    if spoken:
         return False
     if trace.models:
         return any(span.error is None for span in trace.models)  # a model call that failed called nothing

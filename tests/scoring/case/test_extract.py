@@ -115,6 +115,16 @@ def test_tools_are_unknown_where_one_answer_was_not_captured_that_may_hold_a_cal
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), error="HTTP 500"), last) == ()
 
 
+def test_a_span_without_contents_hides_no_call_where_another_has_the_answer_of_the_same_response() -> None:
+    made = _asks(_call("find", {}, "c1"))
+    turn = _span("turn", None, C, 0, 9)
+    instrumented = _span("m1", "turn", L, 1, 4, output="Ann.", input_messages=made, response_id="msg-1")
+    of_the_sdk = _span("m2", "m1", L, 2, 3, response_id="msg-1", tool_definitions=("{}",))
+    assert _case(turn, instrumented, of_the_sdk).tools_used == (), "calls of an earlier turn"
+    assert _case(turn, instrumented, replace(of_the_sdk, response_id="msg-2")).tools_used is None
+    assert _case(turn, instrumented, replace(of_the_sdk, response_id=None)).tools_used is None
+
+
 def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
     requested = _call("find", {"q": "x"}, "c1")
     for spanned in (
