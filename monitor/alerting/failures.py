@@ -133,8 +133,8 @@ def illustrated(store: Store, event: AlertEvent, since_ns: int) -> AlertEvent:
 
 
 def illustrated_firing(store: Store, condition: Condition, event: AlertEvent, window_ns: int) -> AlertEvent:
-    """The event as by ``illustrated``, where it reports a firing alert whose condition has examples."""
-    if not condition.examples or event.transition is not AlertTransition.FIRING:
+    """The event as by ``illustrated``, where it reports a firing alert whose condition has examples, and is sent."""
+    if not condition.examples or event.transition is not AlertTransition.FIRING or event.muted:
         return event
     return illustrated(store, event, min(event.since_ns, event.at_ns) - window_ns)
 

@@ -141,6 +141,7 @@ async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
     life.judge(60, passed=False, at_ns=START_NS)
     reported = await life.schedule.look(START_NS + MINUTE_NS)
     shown = next(event for event in reported if event.condition == "pass_rate_critical").examples
+    assert not any(event.examples for event in reported if event.muted), "nobody is sent it"
     assert [int(each.trace_id, 16) for each in shown] == [3, 2, 5]
     assert len(shown[1].reason) <= 301
 
