@@ -16,6 +16,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.arrivals import Arrivals
 from sidejudge.scoring.statistics.cusum import Cusum
 from sidejudge.scoring.statistics.design_effect import DesignEffect
+from sidejudge.scoring.statistics.drop_level import DropLevel
 from sidejudge.scoring.statistics.quantile import Measured
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
@@ -67,7 +68,7 @@ NO_ESTIMATES: Final[Estimates] = MappingProxyType({})
 class _Followed:
     """One limit in one place under one ``version`` of its rubric, from value to value and from look to look."""
 
-    __slots__ = ("arrivals", "cusums", "design", "held", "last", "sequences", "version")
+    __slots__ = ("arrivals", "cusums", "design", "drop", "held", "last", "sequences", "version")
 
     def __init__(self, limit: MetricLimit, declared: Declaration, version: str) -> None:
         self.version = version
@@ -75,14 +76,31 @@ class _Followed:
         self.sequences: dict[Level, ConfidenceSequence] = {
             level: declared.sequence_at((limit.threshold(bound),)) for level, bound in limit.levels
         }
+        self.drop: DropLevel | None = None
+        """Whether what came after a fall was noticed proves that it is critical; None where nothing is critical."""
+        if limit.critical is not None:
+            self.drop = declared.metric_drop_level(limit.threshold(limit.critical))
         self.design, self.arrivals = DesignEffect(), Arrivals()
         self.held: HysteresisState | None = None
         self.last: tuple[MetricEstimate | None, Appraisal] | None = None
+
+    @property
+    def fell_ns(self) -> int | None:
+        """When the values fell, by estimate, while a detector is alarmed; otherwise None."""
+        return next((each.since_ns for each in self.cusums.values() if each.alarmed), None)
+
+    def fallen(self, level: Level) -> tuple[float | None, int | None]:
+        """The mean of ``kept`` since a fall that this level reports, and when it fell; None while there is none."""
+        if self.drop is not None and level == "critical":
+            return (self.drop.pass_ratio, self.fell_ns) if self.drop.below else (None, None)
+        cusum = self.cusums[level]
+        return (cusum.pass_ratio, cusum.since_ns) if cusum.alarmed else (None, None)
 
     def to_json(self) -> dict[str, object]:
         return {
             "version": self.version, "cusums": {level: cusum.to_json() for level, cusum in self.cusums.items()},
             "sequences": {level: sequence.to_json() for level, sequence in self.sequences.items()},
+            "drop": self.drop.to_json() if self.drop else None,
             "design": self.design.to_json(), "arrivals": self.arrivals.to_json(),
             "held": self.held.to_json() if self.held else None,
         }  # fmt: skip
@@ -94,6 +112,8 @@ class _Followed:
             if level in record["cusums"]:
                 cusum.restore(record["cusums"][level])
                 self.sequences[level].restore(record["sequences"][level])
+        if self.drop is not None and record.get("drop") is not None:
+            self.drop.restore(record["drop"])
         self.design.restore(record["design"])
         if "arrivals" in record:
             self.arrivals.restore(record["arrivals"])
@@ -141,6 +161,8 @@ class MetricWatch:
             lowest = limit.kept(value, list(limit.levels)[-1][1])
             worth = followed.design.add(seen.cluster, passed=lowest, weight=seen.weight)
             followed.arrivals.add(seen.at_ns)
+            if followed.drop is not None and limit.critical is not None:
+                followed.drop.add(passed=limit.kept(value, limit.critical), weight=seen.weight, worth=worth)
             per_window = windows.of(limit).pace(key) / followed.design.value
             for level, bound in limit.levels:
                 kept = limit.kept(value, bound)
@@ -150,6 +172,8 @@ class MetricWatch:
                 }  # fmt: skip
                 followed.cusums[level].add(chart, **stated)
                 followed.sequences[level].add(**stated)
+            if followed.drop is not None:
+                followed.drop.noticed(alarmed=followed.fell_ns is not None)
 
     def measured(self, now_ns: int) -> Callable[[], Estimates]:
         """The estimates of the windows at ``now_ns``, to be computed in whatever thread; the state is taken now."""
@@ -272,16 +296,12 @@ class MetricWatch:
         followed = self._known(place)
         if followed is None:
             return {}
-        return {
-            level: (
-                MetricEvidence(
-                    since=cusum.pass_ratio if cusum.alarmed else None,
-                    sequence=followed.sequences[level].evidence(followed.sequences[level].levels[0]),
-                ),
-                cusum.since_ns if cusum.alarmed else None,
-            )
-            for level, cusum in followed.cusums.items()
-        }
+        found: dict[Level, tuple[MetricEvidence, int | None]] = {}
+        for level, sequence in followed.sequences.items():
+            since, since_ns = followed.fallen(level)
+            evidence = MetricEvidence(since=since, sequence=sequence.evidence(sequence.levels[0]))
+            found[level] = evidence, since_ns
+        return found
 
     def _estimated(
         self, limit: MetricLimit, held: Sequence[WindowContents],

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.cusum import Chart, design
-from sidejudge.scoring.statistics.drop_level import DropLevel
+from sidejudge.scoring.statistics.drop_level import BETS, DropLevel
 from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED
 from sidejudge.scoring.statistics.ppi import LEAST_LABELS, LabelSums, offset
 from sidejudge.scoring.statistics.sequence import GRID, ConfidenceSequence
@@ -296,6 +296,11 @@ class Declaration:
         """Mode ``adaptive``: the test that decides whether a drop is critical."""
         critical = self.policy_of(rubric).thresholds.critical
         return DropLevel(min(max(critical, 1e-4), 1 - 1e-4), _OF_DROP)
+
+    def metric_drop_level(self, threshold: float) -> DropLevel:
+        """The same for a limit on a metric, with a lower stake too: a percentile's threshold is near 1."""
+        level = min(max(threshold, 1e-4), 1 - 1e-4)
+        return DropLevel(level, _OF_DROP, (min(BETS[0], (1 - level) / 2), *BETS))
 
     def slice_chart(self, rubric: str, verdicts_per_window: float, series: int, usual: float) -> Chart:
         """The chart of a slice against the threshold, given the number of slices; designed as ``chart`` is."""

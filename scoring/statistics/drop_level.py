@@ -29,16 +29,18 @@ _MOST_LOG: Final = 700.0
 class DropLevel:
     """The verdicts since a drop was noticed, against ``level`` in (0, 1); ``error`` in (0, 1) for each drop.
 
+    ``bets`` are the stakes, each in (0, 1/2].
+
     ``below``: the evidence that the pass ratio is lower has convinced, and is not all gone. ``convincing`` is the
     wealth that it takes.
     """
 
-    __slots__ = ("_failed", "_odds", "_scale", "_wealth", "_weight", "below", "convincing")
+    __slots__ = ("_bets", "_failed", "_odds", "_scale", "_wealth", "_weight", "below", "convincing")
 
-    def __init__(self, level: float, error: float) -> None:
+    def __init__(self, level: float, error: float, bets: Sequence[float] = BETS) -> None:
         if not 0 < level < 1 or not 0 < error < 1:
             raise ValueError(f"a level and an error lie in (0, 1), got {level} and {error}")
-        self._odds, self.convincing = level / (1 - level), 1 / error
+        self._odds, self.convincing, self._bets = level / (1 - level), 1 / error, bets
         self._scale = Scale()
         self._wealth: list[float] | None = None
         self._weight = self._failed = 0.0
@@ -59,11 +61,14 @@ class DropLevel:
         if not alarmed:
             self._wealth, self._weight, self._failed, self.below = None, 0.0, 0.0, False
         elif self._wealth is None:
-            self._wealth = [1.0] * len(BETS)
+            self._wealth = [1.0] * len(self._bets)
 
-    def add(self, *, passed: bool, weight: float, worth: float = 1.0) -> None:
-        """Take in the next verdict, of weight 1/probability; ``worth`` in [0, 1] as in ``design_effect``."""
-        self.add_together([Together(passed, weight, 1, worth)])
+    def add(self, *, passed: float, weight: float, worth: float = 1.0) -> None:
+        """Take in the next verdict, of weight 1/probability; ``worth`` in [0, 1] as in ``design_effect``.
+
+        ``passed`` may be a part of 1, as a graded answer is; its gain lies between the two, and the promise holds.
+        """
+        self._take([(passed, weight, 1, worth)])
 
     def add_together(self, group: Sequence[Together], *, spent: float = 0.0) -> None:
         """Take in verdicts that came together in an unknown order.
@@ -72,30 +77,31 @@ class DropLevel:
         as if they came first and all passes after them. Any other order would leave more wealth, because a pass costs
         more of the wealth, relative to a failure's gain, than of the detector's score.
         """
-        if not group:
-            return
-        shares = self._scale.shares({each.weight for each in group})
+        if group:
+            self._take([(each.passed, each.weight, each.n, each.worth) for each in group], spent)
+
+    def _take(self, rows: Sequence[tuple[float, float, int, float]], spent: float = 0.0) -> None:
+        """Take in rows of (passed, weight, number, worth)."""
+        shares = self._scale.shares({weight for _, weight, _, _ in rows})
         if self._wealth is None:
             return
         if shares is None:
             self.noticed(alarmed=False)
             self.noticed(alarmed=True)
             return
-        for place, bet in enumerate(BETS):
+        for place, bet in enumerate(self._bets):
             grown = math.fsum(
-                each.worth
-                * (1.0 if each.passed else 1 - spent)
-                * math.log1p(
-                    max(_LEAST, -bet * shares[each.weight]) if each.passed else bet * shares[each.weight] * self._odds
-                )
-                for each in group
+                worth
+                * (1.0 if passed else 1 - spent)
+                * math.log1p(max(_LEAST, bet * shares[weight] * ((1 - passed) * self._odds - passed)))
+                for passed, weight, _, worth in rows
             )
             held = self._wealth[place] * math.exp(min(_MOST_LOG, grown))
             self._wealth[place] = min(_CAP * self.convincing, held)
-        failed = (1 - spent) * math.fsum(shares[each.weight] * each.n for each in group if not each.passed)
-        self._weight += failed + math.fsum(shares[each.weight] * each.n for each in group if each.passed)
+        failed = (1 - spent) * math.fsum(shares[weight] * n * (1 - passed) for passed, weight, n, _ in rows)
+        self._weight += failed + math.fsum(shares[weight] * n * passed for passed, weight, n, _ in rows)
         self._failed += failed
-        evidence = math.fsum(self._wealth) / len(BETS)
+        evidence = math.fsum(self._wealth) / len(self._bets)
         self.below = evidence >= self.convincing or (self.below and evidence > 1)
 
     def to_json(self) -> dict[str, object]:
@@ -109,7 +115,7 @@ class DropLevel:
         """Restore the state that ``to_json`` wrote; begin anew where the bets differ."""
         self._scale = Scale.of_json(record)
         wealth = record["wealth"]
-        if wealth is None or len(wealth) != len(BETS):
+        if wealth is None or len(wealth) != len(self._bets):
             return
         self._wealth = [float(each) for each in wealth]
         self._weight, self._failed, self.below = float(record["weight"]), float(record["failed"]), bool(record["below"])

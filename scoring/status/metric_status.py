@@ -134,8 +134,9 @@ class MetricEstimate:
 class MetricEvidence:
     """Evidence value by value on one level: the mean of ``kept`` since a fall began, while one is reported.
 
-    ``fallen`` is the estimate from the window's values since then. ``sequence`` is the evidence that the mean is below
-    its threshold, as a multiple of the convincing amount.
+    On the critical level it is that of the values after the fall was noticed, where they convince: those before were
+    selected because they look bad. ``fallen`` is the estimate from the window's values since the fall. ``sequence`` is
+    the evidence that the mean is below its threshold, as a multiple of the convincing amount.
     """
 
     since: float | None = None

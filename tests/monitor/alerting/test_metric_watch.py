@@ -37,9 +37,12 @@ def slow(rng: random.Random, factor: float = 1.0) -> float:
 class Played:
     """A watch of two limits that is fed and looked at every ten minutes."""
 
-    def __init__(self, mode: str = "adaptive", *, seed: int = 1, per_hour: int = 60, cluster: int = 1) -> None:
+    def __init__(
+        self, mode: str = "adaptive", *, seed: int = 1, per_hour: int = 60, cluster: int = 1,
+        limits: tuple[MetricLimit, ...] = (LATENCY, GRADE),
+    ) -> None:  # fmt: skip
         self.declared = Declaration(
-            policy=Policy(mode=mode), metrics=(LATENCY, GRADE),  # type: ignore[arg-type]  # a mode of the table
+            policy=Policy(mode=mode), metrics=limits,  # type: ignore[arg-type]  # a mode of the table
             hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.02, hold_ns=0),
         )  # fmt: skip
         self.windows = LimitedWindows(self.declared)
@@ -50,7 +53,9 @@ class Played:
         self.per_look, self.cluster = per_hour // 6, cluster
         self.events: list[tuple[str, str]] = []
 
-    def hours(self, hours: float, *, latency: Callable[[random.Random], float], grade: float = 0.85) -> None:
+    def hours(
+        self, hours: float, *, latency: Callable[[random.Random], float], grade: float = 0.85, sd: float = 0.12
+    ) -> None:
         for _ in range(round(hours * 6)):
             for _ in range(self.per_look):
                 self.now_ns += 10 * MINUTE_NS // self.per_look
@@ -58,7 +63,7 @@ class Played:
                     self.took = latency(self.rng)
                 self.count += 1
                 cluster = str(self.count // self.cluster) if self.cluster > 1 else None
-                given = min(1.0, max(0.0, self.rng.gauss(grade, 0.12)))
+                given = min(1.0, max(0.0, self.rng.gauss(grade, sd)))
                 for key, metrics in ((RUNS, {"latency": self.took}), (GRADED, {"relevance": given})):
                     seen = Observation(
                         identity=str(self.count), at_ns=self.now_ns, passed=True, metrics=metrics, cluster=cluster
@@ -89,6 +94,20 @@ def test_a_rising_percentile_and_a_falling_grade_are_noticed_and_pass_again(mode
     played.hours(8, latency=lambda rng: slow(rng, 5.0))
     assert played.of("latency_p95").appraisal.status is Status.CRITICAL
     assert played.of("relevance_mean").appraisal.status is Status.HEALTHY
+
+
+def test_what_lies_between_both_limits_is_no_critical_alert_and_an_outage_is_one():
+    """The values since a fall began were selected because they look bad; critical are those that come after."""
+    played = Played(limits=(replace(GRADE, critical=0.5),))
+    played.hours(120, latency=slow, grade=0.55, sd=1.0)  # as good as 0 or 1 each, half and half
+    assert ("metric_warning", "firing") in played.events
+    assert ("metric_critical", "firing") not in played.events
+    kept = played.watch.to_memory()
+    played.hours(1, latency=slow, grade=0.0, sd=0.0)
+    assert ("metric_critical", "firing") in played.events
+    again = Played(limits=(replace(GRADE, critical=0.5),))
+    again.watch.restore(kept)
+    assert again.watch.metrics.to_memory() == {name: kept[name] for name in again.watch.metrics.to_memory()}
 
 
 def test_the_value_has_bounds_around_it_and_says_how_many_it_is_of():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.statistics.drop_level import DropLevel
+from sidejudge.scoring.statistics.drop_level import BETS, DropLevel
 from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
@@ -202,3 +202,18 @@ def test_a_weight_of_exactly_twice_the_largest_so_far_is_a_bet_of_everything_and
 def test_what_cannot_be_a_level_or_a_chance_is_refused(level, error):
     with pytest.raises(ValueError, match="lie in"):
         DropLevel(level, error)
+
+
+def test_a_graded_value_at_the_level_proves_nothing_and_others_lie_between_a_failure_and_a_pass():
+    def wealth(passed: float) -> list[float]:
+        found = DropLevel(0.7, 0.08, (0.01, *BETS))
+        found.add(passed=True, weight=1.0)
+        found.noticed(alarmed=True)
+        found.add(passed=passed, weight=1.0)
+        assert found.pass_ratio == pytest.approx(passed)
+        return found.to_json()["wealth"]
+
+    assert wealth(0.7) == pytest.approx([1.0] * 4)
+    assert all(map(float.__gt__, wealth(0.0), wealth(0.5)))
+    assert all(map(float.__gt__, wealth(0.5), wealth(0.7)))
+    assert all(map(float.__gt__, wealth(0.7), wealth(1.0)))
