@@ -131,6 +131,15 @@ def _answered(case: Case) -> Result:
     return _unanswered(case)
 
 
+def _failed_as_a_whole(case: Case) -> bool:
+    return case.trace is not None and any(span.error is not None for span in ends(case.trace))
+
+
+def attributes_left_out(case: Case) -> int:
+    """How many attributes the SDK left out beyond its limit of a span."""
+    return 0 if case.trace is None else sum(span.dropped_attributes for span in case.trace.spans)
+
+
 def _unanswered(case: Case) -> Result:
     """The result where no answer shows: there is none, or it is not known."""
     if case.unread_answer:
@@ -139,6 +148,8 @@ def _unanswered(case: Case) -> Result:
         return Unavailable(Reason(why, source=part(label(first.source)), shape=part(label(first.shape))))
     if not case.content_captured:
         return Unavailable(Reason("the telemetry carries no contents"))
+    if (left_out := attributes_left_out(case)) > 0 and not _failed_as_a_whole(case):
+        return Unavailable(Reason("the SDK left out {n} attributes, of which one may hold the answer", n=left_out))
     if not case.complete:
         return incomplete(case)
     if _may_mean_nothing(case):

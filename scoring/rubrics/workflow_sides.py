@@ -9,7 +9,7 @@ from dataclasses import replace
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import called_tools, incomplete, stated_scenario
 from sidejudge.scoring.lexical.shown_text import label, labels
-from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
+from sidejudge.scoring.metrics.run_ending import LONE_CALL, attributes_left_out, no_run
 from sidejudge.scoring.metrics.run_steps import is_lone_call
 from sidejudge.scoring.result.reason import Reason, own, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
@@ -54,8 +54,8 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
     """Why it is unknown whether these were called; None where it is known.
 
     The reasons: no agent, model or tool was recognised at all; a step that no dialect understood has one of their
-    names; a model's answer, which may hold calls, was not understood; or messages were cut off of a run in which no
-    tool, or no agent, has a span.
+    names; a model's answer, which may hold calls, was not understood; or contents were cut off, or attributes left out,
+    of a run in which no tool, or no agent, has a span.
     """
     names = list(names)
     if case.trace is None or not names:
@@ -69,6 +69,9 @@ def not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
         for unread in (unread for unread in case.unread if unread.cut):
             why = "{name} may have been called: {source} was cut off"
             return Unavailable(Reason(why, name=part(label(names[0])), source=part(label(unread.source))))
+        if (left_out := attributes_left_out(case)) > 0:
+            why = "{name} may have been called: the SDK left out {n} attributes"
+            return Unavailable(Reason(why, name=part(label(names[0])), n=left_out))
     steps = [f" {_words(span.name)} " for span in case.trace.spans if span.kind in _NOT_UNDERSTOOD]
     for name in names:
         if (words := _words(name)) and any(f" {words} " in step for step in steps):

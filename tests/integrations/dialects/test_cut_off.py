@@ -162,3 +162,33 @@ def test_nothing_is_held_against_what_real_clients_send_with_a_limit(shared, cli
     folders = sorted((shared / "corpus" / "otlp" / client).iterdir())
     found = [each for folder in folders for limit in LIMITS for each in blamed(folder, limit)]
     assert [each for each in found if "telemetry" not in each] == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "run_failed", "why"),
+    [
+        (0, False, "the run ended without an answer"),
+        (3, False, "the SDK left out 3 attributes, of which one may hold the answer"),
+        (3, True, "the run ended without an answer"),
+    ],
+)
+def test_an_answer_may_stand_in_an_attribute_that_the_sdk_left_out(left_out, run_failed, why):
+    steps = [
+        replace(stepping("AGENT", input="When?"), dropped_attributes=left_out, status_code=2 if run_failed else 0),
+        raw("m", "a", openinference__span__kind="LLM", input__value="When?"),
+    ]
+    steps[1] = replace(steps[1], status_code=2)
+    case = extract(Trace.of("1" * 32, [normalise(each) for each in steps], "root_ended"))
+    assert str(reason_of(case, "answered")) == why
+
+
+def test_a_tool_may_have_been_called_in_what_was_cut_off_or_left_out():
+    def held_to(span: RawSpan, name: str) -> bool | None:
+        case = extract(Trace.of("1" * 32, [normalise(span)], "root_ended"))
+        case = case.drawn(1.0, {"name": "sail", "tools_should_include": [name]})
+        return score(case, RUBRICS["workflow"], created_at="2026-01-01T00:00:00Z").passed
+
+    ran = raw(openinference__span__kind="AGENT", agent__name="harbour", input__value="When?", output__value="At nine.")
+    assert held_to(ran, "find") is False
+    assert held_to(replace(ran, dropped_attributes=3), "find") is None
+    assert held_to(replace(ran, attributes={**ran.attributes, "output.value": MESSAGES[:-12]}), "find") is None
