@@ -153,8 +153,10 @@ class FleetBoard:
 
     @property
     def alone(self) -> bool:
-        """Whether this monitor notifies for itself: the database has been away for long."""
-        return self._fleet.away_for_s >= ALONE_AFTER_S
+        """Whether this monitor notifies for itself: for long, nobody has reached a status of the fleet."""
+        status, look_s = self.status, self._watch.declared.look_ns / 1e9
+        unknown_for_s = status.unknown_for_s if status is not None else 0.0
+        return self._fleet.away_for_s >= ALONE_AFTER_S or unknown_for_s >= max(ALONE_AFTER_S, 3 * look_s)
 
     def _document(self, now_ns: int) -> FleetDocument | None:
         return self.status.current(now_ns) if self.status is not None else None

@@ -5,8 +5,8 @@ would, and saves state, document and events under its lease; a monitor that wron
 Events are passed on once they are saved, and stay with the state until receivers have them, so that the next leader
 goes on where the last one ended. The others read in the document which events were sent, and could go on from there.
 
-While the database is away a monitor shows its own status, marked as such. After ``ALONE_AFTER_S`` it notifies for
-itself.
+While the database is away, or nobody reaches a status, a monitor shows its own, marked as such. After
+``ALONE_AFTER_S`` it notifies for itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ log = logging.getLogger("sidejudge.fleet")
 
 LEASE: Final = "alerts"
 ALONE_AFTER_S: Final = 600.0
-"""How long the database is away until a monitor notifies for itself; leaders change within a minute."""
+"""How long no status of the fleet is known until a monitor notifies for itself; leaders change within a minute."""
 STALE_NS: Final = 5 * MINUTE_NS
 """An older document is no present status: no monitor leads."""
 _STATE: Final = "alerts/state"
@@ -124,6 +125,7 @@ class FleetStatus:
         undelivered: how many notices wait for their receivers here.
         labels: people's labels by rubric, of the whole fleet (``alerts.corrected``).
         hash_key: what traces are drawn by, the same in all of the fleet.
+        clock_s: seconds that never go back.
     """
 
     def __init__(
@@ -131,9 +133,10 @@ class FleetStatus:
         clock_ns: Callable[[], int], pass_on: AlertListener, note: AlertListener,
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
         undelivered: Callable[[], int] = lambda: 0, labels: Callable[[], Mapping[str, LabelSums]] = dict,
-        hash_key: bytes = b"",
+        hash_key: bytes = b"", clock_s: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self.name = name
+        self._clock_s, self._known_s = clock_s, clock_s()
         self.document: FleetDocument | None = None
         self._followed = b""
         self._declared, self._watched, self._publisher, self._in_force = declared, watched, publisher, in_force
@@ -172,6 +175,11 @@ class FleetStatus:
         """The status of the fleet; None where it is unknown or too old."""
         found = self.document
         return found if found is not None and now_ns - found.at_ns < STALE_NS else None
+
+    @property
+    def unknown_for_s(self) -> float:
+        """For how many seconds nobody has reached a status of the fleet."""
+        return self._clock_s() - self._known_s
 
     def posted(self) -> Iterator[Posted]:
         """The alerts of the fleet."""
@@ -302,7 +310,7 @@ class FleetStatus:
     def _show(self, document: FleetDocument) -> None:
         shown = self._new_watch(FleetWindows(self._declared.window_ns))
         shown.show(document.alerts)
-        self.document, self._shown = document, shown
+        self.document, self._shown, self._known_s = document, shown, self._clock_s()
 
     def _compare(self, document: FleetDocument) -> None:
         """Note for how long the leader watches by other settings; two fleets in one schema do so for good."""

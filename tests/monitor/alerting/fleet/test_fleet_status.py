@@ -10,11 +10,13 @@ import tracemalloc
 import zlib
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from sidejudge.integrations.postgres.shared import WindowRow
 from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.fleet.build import FleetBoard
 from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded, slice_of
@@ -28,6 +30,7 @@ from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS
+from tests.alert_events import event
 from tests.seed_policy import estimate_of
 
 KEY = Key("shop", "prod", "qa")
@@ -95,6 +98,7 @@ class Member:
             name=name, declared=fleet.declared, watched=WATCHED, publisher=self.publisher,
             clock_ns=lambda: fleet.now_ns + self.ahead_ns, pass_on=self._pass_on, note=self._note,
             undelivered=lambda: self.undelivered, illustrated=lambda event: replace(event, examples=(EXAMPLE,)),
+            clock_s=lambda: fleet.now_ns / 1e9,
         )  # fmt: skip
 
     async def _pass_on(self, event):
@@ -218,6 +222,32 @@ def test_a_minute_that_is_not_complete_is_no_silence(phase_s: int) -> None:
     assert Status.NO_DATA not in states
     asyncio.run(go(900, 0))
     assert states[-1] is Status.NO_DATA
+
+
+def test_a_monitor_notifies_for_itself_while_nobody_reaches_a_status_of_the_fleet():
+    fleet, passed_on = Simulated(2), []
+    fleet.run(5, failing=0.02)
+    board = FleetBoard(
+        SimpleNamespace(declared=DECLARED), SimpleNamespace(away_for_s=0.0), clock_ns=lambda: fleet.now_ns
+    )
+    board.status = fleet.members[1].status
+
+    def is_left_to_others():
+        async def take(event):
+            passed_on.append(event.condition)
+
+        passed_on.clear()
+        asyncio.run(board.own_events(take)(event()))
+        assert board.is_quiet("pass_rate_critical") == (not passed_on)
+        return board.is_quiet("pass_rate_critical")
+
+    assert is_left_to_others()
+    fleet.now_ns += 9 * SLICE_NS  # the leader holds its lease, and every look of it fails
+    assert is_left_to_others()
+    fleet.now_ns += 2 * SLICE_NS
+    assert not is_left_to_others()
+    fleet.run(1, failing=0.02)
+    assert is_left_to_others()
 
 
 def test_a_leader_that_leaves_at_once_after_a_notice_leaves_no_duplicate():
