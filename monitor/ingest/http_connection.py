@@ -122,8 +122,8 @@ class OpenConnections:
             oldest.cancel()
 
     def _least(self, crowd: Iterable[HttpConnection], newest: HttpConnection) -> HttpConnection:
-        """The connection to close: the one that is idle longest, else one whose body is not whole, else the newest."""
-        for wanted in ("idle", "body"):
+        """The one to close: the longest idle, else one with half a body, else one that nobody reads, else the newest."""
+        for wanted in ("idle", "body", "reader"):
             for each in crowd:
                 if each.awaits == wanted and each is not newest:
                     return each
@@ -178,8 +178,10 @@ class HttpConnection(HttpToolsProtocol):
         """Bytes since the parser last reported something: an endless header, chunk extension or trailer."""
 
     @property
-    def awaits(self) -> Literal["idle", "body", "response"]:
-        """The connection's state: it waits for a request, the rest of a body, or a response of the application."""
+    def awaits(self) -> Literal["idle", "body", "reader", "response"]:
+        """The connection's state: it waits for a request, the rest of a body, a client that reads, or a response."""
+        if self._unread_since_s is not None or self.transport.is_closing():
+            return "reader"
         if self._body_since_s is not None:
             return "body"
         return "idle" if self._answered else "response"
@@ -211,6 +213,8 @@ class HttpConnection(HttpToolsProtocol):
     def expire(self, now_s: float) -> None:
         """Close the connection if a deadline has passed."""
         limits = self._limits
+        if self._unread_since_s is None and self.transport.is_closing():
+            self._unread_since_s = now_s  # it would be gone, but for what is still to be read
         if self._unread_since_s is not None and now_s - self._unread_since_s > limits.body_s:
             self._connections.note(0, "a response was not read in time")
             self.abort()

@@ -180,6 +180,37 @@ async def test_of_too_many_connections_the_one_that_is_idle_longest_is_closed():
             assert await reader.readexactly(len(OK)) == OK
 
 
+async def unread(app) -> socket.socket:
+    """A client that never reads; what is sent to it fills the system's memory for it, and reaches into ours."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    before = len(app.connections)
+    client.connect(("127.0.0.1", app.port))
+    await until(lambda: len(app.connections) > before)
+    *_, connection = app.connections._open
+    while not connection.transport.get_write_buffer_size():
+        client.send(GET)
+        await asyncio.sleep(0.001)
+    return client
+
+
+@pytest.mark.parametrize("then", [b"", POST], ids=["idle", "half of a body"])
+async def test_clients_that_never_read_keep_nobody_out_and_hold_no_connection_for_ever(then):
+    async with serving(ConnectionLimits(connections=2, idle_s=0.4, head_s=0.4, body_s=2.0)) as app:
+        app.body = b"x" * 8_000
+        clients = [await unread(app) for _ in range(2)]
+        for client in clients:
+            client.send(then)
+        await until(lambda: all(each.transport.is_closing() for each in app.connections._open))
+        reader, writer = await connect(app)
+        writer.write(GET)
+        assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
+        writer.close()
+        await until(lambda: not len(app.connections), 20)
+        for client in clients:
+            client.close()
+
+
 async def test_connections_that_come_together_are_bounded_as_those_that_come_one_by_one_are():
     async with serving(ConnectionLimits(connections=10)) as app:
         clients: list[socket.socket] = []
