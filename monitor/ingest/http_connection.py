@@ -122,7 +122,7 @@ class OpenConnections:
             oldest.cancel()
 
     def _least(self, crowd: Iterable[HttpConnection], newest: HttpConnection) -> HttpConnection:
-        """The one to close: the longest idle, else one with half a body, else one that nobody reads, else the newest."""
+        """The one to close: the longest idle, else one with half a body, one that nobody reads, or the newest."""
         for wanted in ("idle", "body", "reader"):
             for each in crowd:
                 if each.awaits == wanted and each is not newest:
