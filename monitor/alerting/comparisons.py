@@ -118,7 +118,8 @@ def version_of(verdict: ComparedVerdict, by: By) -> str:
 def _compared(key: Key, verdicts: Sequence[ComparedVerdict], query: ComparisonQuery, error: float) -> PlaceComparison:
     before, after = ("before", "after") if query.by == "time" else _versions(verdicts, query)
     if before == after:
-        found: Difference | Unavailable = Unavailable(f"all verdicts are of one version: {before or 'none is named'}")
+        whose = "all verdicts are" if query.a is None or query.b is None else "both sides are"
+        found: Difference | Unavailable = Unavailable(f"{whose} of one version: {before or 'none is named'}")
     else:
         sides = ((verdict, _side(verdict, query, before, after)) for verdict in verdicts)
         used = [(verdict, side) for verdict, side in sides if side is not None]

@@ -106,6 +106,8 @@ def test_without_a_version_there_is_nothing_to_compare_and_the_reason_is_named()
     (one,) = compare(verdicts(100), ComparisonQuery(by="prompt"))
     assert one.found == Unavailable("all verdicts are of one version: none is named")
     assert compare([], ComparisonQuery()) == []
+    (one,) = compare(RELEASES, ComparisonQuery(by="release", a="b", b="b"))
+    assert one.found == Unavailable("both sides are of one version: b")
 
 
 def test_an_id_that_all_traffic_shares_is_not_one_cluster():
