@@ -104,11 +104,8 @@ class OpenConnections:
         self._open.add(connection, address)
         if len(self._open) > self.limits.connections:
             self.note(0, "more connections than sources.otlp.max_connections")
-            crowded, crowd = self._open.crowd()
-            least = self._least(crowd, connection)
-            # At once, not when the transport reports it: of many that come together each is to close another one.
-            self._open.remove(least, address if least is connection else crowded)
-            least.abort()
+            _, crowd = self._open.crowd()
+            self._least(crowd, connection).abort()
 
     def greets(self, greeting: asyncio.Task[None], address: str) -> None:
         """Admit a greeting over TLS. Above the limit, the address with the most of them loses its oldest."""
@@ -208,6 +205,8 @@ class HttpConnection(HttpToolsProtocol):
         self._refused = True
         if self.cycle is not None:
             self.cycle.disconnected = True
+        # At once, not when the transport reports it: of many that come together each is to close another one.
+        self._connections.remove(self, self._address)
         self.transport.abort()
 
     def expire(self, now_s: float) -> None:
@@ -226,8 +225,8 @@ class HttpConnection(HttpToolsProtocol):
                 self._body_since_s = now_s
             elif now_s - self._body_since_s > limits.body_s:
                 self._refuse(408, "the body of a request did not end in time")
-        elif self._answered and now_s - self._idle_since_s > limits.idle_s:
-            self.transport.close()
+        elif self._answered and now_s - self._idle_since_s > limits.idle_s and not self.transport.is_closing():
+            self.transport.close()  # once: after a second time an encrypted transport can no longer be aborted
 
     # What the transport calls.
 

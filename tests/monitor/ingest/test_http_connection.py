@@ -7,13 +7,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import time
 from contextlib import asynccontextmanager
 
 import pytest
 
 from sidejudge.integrations.otlp.server.admission import ConnectionLimits
+from sidejudge.monitor.config.sources import TlsSection
 from sidejudge.monitor.ingest.server import HttpServer, bind
+from tests.certificates import make
+from tests.needs import OPENSSL
 from tests.waiting import until
 
 GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -52,10 +56,11 @@ class App:
 
 
 @asynccontextmanager
-async def serving(limits: ConnectionLimits | None = None):
+async def serving(limits: ConnectionLimits | None = None, tls: TlsSection | None = None):
     app, listener = App(), bind("127.0.0.1:0", "api.listen")
-    server = HttpServer(app, listener, limits=limits)
+    server = HttpServer(app, listener, tls, limits)
     await server.start()
+    app.transports = server._server.server_state.connections
     app.port, app.connections = listener.getsockname()[1], server.connections
     try:
         yield app
@@ -180,12 +185,16 @@ async def test_of_too_many_connections_the_one_that_is_idle_longest_is_closed():
             assert await reader.readexactly(len(OK)) == OK
 
 
-async def unread(app) -> socket.socket:
+async def unread(app, *, encrypted: bool) -> socket.socket:
     """A client that never reads; what is sent to it fills the system's memory for it, and reaches into ours."""
     client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     before = len(app.connections)
     client.connect(("127.0.0.1", app.port))
+    if encrypted:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        client = await asyncio.to_thread(context.wrap_socket, client)
     await until(lambda: len(app.connections) > before)
     *_, connection = app.connections._open
     while not connection.transport.get_write_buffer_size():
@@ -194,19 +203,26 @@ async def unread(app) -> socket.socket:
     return client
 
 
+@pytest.mark.parametrize("encrypted", [False, pytest.param(True, marks=OPENSSL.mark)], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("then", [b"", POST], ids=["idle", "half of a body"])
-async def test_clients_that_never_read_keep_nobody_out_and_hold_no_connection_for_ever(then):
-    async with serving(ConnectionLimits(connections=2, idle_s=0.4, head_s=0.4, body_s=2.0)) as app:
+async def test_clients_that_never_read_keep_nobody_out_and_hold_no_connection_for_ever(tmp_path, then, encrypted):
+    tls = None
+    if encrypted:
+        made = make(tmp_path)
+        tls = TlsSection(certificate=made.server, key=made.server_key)
+    async with serving(ConnectionLimits(connections=2, idle_s=0.4, head_s=2.0, body_s=2.0), tls) as app:
         app.body = b"x" * 8_000
-        clients = [await unread(app) for _ in range(2)]
+        clients = [await unread(app, encrypted=encrypted) for _ in range(2)]
         for client in clients:
             client.send(then)
         await until(lambda: all(each.transport.is_closing() for each in app.connections._open))
-        reader, writer = await connect(app)
-        writer.write(GET)
-        assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
-        writer.close()
-        await until(lambda: not len(app.connections), 20)
+        if not encrypted:
+            reader, writer = await connect(app)
+            writer.write(GET)
+            assert await reader.readexactly(15) == b"HTTP/1.1 200 OK"
+            writer.close()
+        await until(lambda: not app.transports, 10)
+        assert (len(app.connections), app.connections.refused[0]) == (0, 2)
         for client in clients:
             client.close()
 
