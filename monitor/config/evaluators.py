@@ -10,7 +10,17 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
 
-from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, NAMED_ONCE, JudgeName, Patterns, PersonalData, Section, Share
+from .section import (
+    DEFAULT_JUDGE,
+    GIVEN_AS_LIST,
+    NAMED_ONCE,
+    JudgeName,
+    Patterns,
+    PersonalData,
+    Section,
+    Share,
+    Url,
+)
 from .units import PositiveDuration, SizeField, parse_duration
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
@@ -59,7 +69,7 @@ class EmbeddingSection(Section):
     """the model's own thresholds; without them 0.80, which is the seeds' (part of versions)"""
     remote: bool = False
     """ask an endpoint instead of loading the model into this process"""
-    api_base: str | None = Field(default=None, min_length=1)
+    api_base: Url | None = None
     """address of the endpoint, if not the provider's own"""
     api_key: SecretStr | None = None
     """key of the endpoint, as `${NAME}`; without it the provider's own variable is read"""
@@ -105,7 +115,7 @@ class JudgeModelSection(Section):
 
     model: ModelName
     """the judge, as provider/model; use a dated version, because a floating name drifts"""
-    api_base: str | None = Field(default=None, min_length=1)
+    api_base: Url | None = None
     """address of the endpoint, if not the provider's own"""
     api_key: SecretStr | None = None
     """key of the provider, as `${NAME}`; without it the provider's own variable is read"""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, time, tzinfo
 from typing import Annotated, Literal, Self, TypeAlias
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -15,7 +14,7 @@ from sidejudge.integrations.notify.webhook import body_template, standard_signat
 from sidejudge.scoring.notices.notice import check_runbooks
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
-from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Secret, Section
+from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Secret, Section, Url, is_url
 from .sources import OwnHeaders, OwnHeaderValue
 from .units import PositiveDuration
 
@@ -27,26 +26,15 @@ _KINDS = (
 _AT = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-def _is_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        sound = False
-    if not sound or any(char.isspace() for char in url):
-        raise ValueError("must be an address such as https://example.com/path")
-    return url
-
-
 def _is_secret_url(url: SecretStr) -> SecretStr:
-    _is_url(url.get_secret_value())
+    is_url(url.get_secret_value())
     return url
 
 
 def _has_trace_id(url: str) -> str:
     if "{trace_id}" not in url:
         raise ValueError(f"must hold {{trace_id}} where the id of a trace goes, got {url!r}")
-    return _is_url(url)
+    return is_url(url)
 
 
 def _is_template(text: str) -> str:
@@ -96,7 +84,6 @@ def _is_timezone(name: str) -> str:
     return name
 
 
-Url: TypeAlias = Annotated[str, AfterValidator(_is_url)]
 SecretUrl: TypeAlias = Annotated[SecretStr, AfterValidator(_is_secret_url)]
 TraceUrl: TypeAlias = Annotated[str, AfterValidator(_has_trace_id)]
 MailAddress: TypeAlias = Annotated[str, AfterValidator(_is_mail_address)]

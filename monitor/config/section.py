@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -110,6 +111,19 @@ def as_number(value: object, kinds: tuple[object, ...]) -> object:
     return float(value) if float in kinds else value
 
 
+def is_url(url: str) -> str:
+    """The address itself. Raises ``ValueError`` for what is none of http or https with a host."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound or any(char.isspace() for char in url):
+        raise ValueError("must be an address such as https://example.com/path")
+    return url
+
+
+Url: TypeAlias = Annotated[str, AfterValidator(is_url)]
 FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
 """A path, written as text."""
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
