@@ -132,7 +132,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
             backends = run_backends(settings, expense, forgetful=repeat > 1)
             judge = RunJudge(
                 rubrics, settings.routes, settings.scenarios, chosen, backends=backends,
-                max_wait_s=judge_wait_s(settings), judged_with=judged_with(settings),
+                max_wait_s=judge_wait_s(settings), judged_with=judged_with(settings), budgets=settings.budgets,
             )  # fmt: skip
             runner = Runner(
                 agent=agent, judge=judge, results=results, concurrency=concurrency, timeout_s=seconds,

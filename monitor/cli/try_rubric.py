@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -47,8 +46,8 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
 
     settings = runnable(config).config
     chosen, case = _rubric(rubric, settings), _case(what, case_id, url)
-    route = Router(settings.routes, settings.scenarios).chosen([rubric], case)
-    case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+    route = Router(settings.routes, settings.scenarios, budgets=settings.budgets).chosen([rubric], case)
+    case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
     raw = RawAnswers()
     backends = run_backends(settings, raw, forgetful=True)
 

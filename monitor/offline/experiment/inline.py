@@ -84,6 +84,7 @@ class InlineJudge:
         judge = RunJudge(
             {self.rubric.id: self.rubric}, settings.routes, settings.scenarios, (self.rubric.id,),
             backends=run_backends(settings, forgetful=False), max_wait_s=judge_wait_s(settings),
+            budgets=settings.budgets,
         )  # fmt: skip
         await judge.start()
         return judge

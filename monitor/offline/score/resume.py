@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -88,7 +88,7 @@ class Wanted(NamedTuple):
         digest = self.extra.get("case_digest")
         if stated.get("case_digest") != digest:
             return (
-                f"case {self.case_id!r} or its scenario has changed since this verdict was "
+                f"case {self.case_id!r}, its scenario or its budget has changed since this verdict was "
                 f"reached (case_digest {stated.get('case_digest')}, now {digest})"
             )
         if (setting := changed(stated.get(JUDGED_WITH), self.judged_with)) is not None:
@@ -104,10 +104,11 @@ def _run(verdict: Mapping[str, object]) -> str:
 
 
 _DIGITS = 16
+NO_BUDGET: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-def case_digest(line: bytes, scenario: Mapping[str, Json] | None) -> str:
-    """The first 16 hex digits of the SHA-256 of the case and of the scenario of the configuration that it is held to.
+def case_digest(line: bytes, scenario: Mapping[str, Json] | None, budget: Mapping[str, float] = NO_BUDGET) -> str:
+    """The first 16 hex digits of the SHA-256 of the case, and of the scenario and the budget of the configuration.
 
     ``line`` is a valid JSON line. Spaces and the order of keys do not matter, for they do not change a verdict.
     """
@@ -115,14 +116,15 @@ def case_digest(line: bytes, scenario: Mapping[str, Json] | None) -> str:
         case = orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # what it does not read or write: then as it stands
         case = line.strip()
-    return digest_of(case, scenario)
+    return digest_of(case, scenario, budget)
 
 
-def digest_of(case: bytes, scenario: Mapping[str, Json] | None) -> str:
+def digest_of(case: bytes, scenario: Mapping[str, Json] | None, budget: Mapping[str, float] = NO_BUDGET) -> str:
     """As ``case_digest``, of a case in its canonical form: sorted keys, no spaces."""
     stated = hashlib.sha256(case)
-    if scenario is not None:
-        stated.update(b"\n" + json.dumps(scenario, sort_keys=True).encode())
+    for held in (scenario, budget or None):
+        if held is not None:
+            stated.update(b"\n" + json.dumps(dict(held), sort_keys=True).encode())
     return stated.hexdigest()[:_DIGITS]
 
 

@@ -96,7 +96,7 @@ class Batch:
         rubrics = configured(settings)
         self._versions = {name: rubric.version for name, rubric in rubrics.items()}
         self._judged_with = judged_with(settings)
-        self._router = Router(settings.routes, settings.scenarios)
+        self._router = Router(settings.routes, settings.scenarios, budgets=settings.budgets)
         self._evaluator = Evaluator(rubrics, backends.at_once, backends.others)
         # Where the configuration names none they are run_health, which is for traces.
         self._default = settings.default_rubrics if "default_rubrics" in settings.model_fields_set else ()
@@ -178,7 +178,7 @@ class Batch:
         if route is None:
             return []
         named = self._settings.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
-        digest = digest_of(canonical or line.text.strip(), named)
+        digest = digest_of(canonical or line.text.strip(), named, route.budget)
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         kept: dict[str, object] = {"model_output": case.model_output} if self._request.keep_outputs else {}
         tasks = []

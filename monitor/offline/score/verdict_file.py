@@ -347,7 +347,9 @@ def _run(sources: CaseSources, request: ScoreRequest, settings: Config) -> dict[
     """All that the verdicts of a run depend on, except the contents of the files."""
     versions = sorted((name, rubric.version) for name, rubric in configured(settings).items())
     judges = {key: value for each in judged_with(settings).values() for key, value in each.items()}
-    chosen = (versions, settings.scenarios, settings.routes, settings.default_rubrics)
+    chosen: tuple[object, ...] = (versions, settings.scenarios, settings.routes, settings.default_rubrics)
+    if settings.budgets:
+        chosen += (settings.budgets,)
     return {
         "cases": [[each.name, each.size] for each in sources.files],
         "rubrics": list(request.chosen),

@@ -14,6 +14,7 @@ from sidejudge.integrations.cases.fields import case_of, field_errors
 from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.config.match import task_of
 from sidejudge.monitor.config.model import RouteSection
+from sidejudge.monitor.config.rubric_section import BudgetSection
 from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import reached
@@ -97,7 +98,7 @@ class RunJudge:
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
     ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.
     ``backends`` is who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s``
-    at most.
+    at most. ``budgets`` limit a run's effort.
     """
 
     def __init__(
@@ -110,12 +111,13 @@ class RunJudge:
         backends: EvaluationBackends = BY_WORDS,
         max_wait_s: float = 0.0,
         judged_with: Mapping[str, JudgedWith] = MappingProxyType({}),
+        budgets: Sequence[BudgetSection] = (),
     ) -> None:
         self._rubrics = rubrics
         self._scenarios = scenarios
         self._chosen = tuple(dict.fromkeys(chosen))
-        self._routed = Router(routes, scenarios) if routes else None
-        self._by_task = Router((), scenarios)
+        self._routed = Router(routes, scenarios, budgets=budgets) if routes else None
+        self._by_task = Router((), scenarios, budgets=budgets)
         self._backends = backends
         self._max_wait_s = max_wait_s
         self._judged_with = judged_with
@@ -164,7 +166,7 @@ class RunJudge:
         case = case_of(fields)
         route = self._route(case)
         named = self._scenarios.get(route.scenario_name) if route.scenario_name is not None else None
-        return case, route, case_digest(line(fields), named)
+        return case, route, case_digest(line(fields), named, route.budget)
 
     async def _reached(self, case: Case, names: Sequence[str]) -> Sequence[Verdict]:
         """Runs in a thread: judging takes the processor, and agents' latencies are being measured meanwhile."""

@@ -195,7 +195,7 @@ def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(t
     json_lines(cases, [qa_case(1), qa_case(2, right=False)])
     done = score(cases, "--out", out)
     assert done.returncode == 2
-    assert "line 2: case 'call-2' or its scenario has changed since this verdict was reached" in done.stderr
+    assert "line 2: case 'call-2', its scenario or its budget has changed since this verdict was reached" in done.stderr
     assert "--overwrite" in done.stderr
     assert out.read_bytes() == before
     done = score(cases, "--out", out, "--overwrite")
@@ -238,7 +238,7 @@ def test_verdicts_against_a_scenario_that_has_changed_are_not_kept(tmp_path: Pat
     config.write_text(routes + "scenarios: {call: {tools_should_include: [other]}}")
     done = score(*arguments)
     assert done.returncode == 2
-    assert "or its scenario has changed" in done.stderr
+    assert "its scenario or its budget has changed" in done.stderr
 
 
 def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path) -> None:
@@ -375,3 +375,29 @@ def test_whoever_waits_for_a_judge_sees_why():
     assert CausesShown().format(record) == "the judge is unreachable"
     record.cause = "overloaded: boom"
     assert CausesShown().format(record) == "the judge is unreachable: overloaded: boom"
+
+
+def test_a_configured_budget_limits_runs_and_another_one_is_another_run(tmp_path) -> None:
+    run = {
+        "case_id": "a",
+        "model_output": "ok",
+        "input": "q",
+        "tools_used": [],
+        "input_tokens": 100,
+        "output_tokens": 9,
+    }
+    cases, config, out = json_lines(tmp_path / "c.jsonl", [run]), tmp_path / "s.yaml", tmp_path / "v.jsonl"
+    arguments = (cases, "--out", out, "--rubric", "run_health", "--config", config)
+    config.write_text("budgets: [{tokens: 50}]")
+    assert score(*arguments).returncode == 0
+    assert score(*arguments).returncode == 0, "the same run goes on"
+    (verdict,) = verdicts(out)
+    (found,) = [each for each in verdict["scores"] if each["metric"] == "within_budget"]
+    assert (verdict["passed"], found["value"], found["reason"]) == (False, 0.0, "tokens 109 > 50")
+    config.write_text("budgets: [{tokens: 500}]")
+    done = score(*arguments)
+    assert (done.returncode, "its budget has changed since" in done.stderr) == (2, True)
+    tried = sidejudge("try", "run_health", cases, "--config", config)
+    assert "tokens" not in tried.stdout
+    config.write_text("budgets: [{tokens: 50}]")
+    assert "tokens 109 > 50" in sidejudge("try", "run_health", cases, "--config", config).stdout

@@ -212,3 +212,11 @@ def test_a_notebook_shows_what_was_judged_escaped():
     assert "<img" not in shown
     assert "incomplete" in shown
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+
+
+@pytest.mark.parametrize(("tokens", "passed"), [(50, False), (500, True)])
+def test_a_configured_budget_limits_a_run(tmp_path, tokens, passed):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text(f"budgets: [{{tokens: {tokens}}}]")
+    run = {"model_output": "ok", "input": "q", "tools_used": [], "input_tokens": 100, "output_tokens": 9}
+    assert score(run, "run_health", config=path).passed is passed
