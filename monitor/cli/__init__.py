@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -136,6 +137,14 @@ def _let_go_of_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_REMEDIES: Final = {
+    errno.EMFILE: "allow this process more open files (ulimit -n)",
+    errno.ENFILE: "allow this machine more open files",
+    errno.ENOSPC: "free space on that volume",
+}
+"""Of errors of the system that the path and its permissions have no part in."""
+
+
 def _report(error: Exception, given: Sequence[str], colour: bool | None) -> int:  # noqa: FBT001  # click's own meaning
     """Write cause and remedy, and return the exit code; ``given`` is the call."""
     if isinstance(error, click.exceptions.Exit):
@@ -157,7 +166,8 @@ def _report(error: Exception, given: Sequence[str], colour: bool | None) -> int:
         cause, remedy, code = "interrupted", "call it again", 130
     elif isinstance(error, OSError):
         what = f"{error.filename}: " if error.filename else ""
-        cause, remedy, code = f"{what}{error.strerror or error}", "check the path and the permissions", CALL
+        remedy = _REMEDIES.get(error.errno or 0, "check the path and the permissions")
+        cause, code = f"{what}{error.strerror or error}", CALL
     else:
         cause = f"unexpected {type(error).__name__}: {error}"
         remedy, code = "this is a bug; call it again with --debug and report what it shows", DATA

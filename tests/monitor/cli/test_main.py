@@ -95,7 +95,7 @@ def test_output_that_a_full_disk_does_not_take_is_an_error_of_the_call() -> None
             env=clean,
         )
     assert reported.returncode == 2
-    assert reported.stderr == "error: No space left on device\nremedy: check the path and the permissions\n"
+    assert reported.stderr == "error: No space left on device\nremedy: free space on that volume\n"
 
 
 def test_the_module_is_the_command() -> None:
