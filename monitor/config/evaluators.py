@@ -69,7 +69,7 @@ class EmbeddingSection(Section):
     """the model's own thresholds; without them 0.80, which is the seeds' (part of versions)"""
     remote: bool = False
     """ask an endpoint instead of loading the model into this process"""
-    api_base: Url | None = None
+    api_base: Url | None = Field(default=None, min_length=1)
     """address of the endpoint, if not the provider's own"""
     api_key: SecretStr | None = None
     """key of the endpoint, as `${NAME}`; without it the provider's own variable is read"""
@@ -115,7 +115,7 @@ class JudgeModelSection(Section):
 
     model: ModelName
     """the judge, as provider/model; use a dated version, because a floating name drifts"""
-    api_base: Url | None = None
+    api_base: Url | None = Field(default=None, min_length=1)
     """address of the endpoint, if not the provider's own"""
     api_key: SecretStr | None = None
     """key of the provider, as `${NAME}`; without it the provider's own variable is read"""
