@@ -40,7 +40,7 @@ class Trace:
     by_id: Mapping[str, Span] = field(repr=False, compare=False)
     children: Mapping[str | None, Sequence[Span]] = field(repr=False, compare=False)
     root: Span | None = field(repr=False, compare=False)
-    run_root: Span | None = field(repr=False, compare=False)
+    run_root: Span | None = field(default=None, repr=False, compare=False)
     from_top: tuple[Span, ...] = field(repr=False, compare=False)
     models: tuple[Span, ...] = field(repr=False, compare=False)
     missing_parents: tuple[str, ...] = field(repr=False, compare=False)
