@@ -28,8 +28,11 @@ SWITCH = (
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only "
     "with OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
 )
-_NODE, _NODE_SWITCH = "@opentelemetry/", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
-"""OpenTelemetry's packages for Node.js know true and false alone."""
+_OTHER_SWITCHES = (
+    ("@opentelemetry/", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"),
+    ("com.anthropic.sdk.", "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content"),
+)
+"""Clients that know another, by the beginning of their scopes: packages for Node.js know true and false alone."""
 
 _KINDS = {
     "chat": SpanKind.LLM, "generate_content": SpanKind.LLM, "text_completion": SpanKind.LLM,
@@ -126,7 +129,8 @@ def normalise(
     if adapt is not None:
         kind = adapt(reading, kind, fields)
     if kind in {SpanKind.LLM, SpanKind.TOOL} and _is_silent(fields):
-        fields["capture_switch"] = _NODE_SWITCH if switch is SWITCH and raw.scope_name.startswith(_NODE) else switch
+        others = [other for scope, other in _OTHER_SWITCHES if raw.scope_name.startswith(scope)]
+        fields["capture_switch"] = others[0] if others and switch is SWITCH else switch
     return reading.span(name, kind, **fields)
 
 

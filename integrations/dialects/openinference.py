@@ -47,6 +47,8 @@ _OWN_CONTENTS = (
     "gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.",
     "traceloop.entity.",
 )  # fmt: skip
+_BY_ITSELF = "automatic_function_calling_history"
+"""Where google-genai states what it did before its answer, with the request in front."""
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
 
@@ -139,6 +141,8 @@ def _llm(reading: SpanReading) -> SpanFields:
         if isinstance(given, dict) and "role" not in given and {"content", "finish_reason"} <= given.keys():
             given = {**given, "role": "assistant"}  # a reply alone, as AutoGen has it, does not name its role
         answered = messages.read(given)
+    if isinstance(raw_out, str) and _BY_ITSELF in raw_out:
+        answered = (*_carried_out(raw_in, raw_out), *answered)
     response = _RESPONSE_ID.match(raw_out) if isinstance(raw_out, str) else None
     if response:
         reading.note("response_id", _OUT)
@@ -152,6 +156,12 @@ def _llm(reading: SpanReading) -> SpanFields:
         "system_prompt": messages.system_text(requested) or _instructions(raw_in, raw_out),
         "response_id": response[1] if response else None,
     }
+
+
+def _carried_out(raw_in: AttributeValue, raw_out: str) -> tuple[Message, ...]:
+    """The calls that google-genai carried out by itself before the answer, and their results: one span has it all."""
+    history, asked = unwrap.entries(raw_out).get(_BY_ITSELF), unwrap.entries(raw_in).get("contents")
+    return messages.read(history[len(asked) :]) if isinstance(history, list) and isinstance(asked, list) else ()
 
 
 def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:

@@ -184,8 +184,11 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 
 def asks_for_tools(span: Span) -> bool:
     """Whether a model calls tools whose results it has yet to see; a provider's own tools may have answered it."""
-    answered = {message.tool_call_id for message in span.output_messages if message.role == "tool"} - {None}
-    return any(call.call_id not in answered for message in span.output_messages for call in message.tool_calls)
+    results = [message for message in span.output_messages if message.role == "tool"]
+    answered = Counter((result.tool_call_id, result.tool_call_id is None and result.name) for result in results)
+    calls = [call for message in span.output_messages for call in message.tool_calls]
+    made = Counter((call.call_id, call.call_id is None and call.name) for call in calls)
+    return any(answered[key] < (1 if key[0] is not None else number) for key, number in made.items())
 
 
 def _with_steps(trace: Trace, spans: Sequence[Span], requested: Sequence[RequestedCall]) -> Sequence[Span]:

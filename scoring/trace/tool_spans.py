@@ -147,6 +147,7 @@ class ToolAnswers:
         self._trace = trace
         self._by_id: dict[str, Message] = {}
         self._by_name: dict[str | None, tuple[list[Message], int]] = {}
+        self._beside: dict[tuple[str, str | None], deque[Message]] = {}
         for span in trace.spans:
             named: dict[str | None, list[Message]] = {}
             shown = [each for each in (*span.input_messages, *span.output_messages) if not each.withheld]
@@ -155,6 +156,9 @@ class ToolAnswers:
                     self._by_id.setdefault(message.tool_call_id, message)
                 else:
                     named.setdefault(message.name, []).append(message)
+            for message in span.output_messages:
+                if message.role == "tool" and message.tool_call_id is None and not message.withheld:
+                    self._beside.setdefault((span.span_id, message.name), deque()).append(message)
             for name, stated in named.items():  # the longest history holds the others
                 if len(stated) >= len(self._by_name.get(name, ((), 0))[0]):
                     self._by_name[name] = (stated, span.start_ns)
@@ -163,12 +167,13 @@ class ToolAnswers:
         """The calls with their answers: the first answer under a call's id.
 
         Some clients change or drop a call's id in the history: then it is found by its name and arguments, or by the
-        tool's name in order; and where answers have neither id nor name, in order.
+        tool's name in order, beside the call at first; and where answers have neither id nor name, in order.
         """
         ids = {ask.call.call_id for ask in requested if ask.call.call_id is not None}
         again = {} if ids <= self._by_id.keys() else self._reported_again(ids)
         requested = [
-            RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again), ask.span_id) for ask in requested
+            RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again) or self._next(ask), ask.span_id)
+            for ask in requested
         ]
         return self._in_order(self._in_order(requested, named=True), named=False)
 
@@ -179,6 +184,10 @@ class ToolAnswers:
             return found
         others = again.get(call_identity(call)[1:])
         return self._by_id.get(others.popleft()) if others else None
+
+    def _next(self, ask: RequestedCall) -> Message | None:
+        beside = self._beside.get((ask.span_id, ask.call.name)) if ask.call.call_id is None else None
+        return beside.popleft() if beside else None
 
     def _reported_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
         """Ids of calls in the history, other than those that were made, by name and arguments."""

@@ -146,6 +146,11 @@ def test_packages_for_node_name_the_value_that_they_know() -> None:
     assert normalise(raw).capture_switch == "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"
 
 
+def test_the_sdk_of_anthropic_names_its_own_setting() -> None:
+    raw = _raw("chat", "com.anthropic.sdk.python", attributes={"gen_ai.operation.name": "chat"})
+    assert normalise(raw).capture_switch == "ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content"
+
+
 def test_arguments_that_a_client_removed_are_unknown_and_words_that_only_mention_a_mark_are_contents() -> None:
     hidden = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
     hidden |= {"gen_ai.tool.call.arguments": "HIDDEN:non-empty", "gen_ai.tool.call.result": "HIDDEN:non-empty"}

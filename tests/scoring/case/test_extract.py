@@ -13,6 +13,7 @@ from sidejudge.scoring.case.case import Utterance
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.tool_calls import asks_for_tools
 from sidejudge.scoring.trace.trace import Trace
 from tests.spans import span, trace
 
@@ -113,6 +114,25 @@ def test_tools_are_unknown_where_one_answer_was_not_captured_that_may_hold_a_cal
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked, made)), last) == (), "of an earlier turn"
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), output="Hm."), last) == ()
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), error="HTTP 500"), last) == ()
+
+
+def test_calls_and_results_without_ids_in_one_answer_belong_together_by_name_and_order() -> None:
+    def held(*results: tuple[str, str]) -> Any:
+        answers = tuple(Message(role="tool", name=name, text=text) for name, text in results)
+        calls = _asks(_call("find", {"q": 1}), _call("add", {"n": 1}), _call("find", {"q": 2}))
+        messages = (*calls, *answers, Message(role="assistant", text="Both."))
+        return _case(
+            _span("turn", None, C, 0, 9), _span("llm", "turn", L, 1, 8, output="Both.", output_messages=messages)
+        )
+
+    case = held(("find", "one"), ("add", "two"), ("find", "three"))
+    assert [(call.name, call.result) for call in case.tools_used] == [
+        ("find", "one"),
+        ("add", "two"),
+        ("find", "three"),
+    ]
+    assert not asks_for_tools(case.trace.models[0])
+    assert asks_for_tools(held(("find", "one"), ("add", "two")).trace.models[0])
 
 
 def test_a_span_without_contents_hides_no_call_where_another_has_the_answer_of_the_same_response() -> None:
