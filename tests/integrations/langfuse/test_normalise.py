@@ -119,7 +119,8 @@ def test_a_root_with_a_caller_elsewhere_is_marked_and_several_roots_are_kept():
 
 
 def test_of_rows_that_come_twice_the_one_that_was_updated_last_stays():
-    rows = [{**ROW, "name": name, "updatedAt": at} for name, at in (("old", "2026-01"), ("new", "2026-03"), ("x", ""))]
+    times = {"old": "2026-01-09T08:00:00Z", "new": "2026-03-01T08:00:00.5+02:00", "x": ""}
+    rows = [{**ROW, "name": name, "updatedAt": at} for name, at in times.items()]
     assert [row["name"] for row in newest(rows)] == ["new"]
 
 
