@@ -193,10 +193,11 @@ def _answer(values: Iterator[Json]) -> Json:
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
     """The agents without an agent above them, in order of start; several where one hands over to the next.
 
-    Some clients name no agents; the spans of these stand for them as well, whatever stands above.
+    Some clients name no agents; spans of these that have contents stand for them as well, whatever stands above.
     """
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
-    ids |= {span.span_id for span in trace.spans if span.kind is SpanKind.AGENT and span.agent is None}
+    unnamed = (span for span in trace.spans if span.kind is SpanKind.AGENT and span.agent is None)
+    ids |= {span.span_id for span in unnamed if span.input is not None or span.output is not None}
     found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
     return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
 

@@ -101,6 +101,16 @@ def test_the_agent_of_a_client_that_names_none_speaks_for_the_run():
     assert (case.input, case.model_output) == ("Where is it?", "In Riga.")
 
 
+def test_an_agent_without_a_name_and_contents_only_wraps_the_one_that_speaks():
+    case = below_a_server(
+        span("wrapper", "server", SpanKind.AGENT),
+        span("run", "wrapper", SpanKind.AGENT, agent="harbour", input="Where is it?", output="In Riga."),
+        span("model", "run", SpanKind.LLM, input="Where is it?", output="Let me see."),
+        span("beside", "server", SpanKind.LLM, input="Name this chat", output="Riga", start_ns=5),
+    )
+    assert (case.input, case.model_output) == ("Where is it?", "In Riga.")
+
+
 def test_a_chain_that_failed_below_a_server_that_did_not_is_a_run_that_failed():
     case = below_a_server(
         span("run", "server", SpanKind.CHAIN, input="Where is it?", error="ValueError: no"),
