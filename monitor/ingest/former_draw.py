@@ -52,13 +52,14 @@ class FormerDraw:
         counted = json.loads(noted.pop(_COUNTED, "{}"))
         if self._adaptive is not None:
             self._adaptive.restore({int(minute): int(many) for minute, many in counted.items()}, self._clock_ns())
-        kept = {int(name): int(text) for name, text in noted.items()}
-        begun = sorted(kept)
-        ends = [*(min(after, self._started_ns) for _, after in pairwise(begun)), self._started_ns]
-        old = [start for start, end in zip(begun, ends, strict=False) if end < self._started_ns - _LASTS_NS]
-        for start, end in zip(begun, ends, strict=False):
-            self._ended[end] = max(kept[start], self._ended.get(end, 0))
-        await self._memory.change({str(start): None for start in old})
+        begun = sorted(map(int, noted))
+        outdated: dict[str, None] = {}
+        for start, after in pairwise([*begun, self._started_ns]):
+            end = min(after, self._started_ns)
+            self._ended[end] = max(int(noted[str(start)]), self._ended.get(end, 0))
+            if end < self._started_ns - _LASTS_NS:
+                outdated[str(start)] = None
+        await self._memory.change(outdated)
         await self.note()
 
     async def note(self) -> None:

@@ -92,21 +92,17 @@ async def test_one_whose_first_spans_were_kept_is_judged_with_the_probability_of
     assert bench.monitor.store.details(other)["sampling"]["probability"] == pytest.approx(0.1)
 
 
-async def test_what_begins_after_the_start_is_drawn_at_the_new_rate(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("later_ns", "began_s"), [(MINUTE_NS, 59.0), (HOUR_NS, 86_400.0)], ids=["begins later", "a clock a day behind"]
+)
+async def test_what_begins_after_the_start_and_all_an_hour_later_is_drawn_at_the_new_rate(
+    bench: Bench, later_ns: int, began_s: float
+) -> None:
     await bench.start(**RARE)
     await bench.end()
     await bench.start(**OFTEN)
-    bench.now += MINUTE_NS
-    await bench.take(LOW, 1, began_s=59.0)
-    assert await bench.judged(LOW) == 1.0
-
-
-async def test_an_application_whose_clock_is_behind_is_drawn_at_the_old_rate_for_an_hour_only(bench: Bench) -> None:
-    await bench.start(**RARE)
-    await bench.end()
-    await bench.start(**OFTEN)
-    bench.now += HOUR_NS
-    await bench.take(LOW, 1, began_s=86_400.0)
+    bench.now += later_ns
+    await bench.take(LOW, 1, began_s=began_s)
     assert await bench.judged(LOW) == 1.0
 
 
