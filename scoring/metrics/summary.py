@@ -55,8 +55,14 @@ class Summary:
     def facts(self) -> tuple[SummaryField, ...]:
         """The purpose, each highlight, each field that is filled."""
         purpose = (SummaryField(self.call_purpose),) if self.call_purpose.strip() else ()
-        reported = (SummaryField(text_or_json(value), name) for name, value in self.fields.items() if is_filled(value))
+        reported = (_field(name, value) for name, value in self.fields.items() if is_filled(value))
         return (*purpose, *map(SummaryField, self.highlights), *reported)
+
+
+def _field(name: str, value: Json) -> SummaryField:
+    """The statement of a field. A bare truth value states nothing apart from its field's name."""
+    text = text_or_json(value)
+    return SummaryField(f"{name}: {text}") if isinstance(value, bool) else SummaryField(text, name)
 
 
 def is_filled(value: Json) -> bool:

@@ -559,6 +559,15 @@ def test_a_summary_that_states_nothing_makes_nothing_up():
     assert value("fabrication_free_rate", summarised(empty, {})) == 1
 
 
+@pytest.mark.parametrize(
+    ("given", "rate"), [({"b": True, "name": False}, 1), ({"b": False}, "unavailable"), ({"c": True}, "unavailable"),
+                        ({"other_name": False}, "unavailable")],
+)  # fmt: skip
+def test_a_truth_value_states_nothing_apart_from_its_field(given, rate):
+    reported = {"call_extracted_info": {"b": True, "name": False}}
+    assert value("fabrication_free_rate", summarised({"call_extracted_info": given}, reported)) == rate
+
+
 # -- emotion
 
 
