@@ -56,6 +56,8 @@ _GENERAL: Final = frozenset({"generic", "genai", "langwatch"})
 _UNDECIDED: Final = (None, "no operation")
 """A dialect's note on a kind that it did not decide."""
 _FAILED: Final = frozenset({"error", "failed", "failure"})
+_SAID_OF_FAILURE: Final = {"error": frozenset({"true"}), "success": frozenset({"false"})}
+"""How a span says that it failed in an attribute that is a question, by the last word of its name."""
 
 
 _PROVIDER: Final = re.compile(
@@ -296,7 +298,8 @@ class _Reader:
     def _in_body(self, *keys: str) -> tuple[str, str] | None:
         """A text that a response's body holds under one of the keys, or a map in it does."""
         for source, seen in self._there.outs:
-            if (text := values.held_text(seen.read, keys)) is not None:
+            body = seen.messages or values.is_body(seen.read)
+            if body and (text := values.held_text(seen.read, keys)) is not None:
                 return text, source.name
             if isinstance(seen.value, str) and (found := LANGCHAIN_MODEL.search(seen.value)):
                 return found[1], source.name
@@ -366,8 +369,8 @@ class _Reader:
         """An error that a client states in an attribute, and not in the span's status."""
         for source in self._there.of("outcome"):
             last, value = words(source.name)[-1], source.value
-            failed = value is (last == "error") if isinstance(value, bool) else str(value).strip('"').lower() in _FAILED
-            if source.attribute and failed and (last != "success" or value is False):
+            failed = str(value).strip('"').lower() in _SAID_OF_FAILURE.get(last, _FAILED)
+            if source.attribute and failed:
                 self._fill("error", self._there.text("error") or ("error", source.name))
                 return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, cast
 
 from msgspec import Struct
@@ -106,7 +107,7 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
     if raw.events:
         found += of_events(raw.events)
         found += streamed(raw.events)
-        if any(map(_is_turn, raw.events[:_MOST_EVENTS])):
+        if any(map(_is_turn, raw.events)):
             found.append(TURNS)
     return found
 
@@ -131,9 +132,10 @@ def _entries(key: str, value: Mapping[str, AttributeValue]) -> Iterator[NamedVal
 
 def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
     """The sources in events: an event's name stands before the names of its attributes."""
-    for event in events[:_MOST_EVENTS]:
-        if event.name in _NO_EVENTS or _is_turn(event) or _is_piece(event):
-            continue
+    others = (
+        event for event in events if event.name not in _NO_EVENTS and not _is_turn(event) and not _is_piece(event)
+    )
+    for event in islice(others, _MOST_EVENTS):
         for key, value in event.attributes.items():
             if value is None or foreign(key) or (isinstance(value, str) and value.endswith(event.name)):
                 continue
@@ -146,15 +148,14 @@ def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
 
 def streamed(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
     """The texts that came piece by piece, an event each, put together."""
-    pieces: dict[tuple[str, str], list[str]] = {}
+    pieces: dict[tuple[str, str], list[AttributeValue]] = {}
     for event in filter(_is_piece, events):
         for key, value in event.attributes.items():
-            if meaning(f"{event.name}.{key}") in _STREAMED and (text := values.piece(value)) is not None:
-                pieces.setdefault((event.name, key), []).append(text)
-    for (name, key), texts in pieces.items():
-        yield NamedValue(
-            name=f"events {name}: {key}", meaning="output", value="".join(texts), directness=1, attribute=False
-        )
+            if meaning(f"{event.name}.{key}") in _STREAMED and value not in (None, ""):
+                pieces.setdefault((event.name, key), []).append(value)
+    for (name, key), given in pieces.items():
+        if (text := values.joined_pieces(given)) is not None:
+            yield NamedValue(name=f"events {name}: {key}", meaning="output", value=text, directness=1, attribute=False)
 
 
 def _is_piece(event: RawEvent) -> bool:
@@ -167,7 +168,7 @@ def turns(raw: RawSpan) -> tuple[Message, ...]:
     if spoken:
         found = genai.read_events(SpanReading(raw), spoken)
         return (*found.requested, *found.answered)
-    return tuple(m for event in raw.events[:_MOST_EVENTS] if _is_turn(event) for m in _spoken(event))
+    return tuple(m for event in raw.events if _is_turn(event) for m in _spoken(event))
 
 
 def named_turns(raw: RawSpan) -> list[RawEvent]:

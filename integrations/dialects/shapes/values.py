@@ -76,7 +76,12 @@ def look(given: unwrap.Content) -> Seen | None:
         value = read["value"]
         read = unwrap.decoded(value)
     if isinstance(read, list) and read and all(isinstance(item, str) for item in read):
-        value = read = "\n".join(str(item) for item in read)
+        parts = [unwrap.decoded(item) for item in read]
+        if all(isinstance(part, dict) for part in parts):  # an attribute holds no list of maps, but one of their JSON
+            value = read = parts
+        else:
+            read = "\n".join(map(str, read))
+            value = read if isinstance(value, list) or len(parts) == 1 else value  # a text of several is JSON itself
     if isinstance(read, dict) and len(read) == 1 and words(next(iter(read)))[-1:] in _SOLE:
         value = next(iter(read.values()))
         read = unwrap.decoded(value)
@@ -279,10 +284,24 @@ def sole_text(value: Json) -> str | None:
     return texts[0] if len(texts) == 1 else None
 
 
-def piece(given: unwrap.Content) -> str | None:
-    """The text that one event of a stream adds: plain, or where the providers' chunks have it; None for no text."""
-    value = unwrap.decoded(given)
-    if isinstance(value, dict) and isinstance(choices := value.get("choices"), list) and choices:
+def joined_pieces(given: Sequence[unwrap.Content]) -> str | None:
+    """The text that the events of a stream add up to: plain, or where the providers' chunks have it; None for no text.
+
+    The first event shows which: a piece of a plain text may itself be JSON, such as a quoted word.
+    """
+    if isinstance(unwrap.decoded(given[0]), dict):
+        texts = [_in_chunk(unwrap.decoded(each)) for each in given]
+    else:
+        plain = [each for each in given if isinstance(each, str) and not unwrap.removed(each)]
+        quoted = all(each[:1] == each[-1:] == '"' for each in plain)
+        texts = [str(_bare(each)) if quoted else each for each in plain]
+    return "".join(text for text in texts if text) or None
+
+
+def _in_chunk(value: Json) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    if isinstance(choices := value.get("choices"), list) and choices:
         value = choices[0]
     for _ in range(2):
         if isinstance(value, dict):
@@ -300,6 +319,11 @@ def is_envelope(value: Json) -> bool:
     if isinstance(value, list):
         return True
     return isinstance(value, dict) and (not _ENVELOPE.isdisjoint(value) or _reads_like_chat(messages.joined(value)))
+
+
+def is_body(value: Json) -> bool:
+    """Whether a value is the body of a response, and not an answer in JSON, all of which is the model's."""
+    return isinstance(value, dict) and (is_envelope(value) or sole_text(value) is not None)
 
 
 def describe(given: unwrap.Content) -> str:

@@ -54,6 +54,7 @@ def _event(name: str, **attributes: AttributeValue) -> RawEvent:
             {"from": "gpt", "value": "On its way."},
         ]})},
         {"x": json.dumps([["user", "Where is A-1?"], ["assistant", "On its way."]])},
+        {"x": [json.dumps(message) for message in ASKED], "acme.reply": json.dumps([json.dumps(ANSWERED[0])])},
         {"iris": json.dumps({"kind": "llm", "request": {"messages": ASKED}, "response": ANSWERED[0]})},
         {"iris.record": json.dumps({"type": "llm", "input": "Where is A-1?", "output": "On its way."})},
     ],
@@ -139,15 +140,33 @@ def test_so_are_its_events(events: tuple[RawEvent, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "events",
+    ("events", "answer"),
     [
-        [_event("llm.chunk", content=text) for text in ("On ", "its ", "way.")],
-        [_event("delta", data=json.dumps({"choices": [{"delta": {"content": text}}]})) for text in ("On its", " way.")],
+        ([_event("llm.chunk", content=text) for text in ("On ", "its ", "way.")], "On its way."),
+        ([_event("llm.chunk", content=text) for text in ('"On "', '"its "', '"way."')], "On its way."),
+        ([_event("llm.chunk", content=text) for text in ("{", '"a"', ": ", "[]", "}")], '{"a": []}'),
+        ([_event("delta", data=text) for text in (
+            *(json.dumps({"choices": [{"delta": {"content": text}}]}) for text in ("On its", " way.")), "[DONE]",
+        )], "On its way."),
     ],
-)
-def test_an_answer_that_came_piece_by_piece_is_put_together(events: list[RawEvent]) -> None:
+)  # fmt: skip
+def test_an_answer_that_came_piece_by_piece_is_put_together(events: list[RawEvent], answer: str) -> None:
     span = _span(*events, name="llm call", acme__model="m-1", acme__prompt="Where is A-1?")
-    assert (span.kind, span.output, span.unread) == (SpanKind.LLM, "On its way.", ())
+    assert (span.kind, span.output, span.unread) == (SpanKind.LLM, answer, ())
+
+
+def test_the_answer_of_a_long_chat_is_that_of_its_last_event() -> None:
+    asked = [_event("log record", role=("user", "assistant")[i % 2], content=f"turn {i}") for i in range(300)]
+    span = _span(*asked, acme__span__kind="llm")
+    assert (span.input, span.output, len(span.input_messages)) == ("turn 298", "turn 299", 299)
+    pieces = [_event("llm.chunk", index=i) for i in range(300)]
+    assert _span(*pieces, _event("llm.end", response="On its way."), acme__span__kind="llm").output == "On its way."
+
+
+@pytest.mark.parametrize("answer", ['{"model": "Corolla", "price": 3}', '["model", "price"]'])
+def test_an_answer_in_json_is_what_the_model_said(answer: str) -> None:
+    span = _span(gen_ai__operation__name="chat", gen_ai__request__model="m-1", acme__response__text=answer)
+    assert (span.output, span.model, span.requested_model) == (answer, None, "m-1")
 
 
 @pytest.mark.parametrize(
@@ -362,6 +381,8 @@ def test_an_object_that_was_printed_is_no_answer() -> None:
         ({"acme.level": "ERROR", "acme.status_message": "no such order"}, "no such order"),
         ({"acme.is_error": True, "acme.error": "no such order"}, "no such order"),
         ({"acme.success": False}, "error"),
+        ({"acme.success": "false"}, "error"),
+        ({"acme.status": False, "acme.state": False, "acme.is_error": "false"}, None),
         ({"acme.state": "failed"}, "error"),
         ({"acme.success": True, "acme.level": "INFO", "acme.state": "done"}, None),
         ({"acme.is_error": False, "acme.error": ""}, None),
