@@ -193,13 +193,6 @@ def having(found: Mapping[str, object], keys: Sequence[str]) -> None:
             raise ParseError(f"{key} is missing")
 
 
-def exactly(found: Mapping[str, object], keys: Sequence[str]) -> None:
-    """Raise ``ParseError`` unless the object has these keys and no others."""
-    having(found, keys)
-    if len(found) > len(keys):
-        raise ParseError("a key that was not asked for")
-
-
 def explanation(found: Mapping[str, object], key: str) -> str:
     """An explanation: not blank, and within the allowed length."""
     text = contract.text(found, key)

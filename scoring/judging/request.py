@@ -21,7 +21,7 @@ from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.trace.span import Json
 
 from . import layout
-from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, read_items, shortened
+from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, having, read_items, shortened
 from .certainty import Tokens, certainties
 from .form import AGAIN, DATA, SEED_002, Form, object_of, one_of, prompt, version
 from .forms import form_of
@@ -235,7 +235,7 @@ def _read(name: str, question: Question, found: Mapping[str, object], shapes: Co
     tried: Counter[Shape] = Counter()
     try:
         if form.alone:
-            exactly(found, tuple(form.properties))
+            having(found, tuple(form.properties))
         else:
             found, flags = shortened({"metric": form.metric, **found})
             found = {key: mended(value, form.properties.get(key, {}), tried) for key, value in found.items()}

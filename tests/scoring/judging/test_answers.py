@@ -107,7 +107,6 @@ GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}'
         ('"2"', "not a JSON object"),
         (GOOD.replace('"accuracy_score": 2, ', ""), "answer: accuracy_score is missing"),
         (GOOD.replace(', "rationale": "Close."', ""), "answer: rationale is missing"),
-        (GOOD.replace("}", ', "confidence": 1}'), "answer: a key that was not asked for"),
         (GOOD.replace("}", ', "accuracy_score": 0}'), "not JSON"),
         (GOOD.replace("2", "3"), "answer: accuracy_score is not 0, 1 or 2"),
         (GOOD.replace("2", "-1"), "answer: accuracy_score is not 0, 1 or 2"),
@@ -134,6 +133,11 @@ GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}'
 )
 def test_an_answer_to_seed_002_that_breaks_its_contract_is_refused_with_the_cause(text, stated):
     assert cause(GradeAnswer(), text) == stated
+
+
+def test_a_key_beside_those_of_seed_002_is_ignored():
+    found = request_for(GradeAnswer()).read(GOOD.replace("}", ', "confidence": 1}')).answers
+    assert found[GradeAnswer()].value == json.loads(GOOD)
 
 
 def test_a_rationale_of_eighty_words_is_within_the_contract():
