@@ -213,12 +213,12 @@ def _sorted(
     kept: dict[str, dict[str, AttributeValue]] = {"attributes": {}, "resourceAttributes": {}, "scope": {}}
     for key, value in metadata.items():
         head, _, rest = key.partition(".")
-        if head not in kept:
-            stated[key] = value
-        elif rest:
+        if head in kept and rest:
             kept[head][rest] = value
-        elif isinstance(value, Mapping):
+        elif head in kept and isinstance(value, Mapping):
             kept[head].update(value)
+        else:
+            stated[key] = value
     sent = {key: _as_sent(value) for key, value in kept["attributes"].items()}
     return nested(stated), sent, kept["resourceAttributes"], kept["scope"]
 

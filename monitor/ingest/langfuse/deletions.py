@@ -61,6 +61,11 @@ class DeletedTraces:
         self._from_ns = self._due_ns = 0
         self._gone: dict[str, tuple[int, int]] = {}  # when its latest row began, and when it was first missing
 
+    def set_back(self) -> None:
+        """The clock was set back: traces are missing from now on."""
+        self._from_ns = self._due_ns = 0
+        self._gone.clear()
+
     async def look(self, server: LangfuseServer) -> int:
         """List the next slice if one is due, and erase what is gone for long enough.
 

@@ -34,7 +34,8 @@ class ListedTrace:
     ``spans`` are its rows' ids, ``changed_ns`` when the latest was seen here.
     ``written_ns`` is when Langfuse wrote the latest. ``taken`` are ids that were taken before. ``disagreed`` counts
     readings that found other rows than were expected, ``failures`` those that failed while others succeeded (there had
-    been ``others_read`` of them at the last); after either the next one is not before ``retry_ns``.
+    been ``others_read`` of them at the last); after either the next one is not before ``retry_ns``. ``failed`` is None
+    where no row shows its level, as in a legacy listing.
     """
 
     trace_id: str
@@ -46,7 +47,7 @@ class ListedTrace:
     end_ns: int = 0
     spans: set[bytes] = field(default_factory=set)
     rooted: bool = False
-    failed: bool = False
+    failed: bool | None = None
     root_name: str | None = None
     root_ns: int = 0
     root_trace_name: str | None = None
@@ -83,7 +84,8 @@ class ListedTrace:
         if is_root(row):
             self.rooted = True
             self._describe_root(row)
-        self.failed = self.failed or row.get("level") == "ERROR"
+        if (level := row.get("level")) is not None:
+            self.failed = bool(self.failed) or level == "ERROR"
         self.trace_name = self.trace_name or _text(row.get("traceName"))
         self.session_id = self.session_id or _text(row.get("sessionId"))
         tags = row.get("tags")
@@ -184,7 +186,8 @@ def left_out_once_settled(sampler: Sampler, trace_id: bytes, listed: ListedTrace
 
 def may_match(match: MatchSection, listed: ListedTrace) -> bool:
     """Whether a condition may hold for the trace, as far as its listing shows."""
-    return match.model_copy(update=_UNKNOWN).matches(listed.case())
+    unknown = {**_UNKNOWN, "level": None} if listed.failed is None else _UNKNOWN
+    return match.model_copy(update=unknown).matches(listed.case())
 
 
 def excluded(listed: ListedTrace) -> bool:

@@ -52,6 +52,11 @@ class Pending:
         """Drop the others: another monitor deals with them."""
         self.listed = {trace_id: each for trace_id, each in self.listed.items() if mine(trace_id)}
 
+    def set_back(self, now_ns: int) -> None:
+        """The clock was set back to this time: what was seen later was seen now."""
+        for each in self.listed.values():
+            each.changed_ns, each.retry_ns = min(each.changed_ns, now_ns), min(each.retry_ns, now_ns)
+
     async def leave(self, elsewhere: Sequence[ListedTrace]) -> None:
         """Another monitor took these: they are not looked at again, and not counted here."""
         await self._pulled.put(

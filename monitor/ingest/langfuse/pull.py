@@ -106,7 +106,7 @@ class Pull:
         self._server: LangfuseServer | None = None
         self._introduced_ns = self._from_ns = 0
         self._full_ns: int | None = None
-        self._rests_until_ns = 0
+        self._rests_until_ns = self._polled_ns = 0
         self._state: PullState = "starting"
         self._reason = ""
         self._read_ns: int | None = None
@@ -119,7 +119,11 @@ class Pull:
 
     async def poll(self) -> None:
         """List and read once, as far as possible. Never raises for errors of Langfuse or the store."""
-        if self._clock_ns() < self._rests_until_ns:
+        now_ns = self._clock_ns()
+        if now_ns < self._polled_ns:
+            self._set_back(now_ns)
+        self._polled_ns = now_ns
+        if now_ns < self._rests_until_ns:
             return
         try:
             await self._poll()
@@ -155,6 +159,12 @@ class Pull:
             taken=self._taking.traces,
             errors=tuple(sorted((self._errors + self._taking.errors).items())),
         )
+
+    def _set_back(self, now_ns: int) -> None:
+        """The clock was set back: nothing waits for a time that was wrong."""
+        self._rests_until_ns, self._introduced_ns, self._full_ns = 0, 0, None
+        self.pending.set_back(now_ns)
+        self._deleted.set_back()
 
     async def _poll(self) -> None:
         if self._share is not None and not self._share.shards:
@@ -209,6 +219,7 @@ class Pull:
     async def _list(self, server: LangfuseServer) -> bool:
         """One round; False when it was cut short because too much waits."""
         begun_ns = self._clock_ns()
+        self._from_ns = min(self._from_ns, begun_ns - self._look_back_ns)  # later only by a clock that was wrong
         full = self._full_ns is None or begun_ns - self._full_ns >= self._full_every_ns
         from_ns = self._from_ns if full else max(self._from_ns, begun_ns - self._near_ns)
         until_ns = begun_ns + AHEAD_NS

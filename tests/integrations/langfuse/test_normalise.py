@@ -100,11 +100,16 @@ def test_flat_metadata_becomes_the_objects_that_it_was():
 
 
 def test_attributes_that_langfuse_kept_of_other_clients_are_attributes_again():
-    metadata = {"attributes.gen_ai.agent.name": "research", "attributes.langfuse.trace.tags": "no", "own": "x"}
+    metadata = {
+        "attributes.gen_ai.agent.name": "research",
+        "attributes.langfuse.trace.tags": "no",
+        "own": "x",
+        "scope": "eu",
+    }
     trace = trace_of([{**ROW, "type": "AGENT", "name": "invoke_agent research", "metadata": metadata}])
     assert trace is not None
     (span,) = trace.spans
-    assert (span.kind, span.agent, span.trace_metadata) == (SpanKind.AGENT, "research", {"own": "x"})
+    assert (span.kind, span.agent, span.trace_metadata) == (SpanKind.AGENT, "research", {"own": "x", "scope": "eu"})
     assert span.tags == ()
 
 

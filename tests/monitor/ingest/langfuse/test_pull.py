@@ -363,6 +363,44 @@ async def test_a_rule_on_tags_has_only_what_it_may_match_read(benches, fake):
     assert bench.ended() == {EndReason.SAMPLED_OUT: 2}
 
 
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
+async def test_a_rule_on_errors_has_failed_traces_read_from_every_version(benches, mode):
+    with FakeLangfuse(mode, parts=[Observations.part]) as fake:
+        rule = {"name": "bad", "match": {"level": "error"}, "rate": 1.0}
+        bench = benches(fake, sampling={"rate": 1e-9, "rules": [rule]})
+        bench.put(*rows(1), *rows(3, level="ERROR"))
+        await bench.poll(6)
+        assert trace_id(3) in bench.taken()
+        assert (trace_id(1) in bench.taken()) is (bench.pull.snapshot().reads == "legacy")  # its listing has no levels
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_comes_after_a_clock_was_set_back_is_read(benches, fake, restarted):
+    bench = benches(fake)
+    await bench.poll(2)
+    right_ns = bench.now_ns
+    bench.now_ns += 720 * MINUTES
+    await bench.poll(2)
+    fake.standing_fault = only("GET", "/v2/observations", faults.error(503))
+    await bench.poll()
+    fake.standing_fault, bench.now_ns = None, right_ns
+    if restarted:
+        bench.killed()
+    bench.put(*rows(1, start_ns=right_ns))
+    await bench.poll(3)
+    assert list(bench.taken()) == [trace_id(1)]
+
+
+async def test_what_was_seen_before_a_clock_was_set_back_is_read(benches, fake):
+    bench = benches(fake)
+    bench.now_ns += 720 * MINUTES
+    bench.put(*rows(1, start_ns=bench.now_ns))
+    await bench.poll()
+    bench.now_ns -= 720 * MINUTES
+    await bench.poll(2)
+    assert list(bench.taken()) == [trace_id(1)]
+
+
 async def test_a_rule_that_a_listing_cannot_answer_has_everything_read(benches, fake):
     rules = [{"name": "down", "match": {"feedback": "negative"}, "rate": 1.0}]
     bench = benches(fake, sampling={"rate": 1e-9, "rules": rules})
