@@ -1,17 +1,20 @@
 """Health of the store: whether its last reads and its last write worked, how much it may hold, and how full it is.
 
 A full disk does not flood the log. A volume that runs over its limit takes its Pod with it, the application in it
-included. So a store that was given a limit keeps below it by itself: SQLite refuses pages beyond it, and new spans are
-refused a little earlier, so that what is held can still be judged, written and deleted.
+included. So a store that was given a limit keeps below it by itself: SQLite refuses pages beyond it. New spans are
+refused a little earlier, and before the disk is full, so that what is held can still be judged, written and deleted.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from .errors import StoreCorrupt, StoreError, StoreUnavailable
@@ -74,12 +77,20 @@ class StoreHealth:
 
 _APPEND: Final = 0.9
 """Share of the capacity beyond which no new spans are taken; the rest is for endings, which make room."""
+_RESERVE: Final = 16 << 20
+"""Bytes of the disk that new spans leave, on a small one a quarter of it. SQLite moves what is committed from its log
+into the file in steps of 8 MB, for which the file has to grow: on a full disk the log stays as it is, and then not even
+a deletion fits."""
 
 
 class Capacity:
-    """``max_bytes`` of the database file, None for no limit. Its write-ahead log (64 MiB at rest) comes on top."""
+    """``max_bytes`` of the database file, None for no limit. Its write-ahead log (64 MiB at rest) comes on top.
 
-    def __init__(self, connection: sqlite3.Connection, max_bytes: int | None) -> None:
+    ``folder``: the file's, whose disk is the limit in any case.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, max_bytes: int | None, folder: Path) -> None:
+        self._folder = folder
         (self._page_size,) = connection.execute("PRAGMA page_size").fetchone()
         self._max_bytes = max_bytes
         self._used = 0
@@ -101,8 +112,15 @@ class Capacity:
         return self._used / self._max_bytes if self._max_bytes else 0.0
 
     @property
-    def takes_spans(self) -> bool:
-        return self.fullness < _APPEND
+    def refusal(self) -> str | None:
+        """Why no new spans are taken, with the remedy; None while they are."""
+        if self.fullness >= _APPEND:
+            return "nearly full; raise store.max_bytes, or sample less"
+        with suppress(OSError):  # a folder that is gone is reported by what is written there
+            disk = shutil.disk_usage(self._folder)
+            if disk.free < min(_RESERVE, disk.total // 4):
+                return f"the disk is full but for {disk.free / 2**20:.1f} MiB; free some, or set store.max_bytes"
+        return None
 
 
 SLICE: Final = 1_000

@@ -69,7 +69,7 @@ class Store(Part):
         try:
             migrate(writing, self.path)
             writing.execute(sql["spared_table"])
-            self._capacity = Capacity(writing, max_bytes)
+            self._capacity = Capacity(writing, max_bytes, self.path.parent)
             self._reading = connect(self.path)
         except (sqlite3.Error, StoreError) as error:
             writing.close()
@@ -113,16 +113,13 @@ class Store(Part):
     @property
     def trouble(self) -> str | None:
         """Why spans cannot be kept or judged now; None while they can."""
-        return self.health.trouble if self._capacity.takes_spans else self._full
+        refusal = self._capacity.refusal
+        return self.health.trouble if refusal is None else f"store {self.path}: {refusal}"
 
     async def try_again(self) -> None:
         """Write a little, where the last write failed, to find out whether it is over. Raises ``StoreError`` if not."""
         if self.health.trouble is not None:
             await self.keep_fact("written_again", {})
-
-    @property
-    def _full(self) -> str:
-        return f"store {self.path}: nearly full; raise store.max_bytes, or sample less"
 
     async def append(self, chunks: Sequence[Storable], received_ns: int, *, untaken: bool = False) -> None:
         """Commit chunks. When this returns, a crash cannot lose them.
@@ -131,8 +128,8 @@ class Store(Part):
         """
         if not chunks:
             return
-        if not self._capacity.takes_spans:
-            raise StoreUnavailable(self._full)
+        if (refusal := self._capacity.refusal) is not None:
+            raise StoreUnavailable(f"store {self.path}: {refusal}")
 
         if untaken:
             self.untaken.begin()

@@ -122,7 +122,7 @@ class StoreSection(Section):
     for, may revise them, if that is longer)"""
     max_bytes: SizeField | None = None
     """largest size of the file; its log may have 64 MiB more. From 80 % on old rows are dropped early, from 90 % on
-    requests are answered 503. Without it the disk is the limit
+    requests are answered 503. The disk is the limit in any case: of its last 16 MiB new spans take nothing
     """
     keep_contents: KeepContentsSection = KeepContentsSection()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,3 +109,21 @@ async def test_a_store_without_a_limit_is_never_full(tmp_path):
         await store.append([Chunk(trace(number), os.urandom(8192))], number)
     assert store.fullness == 0.0
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "taken"), [(15 << 20, 1 << 30, False), (17 << 20, 1 << 30, True), (9 << 20, 32 << 20, True)]
+)
+async def test_new_spans_leave_some_of_the_disk_in_which_what_is_held_is_judged_and_let_go(
+    store, monkeypatch, free, total, taken
+):
+    await store.append([Chunk(trace(1), b"held")], 1)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free, total=total))
+    if taken:
+        await store.append([Chunk(trace(2), b"new")], 2)
+    else:
+        with pytest.raises(StoreUnavailable, match=r"full but for 15\.0 MiB; free some"):
+            await store.append([Chunk(trace(2), b"new")], 2)
+        assert "full but for" in store.trouble
+    await store.finish(ending(1, at=1000))
+    assert len(store.verdicts(limit=10)) == 1
