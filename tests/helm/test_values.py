@@ -11,6 +11,7 @@ import yaml
 from sidejudge.integrations.prometheus.families import FAMILIES
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.document import read_document
+from sidejudge.monitor.config.environment import read_environment
 from tests.helm.checks import containers, pod_specs
 from tests.helm.engine import Refused
 from tests.helm.generate import CHART, LIBRARY, cases
@@ -59,7 +60,11 @@ def checksum(rendered) -> str:
         ({"config": {"api": {"tls": {"certificate": "/c", "key": "/k", "client_ca": "/ca"}}}},
          r"config\.api\.tls\.client_ca asks for certificates"),
         ({"config": {"sources": {"otlp": {"http": "[::1]:4318"}}}}, r"config\.sources\.otlp\.http .* 0\.0\.0\.0"),
-        ({"config": {"sources": {"otlp": {"grpc": "0.0.0.0:4318"}}}}, r"otlp\.grpc .* 4318, 4318, 8790"),
+        ({"config": {"sources": {"otlp": {"grpc": "0.0.0.0:4318"}}}}, r"otlp\.grpc .* 8790, 4318, 4318"),
+        ({"config": {"api": {"listen": "0.0.0.0:${PORT}"}}}, r"config\.api\.listen .* states no port"),
+        ({"config": {"sources": {"otlp": {"http": "0.0.0.0:0"}}}}, r"sources\.otlp\.http .* states no port"),
+        ({"router": {"enabled": True}, "config": {"sources": {"otlp": {"grpc": None}}}}, "grpc is null"),
+        ({"config": {"store": {"max_bytes": None}}}, r"config\.store\.max_bytes is null"),
         ({"extraVolumes": [{"name": "sidejudge-tmp", "emptyDir": {}}]}, r"extraVolumes: sidejudge-tmp .* another name"),
         ({"gateway": {"kind": "StatefulSet"}, "extraVolumes": [{"name": "sidejudge-state", "emptyDir": {}}]},
          r"extraVolumes: sidejudge-state .* another name"),
@@ -71,6 +76,7 @@ def checksum(rendered) -> str:
         ({"extraContainers": [{"name": "a", "image": "a"}], "initContainers": [{"name": "a", "image": "a"}]},
          r"a container a .* another name"),
         ({"config": {"drain": {"timeout": "1m"}}}, r"drain\.timeout \(1m\) .*terminationGracePeriodSeconds \(30\)"),
+        ({"config": {"drain": {"timeout": "1m30s"}}}, r"drain\.timeout \(1m30s\) .*GracePeriodSeconds \(30\)"),
         ({"secrets": {name: {"existingSecret": name, "keys": {"K": "k"}} for name in "ab"}},
          r"secrets\.b\.keys\.K: secrets\.a sets"),
         ({"secrets": {"a": {"existingSecret": "s", "keys": {"K": "k"}}}, "extraEnv": [{"name": "K", "value": "v"}]},
@@ -156,6 +162,32 @@ def test_a_configmap_of_ones_own_is_watched_unless_that_is_off(engine):
         return env["SIDEJUDGE_RELOAD__WATCH"]
 
     assert (watched(), watched(watch=False)) == ("true", "false")
+
+
+@pytest.mark.parametrize(
+    ("more", "of"),
+    [
+        ({"ingress": {"enabled": True, "hosts": ["a.example"]}}, {("drain", "timeout"): "25s"}),
+        ({"gateway": {"kind": "StatefulSet", "replicaCount": 3}}, {
+            ("drain", "to"): "http://rel-sidejudge-router.shop.svc:4318", ("sources", "otlp", "grpc"): "0.0.0.0:4317",
+            ("peers", "addresses"): ["http://rel-sidejudge-headless.shop.svc:4318"],
+        }),
+    ],
+)  # fmt: skip
+def test_what_the_surroundings_decide_is_set_beside_a_configmap_of_ones_own(engine, more, of):
+    rendered = engine.render(CHART, {"existingConfigMap": {"name": "mine"}, **more})
+    (pod,) = pod_specs(rendered.one(more.get("gateway", {}).get("kind", "Deployment"), "rel-sidejudge"))
+    read = read_environment({each["name"]: each.get("value", "") for each in pod["containers"][0]["env"]})
+    assert read.problems == []
+    assert of.items() <= read.values.items()
+    assert ("alerts", "links", "runbooks") not in read.values, "the file may name others"
+
+
+@pytest.mark.parametrize(
+    "config", [{"store": {"max_bytes": "${N}"}}, {"forward": {"url": "http://up", "buffer": "${N}"}}]
+)
+def test_a_size_may_come_from_the_environment(engine, config):
+    assert "${N}" in engine.render(CHART, {"config": config}).configuration["sidejudge.yaml"]
 
 
 def test_a_configuration_arrives_as_it_was_written(engine):

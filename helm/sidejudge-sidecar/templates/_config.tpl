@@ -19,12 +19,16 @@ Refuses what cannot work, in a sentence.
 {{- with $settings.graceSeconds }}{{ $_ = set $surroundings "drain" (dict "timeout" (printf "%ds" (max 1 (sub (. | int64) 5)))) }}{{ end -}}
 {{- /* Several Pods watch one service: each has alerts of its own. */}}
 {{- if (($settings.config | default dict).alerts | default dict).notify }}{{ $_ = set $surroundings "alerts" (dict "instance" "${POD_NAME}") }}{{ end -}}
-{{- $effective := mergeOverwrite $surroundings (deepCopy ($settings.config | default dict)) -}}
-{{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
+{{- $effective := mergeOverwrite $surroundings (deepCopy ($settings.surroundings | default dict)) (deepCopy ($settings.config | default dict)) -}}
+{{- $kept := $effective.store.max_bytes -}}
+{{- if kindIs "invalid" $kept }}{{ fail (printf "%s.store.max_bytes is null, and a Pod whose volume is over state.sizeLimit (%s) is evicted, with everything in it: leave it out for half the limit" .key $settings.state.sizeLimit) }}{{ end -}}
+{{- /* What only the environment says cannot be compared. */}}
+{{- if contains "${" (toString $kept) }}{{ $kept = 0 }}{{ end -}}
+{{- if ge (include "sidejudge-sidecar.bytes" $kept | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}
 {{- end -}}
 {{- with ($effective.forward | default dict).buffer -}}
-{{- if ge (add (include "sidejudge-sidecar.bytes" . | int64) (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64)) $limit -}}
+{{- if ge (add (include "sidejudge-sidecar.bytes" (ternary 0 . (contains "${" (toString .))) | int64) (include "sidejudge-sidecar.bytes" $kept | int64)) $limit -}}
 {{- fail (printf "%s.forward.buffer (%v) and store.max_bytes (%v) together must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it" $.key . $effective.store.max_bytes $settings.state.sizeLimit) -}}
 {{- end -}}
 {{- end -}}
@@ -55,7 +59,16 @@ Refuses what cannot work, in a sentence.
 {{- end -}}
 {{- $_ = set . "otlpPort" (regexFind "[0-9]+$" $effective.sources.otlp.http) -}}
 {{- $_ = set . "grpcPort" (regexFind "[0-9]+$" ($effective.sources.otlp.grpc | default "")) -}}
-{{- $ports := compact (list .otlpPort .grpcPort .apiPort) -}}
+{{- $ports := list -}}
+{{- range $key, $listen := dict "api.listen" $effective.api.listen "sources.otlp.http" $effective.sources.otlp.http "sources.otlp.grpc" $effective.sources.otlp.grpc -}}
+{{- if $listen -}}
+{{- $port := regexFind "[0-9]+$" $listen -}}
+{{- if not (and $port (ge (int64 $port) 1) (le (int64 $port) 65535)) -}}
+{{- fail (printf "%s.%s (%s) states no port from 1 to 65535, and the Pod and the Service name it: write it out" $.key $key $listen) -}}
+{{- end -}}
+{{- $ports = append $ports $port -}}
+{{- end -}}
+{{- end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
 {{- fail (printf "%s.sources.otlp.http, %s.sources.otlp.grpc and %s.api.listen need a port each, and have %s" .key .key .key (join ", " $ports)) -}}
 {{- end -}}

@@ -91,22 +91,7 @@ volumeMounts:
   value: /etc/sidejudge/{{ .configKey }}
 {{- end }}
 {{- if .foreign }}
-- name: SIDEJUDGE_RELOAD__WATCH
-  value: {{ .settings.existingConfigMap.watch | quote }}
-- name: SIDEJUDGE_API__LISTEN
-  value: {{ .effective.api.listen | quote }}
-- name: SIDEJUDGE_SOURCES__OTLP__HTTP
-  value: {{ .effective.sources.otlp.http | quote }}
-- name: SIDEJUDGE_STORE__PATH
-  value: {{ .effective.store.path | quote }}
-{{- with .effective.store.max_bytes }}
-- name: SIDEJUDGE_STORE__MAX_BYTES
-  value: {{ . | quote }}
-{{- end }}
-{{- with .effective.drain }}
-- name: SIDEJUDGE_DRAIN__TIMEOUT
-  value: {{ .timeout | quote }}
-{{- end }}
+{{- include "sidejudge-sidecar.leaves" (dict "name" "SIDEJUDGE" "value" (mergeOverwrite (dict "reload" (dict "watch" .settings.existingConfigMap.watch)) .effective)) }}
 {{- else if not .configMap }}
 {{- range $section, $value := .effective }}
 {{- $text := toRawJson $value | replace "$(" "$$(" }}
@@ -137,6 +122,20 @@ volumeMounts:
 {{- end }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Each value of a configuration as a variable of its own. Takes a dict: name (of what is above), value. */}}
+{{- define "sidejudge-sidecar.leaves" -}}
+{{- $above := .name -}}
+{{- range $key, $value := .value -}}
+{{- $name := printf "%s%s%s" $above (eq $above "SIDEJUDGE" | ternary "_" "__") (upper $key) -}}
+{{- if kindIs "map" $value -}}
+{{- include "sidejudge-sidecar.leaves" (dict "name" $name "value" $value) -}}
+{{- else }}
+- name: {{ $name }}
+  value: {{ ternary $value (toRawJson $value) (kindIs "string" $value) | quote }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* /tmp and, where there is one, the configuration. */}}

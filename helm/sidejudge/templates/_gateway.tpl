@@ -7,15 +7,19 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $gateway := $values.gateway -}}
 {{- $limit := ternary $gateway.persistence.size $gateway.state.sizeLimit (eq $gateway.kind "StatefulSet") -}}
 {{- $config := $values.config | default dict -}}
-{{- if include "sidejudge.routed" .root }}{{ $config = mergeOverwrite (include "sidejudge.routedConfig" .root | fromYaml) (deepCopy $config) }}{{ end -}}
-{{- with include "sidejudge.shownRunbooks" .root }}{{ $config = mergeOverwrite (dict "alerts" (dict "links" (dict "runbooks" .))) (deepCopy $config) }}{{ end -}}
+{{- $surroundings := dict -}}
+{{- if include "sidejudge.routed" .root }}{{ $surroundings = include "sidejudge.routedConfig" .root | fromYaml }}{{ end -}}
+{{- /* Beside a configuration of yours, which may name others: the environment would win over it. */}}
+{{- if not $values.existingConfigMap.name -}}
+{{- with include "sidejudge.shownRunbooks" .root }}{{ $_ := set $surroundings "alerts" (dict "links" (dict "runbooks" .)) }}{{ end -}}
+{{- end -}}
 {{- /* What upstream does not take is kept for it: 1 GiB, or a quarter of a volume that is small. Half is the store's. */}}
 {{- $medium := ternary "" $gateway.state.medium (eq $gateway.kind "StatefulSet") -}}
 {{- if and $config.forward (ne $medium "Memory") (not (hasKey $config.forward "buffer")) -}}
 {{- $quarter := div (include "sidejudge-sidecar.bytes" $limit | int64) 4194304 -}}
-{{- $config = mergeOverwrite (dict "forward" (dict "buffer" (ternary "1GiB" (printf "%dMiB" $quarter) (ge $quarter 1024)))) (deepCopy $config) -}}
+{{- $_ := set $surroundings "forward" (dict "buffer" (ternary "1GiB" (printf "%dMiB" $quarter) (ge $quarter 1024))) -}}
 {{- end -}}
-{{- $settings := dict "image" $values.image "config" $config "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" $medium) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
+{{- $settings := dict "image" $values.image "config" $config "surroundings" $surroundings "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" $medium) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
 {{- if eq $gateway.kind "Deployment" }}{{ $_ := set $settings "graceSeconds" $gateway.terminationGracePeriodSeconds }}{{ end -}}
 {{- $_ := set . "settings" $settings -}}
 {{- $_ = set . "otlpHost" "0.0.0.0" -}}
@@ -27,17 +31,15 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $_ = set . "configKey" "sidejudge.yaml" -}}
 {{- include "sidejudge-sidecar.prepare" . -}}
 {{- include "sidejudge.reached" (dict "effective" .effective "values" $values) -}}
+{{- if and (include "sidejudge.routed" .root) (not .grpcPort) }}{{ fail "config.sources.otlp.grpc is null, and the Collector in front speaks gRPC alone: leave it out" }}{{ end -}}
 {{- $containers := list "sidejudge" -}}
 {{- range concat $values.initContainers $values.extraContainers -}}
 {{- if has .name $containers }}{{ fail (printf "initContainers and extraContainers: a container %s is there already: give this one another name" .name) }}{{ end -}}
 {{- $containers = append $containers .name -}}
 {{- end -}}
-{{- $drain := ($config.drain | default dict).timeout | default "" | toString -}}
-{{- if and (eq $gateway.kind "Deployment") (regexMatch "^[0-9]+[smh]$" $drain) -}}
-{{- $seconds := mul (regexFind "^[0-9]+" $drain | int64) (index (dict "s" 1 "m" 60 "h" 3600) (regexFind "[smh]$" $drain)) -}}
-{{- if ge $seconds (int64 $gateway.terminationGracePeriodSeconds) -}}
+{{- $drain := ($config.drain | default dict).timeout | default "" -}}
+{{- if and (eq $gateway.kind "Deployment") (ge (include "sidejudge.ns" $drain | int64) (mul $gateway.terminationGracePeriodSeconds 1000000000)) -}}
 {{- fail (printf "config.drain.timeout (%s) must be less than gateway.terminationGracePeriodSeconds (%v): the Pod, and its store with it, would be gone before what is open is judged" $drain $gateway.terminationGracePeriodSeconds) -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 
