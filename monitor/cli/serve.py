@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -35,6 +36,8 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
 
     FILE (or --config FILE) is the configuration; without it the embedded defaults and the environment hold.
     """
+    early: list[int] = []  # SIGHUPs that come while the rest is loaded, where they would end the process
+    signal.signal(signal.SIGHUP, lambda number, _: early.append(number))
     import asyncio
 
     from sidejudge.monitor.runtime.app import Monitor
@@ -55,7 +58,7 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
         _forward_all_the_same(config, error, stay=stay)
         return
     _announce_defaults(found)
-    run(found.config, announce, Rereading(found, partial(_read_again, config)), stay=stay)
+    run(found.config, announce, Rereading(found, partial(_read_again, config), early), stay=stay)
 
 
 def _announce_defaults(loaded: Loaded) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sidejudge.monitor.config import Config, Loaded
@@ -23,10 +23,14 @@ Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """How the configuration is read again: the reading that is in force, and the function that reads."""
+    """How the configuration is read again: the reading that is in force, and the function that reads.
+
+    ``early`` are the SIGHUPs that have come already, perhaps after that reading.
+    """
 
     loaded: Loaded
     read: ReadConfig
+    early: Sequence[int] = ()
 
 
 def run_until_signal(config: Config, beside: Companion, again: Rereading | None = None, *, stay: bool = False) -> None:
@@ -82,8 +86,10 @@ def _stop_on_signals() -> tuple[asyncio.Event, asyncio.Event]:
     return stop, hurry
 
 
-def _reload_on_signal(reload: Callable[[], Awaitable[object]], under_way: set[asyncio.Future[object]]) -> None:
-    """Reload on SIGHUP; a signal that comes during a reload has it done once more."""
+def _reload_on_signal(
+    reload: Callable[[], Awaitable[object]], under_way: set[asyncio.Future[object]], early: Sequence[int]
+) -> None:
+    """Reload on SIGHUP; a signal that comes during a reload has it done once more, as have ``early`` ones."""
 
     def begin() -> None:
         task = asyncio.ensure_future(reload())
@@ -91,6 +97,8 @@ def _reload_on_signal(reload: Callable[[], Awaitable[object]], under_way: set[as
         task.add_done_callback(under_way.discard)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
+    if early:
+        begin()
 
 
 async def _forward(forward: ForwardOnly, stop: asyncio.Event | None = None) -> None:
@@ -125,7 +133,7 @@ async def _run(config: Config, beside: Companion, again: Rereading | None, *, st
     reloads: set[asyncio.Future[object]] = set()
     try:
         if again is not None:
-            _reload_on_signal(reload_by(monitor, again.loaded, again.read), reloads)
+            _reload_on_signal(reload_by(monitor, again.loaded, again.read), reloads, again.early)
         collect_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())

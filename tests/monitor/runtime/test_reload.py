@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import time
@@ -253,6 +254,29 @@ def test_a_signal_reloads_and_a_new_rubric_can_be_routed_to(running):
     running.send("d" * 32, "anything")
     assert running.verdict("d" * 32)["rubric"] == "other"
     assert running.process.poll() is None
+
+
+def test_a_signal_that_comes_while_the_monitor_starts_reloads_it_once_it_runs(tmp_path):
+    log, path, pipe = tmp_path / "log", tmp_path / "sidejudge.yaml", tmp_path / "pipe"
+    text = (
+        CONFIG.format(reload="false", more="")
+        .replace('rubric_files: ["rubrics/*.yaml"]', "")
+        .replace("[own]", "[text]")
+    )
+    os.mkfifo(pipe)
+    path.symlink_to(pipe)
+    process = Forked("serve", path, cwd=tmp_path, stderr=log)
+    try:
+        with pipe.open("w") as read:  # as soon as the monitor reads it
+            process.send_signal(signal.SIGHUP)
+            path.unlink()
+            path.write_text(text)
+            read.write(text)
+        wait_for(lambda: process.poll() is not None or "was reloaded" in log.read_text())
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait(10)
 
 
 def test_a_changed_configmap_is_in_force_without_a_signal_and_a_broken_one_is_not(tmp_path):
