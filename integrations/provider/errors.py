@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
+from sidejudge.integrations.addresses import why_not
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import label, struck
@@ -87,7 +88,8 @@ class ProviderError(SidejudgeError):
     """A call without an answer. ``message`` is the provider's own text, bounded, without anything like a key.
 
     ``retry_after_s`` is the wait that the provider asked for, or None. ``status`` is that of its HTTP answer, None
-    where none came. ``usage`` is what was consumed all the same: a refusal is paid for.
+    where none came. ``connection`` is why there was no connection, by the system or TLS; empty where there was one.
+    ``usage`` is what was consumed all the same: a refusal is paid for.
     """
 
     def __init__(
@@ -97,19 +99,23 @@ class ProviderError(SidejudgeError):
         *,
         retry_after_s: float | None = None,
         status: int | None = None,
+        connection: str = "",
         usage: ProviderUsage | None = None,
     ) -> None:
+        message = connection or message
         super().__init__(f"{kind}: {message}" if message else str(kind))
         self.kind = kind
         self.message = message
         self.retry_after_s = retry_after_s
         self.status = status
+        self.connection = connection
         self.usage = usage or ProviderUsage()
 
     @property
     def cause(self) -> str:
         """What went wrong, without the provider's own text, which may quote the request: ``overloaded (HTTP 503)``."""
-        return str(self.kind) if self.status is None else f"{self.kind} (HTTP {self.status})"
+        more = self.connection if self.status is None else f"HTTP {self.status}"
+        return f"{self.kind} ({more})" if more else str(self.kind)
 
 
 def read_error(error: BaseException, *, secret: str | None, now: datetime | None = None) -> ProviderError:
@@ -125,6 +131,7 @@ def read_error(error: BaseException, *, secret: str | None, now: datetime | None
     waits = (_asked_s(each, now) for each in headers if isinstance(each, Mapping))
     return ProviderError(
         kind, _message(error, secret), status=status,
+        connection=_no_connection(links) if kind is ProviderErrorKind.UNREACHABLE else "",
         retry_after_s=next((wait for wait in waits if wait is not None), None),
     )  # fmt: skip
 
@@ -180,6 +187,14 @@ def _chain(error: BaseException) -> list[BaseException]:
         links.append(link)
         link = link.__cause__ or link.__context__
     return links
+
+
+def _no_connection(links: list[BaseException]) -> str:
+    """Why there was no connection: what TLS has against the certificate, or the system's message; empty: not known."""
+    below = next((link for link in reversed(links) if isinstance(link, OSError) and link.errno), None)
+    if below is None:
+        return ""
+    return label(getattr(below, "verify_message", ""), _LONGEST_MESSAGE).rstrip(".") or why_not(below)
 
 
 def _library(link: BaseException) -> str:

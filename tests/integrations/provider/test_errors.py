@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from datetime import UTC, datetime
 
 import httpx
@@ -30,6 +32,25 @@ def test_errors_that_cause_each_other_are_read_once():
 def test_what_a_provider_quotes_far_behind_is_not_its_word():
     error = ValueError("rejected: " + "x" * 400 + " your credit balance is too low")
     assert read_error(error, secret=None).kind is ProviderErrorKind.BAD_ANSWER
+
+
+def test_why_there_was_no_connection_is_named_by_the_system_and_tls_alone():
+    class ConnectError(Exception):
+        __module__ = "httpx"
+
+    def cause(below):
+        error = ConnectError("no connection for the question 'who am I?'")
+        error.__cause__ = below
+        return read_error(error, secret=None).cause
+
+    expired = ssl.SSLCertVerificationError(1, "certificate verify failed (_ssl.c:1)")
+    expired.verify_message = "certificate has expired"
+    assert cause(expired) == "unreachable (certificate has expired)"
+    assert (
+        cause(ConnectionRefusedError(111, "Connect call failed ('10.0.0.1', 1)")) == "unreachable (Connection refused)"
+    )
+    assert cause(socket.gaierror(-2, "Name or service not known")) == "unreachable (Name or service not known)"
+    assert cause(ValueError("who am I?")) == cause(OSError("who am I?")) == "unreachable"
 
 
 def test_no_key_is_shown_whosever_it_is():
