@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Final
 
 from sidejudge.integrations.post import Poster
@@ -73,6 +74,8 @@ def _event(event: AlertEvent, wording: Wording) -> dict[str, object]:
 _MESSAGE: Final = 129
 """Opsgenie takes 130, of which one is the mark of what was cut."""
 _DESCRIPTION: Final = 14_000
+_ALL_DETAILS: Final = 8_000
+"""Characters that Opsgenie takes of all names and values together; it refuses an alert with more."""
 _PRIORITIES: Final = {Severity.CRITICAL: "P1", Severity.WARNING: "P3", Severity.INFO: "P5"}
 PATH: Final = "/v2/alerts"
 
@@ -103,7 +106,9 @@ def _request(event: AlertEvent, wording: Wording) -> tuple[str, dict[str, object
     alias = f"sidejudge-{wording.fingerprint(event.fingerprint)}"
     if event.transition in _OVER:
         return _closing(alias), {"source": "sidejudge", "note": plain(headline(event), 1_000)}
-    links = {"runbook": wording.runbook(event.runbook), "dashboard": wording.dashboard(event.labels)}
+    details = [(name, plain(value, 200)) for name, value in event.labels]
+    details += [("runbook", wording.runbook(event.runbook) or ""), ("dashboard", wording.dashboard(event.labels) or "")]
+    sizes = accumulate(len(name) + len(value) for name, value in details)
     return PATH, {
         "message": plain(headline(event), _MESSAGE),
         "alias": alias,
@@ -112,7 +117,9 @@ def _request(event: AlertEvent, wording: Wording) -> tuple[str, dict[str, object
         "source": plain(wording.instance or "sidejudge", 99),
         "entity": plain(dict(event.labels).get("service", "sidejudge"), 500),
         "tags": ["sidejudge", alert_name(event.condition)],
-        "details": {k: plain(v, 200) for k, v in event.labels} | {k: v for k, v in links.items() if v is not None},
+        "details": {
+            name: value for (name, value), size in zip(details, sizes, strict=True) if value and size <= _ALL_DETAILS
+        },
     }
 
 

@@ -239,7 +239,11 @@ class Notifier:
         last_ns = self._digested_ns.get(receiver.name, min(sent.at_ns for sent in waiting.values()))
         if now_ns - last_ns < receiver.digest_ns:
             return
-        events = tuple(sent.event for sent in waiting.values() if not self._is_quiet(sent.event.condition))
+        kept = self._outbox.notes()  # a note that is gone named a trace that is to be forgotten
+        events = tuple(
+            sent.event if name in kept else sent.event.bare
+            for name, sent in waiting.items() if not self._is_quiet(sent.event.condition)
+        )  # fmt: skip
         notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
         changed = {name: replace(sent, in_digest=False) for name, sent in waiting.items()}
         await self._put([_entry(receiver, notice)] if events else [], changed, {DIGEST + receiver.name: str(now_ns)})

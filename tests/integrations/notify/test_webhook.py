@@ -130,6 +130,21 @@ def test_a_route_that_matches_nothing_has_no_name_where_names_are_left_out():
     assert SECRET_TOOL.encode() not in webhook_body(without_names(notice), Wording())
 
 
+def test_opsgenie_is_sent_as_much_of_the_details_as_it_takes():
+    service = "客" * 150  # nine characters each within an address
+    labels = (("service", service), ("environment", service), *event().labels[2:])
+    notice = Notice(id="n-5", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(event(labels=labels),))
+    for places, kept in (
+        ("{service}", True),
+        ("{service}{environment}{service}{environment}{service}{environment}", False),
+    ):
+        wording = Wording(runbooks="https://r.example", dashboard_url=f"https://d.example/{places}")
+        ((_, body),) = opsgenie_requests(notice, wording)
+        assert (body["details"]["service"], "runbook" in body["details"]) == (service, True)
+        assert ("dashboard" in body["details"]) is kept
+        assert sum(len(name) + len(value) for name, value in body["details"].items()) <= 8_000
+
+
 def _of_tenant(tenant):
     labels = (*event().labels, ("slice", "metadata.tenant"), ("value", tenant))
     return Notice(

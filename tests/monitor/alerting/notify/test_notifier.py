@@ -451,6 +451,9 @@ async def test_what_is_noted_of_a_notice_names_traces_only_as_long_as_a_digest_i
     assert sorted(noted()) == [False, True]
     erase(office.store.path, [bytes.fromhex(TRACES[0])], scores=False, now_ns=1)
     assert noted() == [False]
+    await office.tick(posted(event(**WARNING)), after_ns=2 * HOUR_NS)
+    (digest,) = [each for each in office.waiting() if each.kind is NoticeKind.DIGEST]
+    assert [(each.severity, each.examples) for each in digest.events] == [(Severity.WARNING, ())], "nor does the digest"
 
 
 async def test_what_is_repeated_every_minute_is_illustrated_anew_now_and_then_and_a_few_at_a_time(desk):
