@@ -32,7 +32,7 @@ from sidejudge.monitor.config.renamed import old_mode
 from sidejudge.monitor.config.sinks import OtelEventsSink
 from sidejudge.monitor.config.sources import ForwardSection
 from sidejudge.monitor.config.units import Address, size_text
-from sidejudge.monitor.ingest.listeners import CertificateError, check_authority, read_certificates
+from sidejudge.monitor.ingest.listeners import CertificateError, check_authority, out_of_date, read_certificates
 from sidejudge.monitor.runtime.memory_bound import memory_bound
 
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -188,7 +188,12 @@ def _certificates(config: Config) -> Iterator[CheckResult]:
         except CertificateError as error:
             yield CheckResult("sources.otlp.tls", "fail", str(error), remedy)
         else:
-            yield CheckResult("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
+            if why := out_of_date(tls):
+                yield CheckResult(
+                    "sources.otlp.tls", "warn", f"{tls.certificate}: {why}", "put a valid certificate there"
+                )
+            else:
+                yield CheckResult("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
     if forward is not None and forward.ca is not None:
         try:
             check_authority(forward.ca, "forward.ca")

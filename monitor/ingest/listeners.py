@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import ssl
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +34,7 @@ from .http_connection import half_of_open_files
 from .intake import IntakeCounts
 from .server import DRAIN_S, AddressError, HttpServer, bind
 
+_NOT_YET_VALID, _EXPIRED = 9, 10  # openssl/x509_vfy.h
 _log = logging.getLogger("sidejudge.forward")
 
 PROBES = frozenset({"/livez", "/readyz", "/startupz"})
@@ -62,6 +64,9 @@ class Listeners:
         self.certificates = read_certificates(otlp.tls) if otlp.tls else None
         if config.api.tls:
             read_certificates(config.api.tls, "api.tls")
+        for key, tls in (("sources.otlp.tls", otlp.tls), ("api.tls", config.api.tls)):
+            if tls is not None and (why := out_of_date(tls)):
+                _log.warning("callers will refuse the certificate", extra={"key": f"{key}.certificate", "cause": why})
         cors = Cors(otlp.cors_origins) if otlp.cors_origins else None
         self.receiver = OtlpReceiver(
             intake.consume, otlp.max_request_bytes, logs=intake.consume_logs, gate=_gate(otlp), cors=cors
@@ -245,6 +250,29 @@ def read_certificates(tls: TlsSection, key: str = "sources.otlp.tls") -> Certifi
     if tls.client_ca:
         check_authority(tls.client_ca, f"{key}.client_ca")
     return made
+
+
+def out_of_date(tls: TlsSection) -> str:
+    """What is wrong with the dates of a certificate that can be used otherwise; empty: nothing.
+
+    It is shown to a client that trusts it: Python reads no dates of a certificate that nobody has shown.
+    """
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    server.load_cert_chain(tls.certificate, tls.key, password=_no_password)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(tls.certificate)
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking, showing = client.wrap_bio(down, up), server.wrap_bio(up, down, server_side=True)
+    try:
+        for end in (asking, showing, asking):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message if error.verify_code in {_NOT_YET_VALID, _EXPIRED} else ""
+    except ssl.SSLError:
+        pass  # a client would see what
+    return ""
 
 
 def check_authority(path: Path, key: str) -> None:

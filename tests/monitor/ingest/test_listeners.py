@@ -23,7 +23,7 @@ from sidejudge.monitor.config.extras import Extra, installed, missing
 from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.ingest.listeners import CertificateError
 from sidejudge.monitor.runtime.app import Monitor
-from tests.certificates import make
+from tests.certificates import another, make
 from tests.dashboards.pages.rendered import card
 from tests.fakes.upstream import OK, upstream
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -78,6 +78,19 @@ def test_certificates_that_cannot_be_used_are_named_before_anything_listens(conf
             Monitor(config)
     reported = examined(tmp_path / "sidejudge.yaml")["sources.otlp.tls"]
     assert (reported.grade, bool(reported.remedy)) == ("fail", True)
+
+
+def test_a_certificate_that_has_expired_is_named_and_used_all_the_same(configured, tmp_path, caplog):
+    made = another(make(tmp_path), "old", "IP:127.0.0.1", days=-1)
+    ours = {"certificate": made.server, "key": made.server_key}
+    old = {"certificate": made.old, "key": made.old_key}
+    config = configured(
+        sources={"otlp": {"http": "127.0.0.1:0", "tls": old}}, api={"listen": "127.0.0.1:0", "tls": ours}
+    )
+    Monitor(config).store.close()
+    found = [(each.key, each.cause) for each in caplog.records if each.message == "callers will refuse the certificate"]
+    assert found == [("sources.otlp.tls.certificate", "certificate has expired")]
+    assert examined(tmp_path / "sidejudge.yaml")["sources.otlp.tls"].grade == "warn"
 
 
 async def test_encrypted_on_the_way_to_upstream(started, tmp_path):
