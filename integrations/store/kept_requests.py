@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS requests (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     lane INTEGER NOT NULL,              -- requests of one lane are sent one after the other
     kept_ns INTEGER NOT NULL,
-    due_ns INTEGER NOT NULL DEFAULT 0,  -- later than now: set aside, others are sent before it
+    due_ns INTEGER NOT NULL DEFAULT 0,  -- of the process's monotonic clock; later than now: set aside
     attempts INTEGER NOT NULL DEFAULT 0,-- that failed while others were taken
     signal TEXT NOT NULL,
     head TEXT NOT NULL,                 -- JSON: path, headers, whether the operator's credentials go with it
@@ -144,7 +144,10 @@ class KeptRequests:
             raise StoreUnavailable(f"{self.path}: the file was removed or replaced while it is in use; restart")
 
     async def put(self, request: KeptRequest, *, due_ns: int = 0) -> KeptRequest:
-        """Keep a request, which this process sends at ``due_ns`` or later; return it as kept. Raises ``BufferFull``."""
+        """Keep a request; return it as kept. Raises ``BufferFull``.
+
+        This process sends it at ``due_ns`` of its monotonic clock or later.
+        """
         cost = request.cost
         if self.size + cost > self.max_bytes:
             raise BufferFull("forward.buffer is full")
@@ -178,7 +181,7 @@ class KeptRequests:
             await self._writer.do(give_back)
 
     async def postpone(self, request: KeptRequest, due_ns: int, *, counts: bool) -> None:
-        """Send others before it until ``due_ns``; ``counts``: the failed attempt counts against the request."""
+        """Send others before it until ``due_ns``, as in ``put``; ``counts``: the attempt counts against the request."""
         changed = (due_ns, int(counts), request.seq)
         update = "UPDATE requests SET due_ns = ?, attempts = attempts + ? WHERE seq = ?"
         await self._writer.do(lambda connection: connection.execute(update, changed) and None)
@@ -198,7 +201,7 @@ class KeptRequests:
         )  # fmt: skip
 
     def due(self, lane: int) -> int | None:
-        """When the first request of a lane may be sent, in ns since the epoch; None without any."""
+        """When the first request of a lane may be sent, as in ``put``; None without any."""
         with self._looking() as connection:
             (due_ns,) = connection.execute("SELECT min(due_ns) FROM requests WHERE lane = ?", (lane,)).fetchone()
         return None if due_ns is None else int(due_ns)

@@ -173,7 +173,7 @@ class ForwardBuffer:
             signal=request.signal, target=request.target, headers=own, trusted=request.trusted, body=body, lane=number
         )
         try:
-            kept = await self._store.put(wanted, due_ns=0 if under_way is None else time.time_ns() + _UNDER_WAY_NS)
+            kept = await self._store.put(wanted, due_ns=0 if under_way is None else time.monotonic_ns() + _UNDER_WAY_NS)
         except StoreError as error:
             self._not_kept("full" if isinstance(error, BufferFull) else "disk", str(error))
             return False
@@ -232,7 +232,7 @@ class ForwardBuffer:
                 await asyncio.sleep(pause_s)
                 continue
             try:
-                request = await asyncio.to_thread(self._store.first, number, time.time_ns())
+                request = await asyncio.to_thread(self._store.first, number, time.monotonic_ns())
                 if request is not None:
                     await asyncio.sleep(await self._try(self._store, lane, request))
                 elif not await self._more(self._store, number, lane):
@@ -248,7 +248,7 @@ class ForwardBuffer:
             lane.away = False
             return lane.wake.is_set()
         with suppress(TimeoutError):
-            await asyncio.wait_for(lane.wake.wait(), max(0.0, (due_ns - time.time_ns()) / 1e9))
+            await asyncio.wait_for(lane.wake.wait(), max(0.0, (due_ns - time.monotonic_ns()) / 1e9))
         return True
 
     async def _try(self, store: KeptRequests, lane: _Lane, request: KeptRequest) -> float:
@@ -261,7 +261,7 @@ class ForwardBuffer:
             await self._set_aside(store, lane, request, outcome)
             return 0.0
         if lane.backoff.failures + 1 >= _SUSPECT_AFTER and outcome.by_it:
-            other = await asyncio.to_thread(store.first, request.lane, time.time_ns(), request.seq)
+            other = await asyncio.to_thread(store.first, request.lane, time.monotonic_ns(), request.seq)
             second = await self._send(other) if other is not None else None
             if other is not None and second is not None and second.end:
                 await self._end(store, lane, other, second)
@@ -304,7 +304,7 @@ class ForwardBuffer:
             return
         first_s, longest_s = _ASIDE_S
         wait_s = max(outcome.wait_s or 0.0, grown_s(max(1, attempts), first_s=first_s, longest_s=longest_s))
-        await store.postpone(request, time.time_ns() + int(wait_s * 1e9), counts=counts)
+        await store.postpone(request, time.monotonic_ns() + int(wait_s * 1e9), counts=counts)
 
     async def _send(self, request: KeptRequest) -> _Outcome:
         try:

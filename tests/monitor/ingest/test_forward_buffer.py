@@ -7,6 +7,7 @@ import gzip
 import json
 import signal
 import socket
+import time
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -228,6 +229,19 @@ async def test_a_body_that_upstream_never_takes_keeps_nobody_back_and_is_given_u
         assert held(app).ended["given_up"] == 1
         tried = [each.body for each in up.requested].count(one(2))
         assert tried >= module.MOST_ATTEMPTS
+
+
+async def test_a_request_that_was_set_aside_goes_though_the_clock_is_set_back(gateway, monkeypatch):
+    async with upstream(answered("500 Oops")) as up:
+        app = await gateway(up.url)
+        await post(app, one(1))
+        ((number, lane),) = held(app)._lanes.items()
+        request = held(app)._store.first(number, 1 << 62)
+        await held(app)._set_aside(held(app)._store, lane, request, module._Outcome(""))
+        behind = time.time_ns() - 3600 * 10**9
+        monkeypatch.setattr(time, "time_ns", lambda: behind)
+        up.answer = OK
+        await until(lambda: held(app).waiting == 0)
 
 
 async def test_an_outage_however_long_gives_nothing_up(gateway):
