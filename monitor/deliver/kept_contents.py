@@ -109,17 +109,22 @@ class KeptContents:
     def __init__(self, store: Store, terms: KeepingTerms, *, give_way: Callable[[], None] = lambda: None) -> None:
         self._store, self.terms, self._give_way = store, terms, give_way
         self._text = redacting(terms.redaction, give_way)
+        self._full = False
 
     async def write(self) -> None:
         """One round. Unwritten contents wait for the next, or are left out where there is no room."""
         spent_s = 0.0
         try:
             while spent_s < _WORK_S and (waiting := await asyncio.to_thread(self._store.contents.waiting, _AT_ONCE)):
-                if has_room(self._store):
+                was_full, self._full = self._full, not has_room(self._store)
+                if self._full and not was_full:
+                    log.warning("there is no room for contents of traces; they are left out until there is")
+                if was_full and not self._full:
+                    log.info("there is room for contents of traces again")
+                if not self._full:
                     bodies, took_s = await asyncio.to_thread(self._bodies, waiting)
                 else:
                     bodies, took_s = [(each, None) for each in waiting], 0.0
-                    log.warning("there is no room for contents of traces", extra={"left_out": len(waiting)})
                 await self._store.contents.put(bodies, self.terms.most_bytes)
                 spent_s += took_s
         except StoreError as error:

@@ -195,17 +195,20 @@ async def test_no_reason_of_a_verdict_holds_it_whoever_may_see_contents(still, t
     assert not any(KEY in text or "ann@example.com" in text for (text,) in rows)
 
 
-async def test_without_room_they_are_left_out_and_the_verdict_stands(still):
+async def test_without_room_they_are_left_out_and_the_verdict_stands(still, caplog):
     one = still(store={"max_bytes": "1MiB"})
     await one.monitor.store.purge(0)
     while one.monitor.store.fullness < 0.8:
         await one.monitor.store.kept.change({f"x{one.monitor.store.fullness}": "x" * 50_000})
         await one.monitor.store.purge(0)
-    await one.take(1, **FAILING)
-    await one.judge()
-    await KeptContents(one.monitor.store, one.monitor.contents.terms).write()
+    keeping = KeptContents(one.monitor.store, one.monitor.contents.terms)
+    for number in (2, 1):
+        await one.take(number, **FAILING)
+        await one.judge()
+        await keeping.write()
+    assert caplog.text.count("no room for contents") == 1
     assert (one.monitor.store.contents.of(trace(1, HIGH)), one.monitor.store.contents.waiting(9)) == (None, [])
-    assert [each["passed"] for each in one.monitor.store.verdicts()] == [False]
+    assert [each["passed"] for each in one.monitor.store.verdicts()] == [False, False]
 
 
 async def test_a_trace_of_which_one_part_is_huge_is_left_out_and_others_are_not(still, caplog):
