@@ -73,8 +73,6 @@ class IntakeCounts:
 
     requests: int = 0
     spans: int = 0
-    kept: int = 0
-    sampled_out: int = 0
     rejected: int = 0
     duplicate: int = 0
     late: int = 0
@@ -288,6 +286,7 @@ class Intake:
         fitted = self._limits.fit(drawn, self._assembler.size(chunk.trace_id))
         if arrival is Arrival.HELD:
             held.append(fitted)
+            self.counts.too_large_logs += chunk.records if fitted.cut else 0
         else:
             fresh.append((chunk, fitted))
 
@@ -328,9 +327,6 @@ class Intake:
 
     def _sample_out(self, chunk: Chunk) -> None:
         """Count a chunk that the adaptive rate does not draw; nothing of it is kept."""
-        spans = len(chunk.headers)
-        self.counts.kept -= spans
-        self.counts.sampled_out += spans
         fresh = self._outcomes.sampled_out(chunk.origin.service, {chunk.trace_id})
         if fresh and self.skew is not None:
             self.skew.observe(chunk.origin.service, fresh)
@@ -400,11 +396,9 @@ class Intake:
         taken_over = sum(len(chunk.headers) for chunk in found.chunks if chunk.origin.handed_over)
         counts.handed_over += taken_over
         counts.spans += found.spans - taken_over  # the monitor that was sent them has counted them
-        counts.kept += found.kept
         counts.rejected += found.rejected
         counts.own += found.own
         self._outcomes.kept({chunk.origin.service for chunk in found.chunks})
-        counts.sampled_out += found.spans - found.kept - found.rejected - found.own
         for origin, trace_ids in found.own_traces.items():
             self._outcomes.excluded(origin.service, trace_ids)
         for origin, trace_ids in found.dropped.items():

@@ -21,6 +21,8 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.running import free_port
+
 ROOT = Path(__file__).parents[2]
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -63,12 +65,6 @@ class Served:
             ended[each.labels["reason"]] += int(each.value)
         seen, waiting = (int(samples[f"sidejudge_traces_{name}"][0].value) for name in ("seen", "open"))
         return {"seen": seen, "open": waiting, "ended": ended}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait(port: int) -> None:

@@ -7,6 +7,7 @@ import pytest
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.otlp.wire.receipt import Overloaded, Undecodable
 from sidejudge.integrations.store.sqlite import StoreUnavailable
+from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from tests.integrations.otlp.wire.test_request_logs import logs
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
@@ -30,6 +31,16 @@ async def test_records_that_come_first_wait_for_their_spans_and_are_no_trace(mon
     assert (m.intake.counts.logs, m.intake.counts.untraced_logs, m.intake.counts.plain_logs) == (2, 0, 0)
     await m.intake.consume(spans())
     assert (m.outcomes.balance().seen, stated(m)) == (1, [["hello"]])
+
+
+async def test_records_that_do_not_fit_are_counted_whether_they_wait_for_their_spans_or_not(monitor):
+    m = monitor(limits=TraceLimits(100, 60_000))
+    await m.intake.consume_logs(logs(event(text="x" * 6_000)))
+    await m.intake.consume_logs(logs(event(text="y" * 6_000)))
+    assert m.intake.counts.too_large_logs == 1
+    await m.intake.consume(spans())
+    await m.intake.consume_logs(logs(event(text="z" * 6_000), event()))
+    assert (m.intake.counts.too_large_logs, stated(m)) == (3, [["x" * 6_000]])
 
 
 async def test_records_that_come_after_their_spans_extend_the_open_trace(monitor):
