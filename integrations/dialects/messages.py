@@ -44,7 +44,7 @@ _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_to
 """Compared, not looked up, because the value may be anything, even a list."""
 
 _HELD = frozenset({"text", "content", "response", "result", "output", _ANSWER_PARTS[-1], *_ANSWERS, *_ARGUMENTS})
-_OF_CONTENTS = frozenset({"text", *_ANSWER_PARTS, *_CALL_PARTS})
+_OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
 
 MAX_DEPTH = 6

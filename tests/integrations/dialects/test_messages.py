@@ -146,6 +146,12 @@ def test_a_result_that_was_left_as_an_object_becomes_its_json() -> None:
     assert message.text == '{"rows": 3}'
 
 
+def test_a_result_that_is_a_schema_becomes_its_json() -> None:
+    columns: Json = [{"name": "order_id", "type": ["string", "null"]}]
+    (message,) = messages.read([{"role": "tool", "tool_call_id": "c", "content": columns}])
+    assert json.loads(message.text) == columns
+
+
 def test_lists_of_available_tools_are_not_messages() -> None:
     assert messages.read([{"role": "tool", "content": {"type": "function", "function": {"name": "f"}}}]) == ()
 
