@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from decimal import Decimal
 
 import orjson
 
@@ -28,6 +29,16 @@ class CaseError(SidejudgeError, ValueError):
         self.message = message
         self.remedy = remedy
         super().__init__(f"line {line}: {field}: {message}; {remedy}")
+
+
+def plain(value: object) -> Json:
+    """A cell of a table that JSON has no kind for: a decimal is a number, bytes are a text that was not marked as one.
+
+    An id, a date or another object is its text.
+    """
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def read_case(line: bytes | str, number: int) -> Case:

@@ -11,14 +11,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import Future
 from dataclasses import replace
+from decimal import Decimal
 from importlib import import_module
 from itertools import islice
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypedDict, Unpack, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypedDict, Unpack, overload, runtime_checkable
 
 from sidejudge.integrations.cases.fields import FieldError, case_of
-from sidejudge.integrations.cases.lines import CaseError
+from sidejudge.integrations.cases.lines import CaseError, plain
 from sidejudge.integrations.cases.names import in_our_names
 from sidejudge.monitor.config import Config
 from sidejudge.scoring.case.case import Case
@@ -124,6 +125,8 @@ def rows_of(given: Iterable[Row] | DataFrame) -> tuple[Iterable[Row], int | None
     Raises:
         CaseError: It holds no rows.
     """
+    if callable(collect := getattr(given, "collect", None)):  # polars' lazy table
+        given = collect()
     if isinstance(given, DataFrame):
         method, arguments = next((each for each in _TO_ROWS if hasattr(given, each[0])), _TO_ROWS[-1])
         rows: list[Row] = getattr(given, method)(*arguments)
@@ -157,15 +160,15 @@ def read_row(row: Row, number: int) -> Case:
 
 def _as_json(value: object) -> Json:
     """A cell as JSON has it: numpy's scalars and arrays as numbers and lists, a gap as null."""
-    if type(value).__name__ in _NO_VALUE or (isinstance(value, float) and isnan(value)):
+    if type(value).__name__ in _NO_VALUE or (isinstance(value, float | Decimal) and isnan(value)):
         return None
     if hasattr(value, "tolist"):
         return _as_json(value.tolist())
     if isinstance(value, Mapping):
         return {str(key): _as_json(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | set | frozenset):
         return [_as_json(each) for each in value]
-    return cast("Json", value)  # whatever it is, the reader of its field names it
+    return value if value is None or isinstance(value, str | int | float) else plain(value)
 
 
 def _whole(value: Json) -> Json:

@@ -10,14 +10,13 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
 from sidejudge.integrations.cases.fields import TEXT_FIELDS
-from sidejudge.integrations.cases.lines import CaseError, read_case, repeated_key
+from sidejudge.integrations.cases.lines import CaseError, plain, read_case, repeated_key
 from sidejudge.integrations.cases.names import OTHER_NAMES
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import RemediedError
@@ -234,13 +233,6 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
                         for name, value in row.items()
                         if value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
                     }
-                    yield NumberedLine(number, json.dumps(fields, default=_plain).encode(), size * number // total)
+                    yield NumberedLine(number, json.dumps(fields, default=plain).encode(), size * number // total)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
-
-
-def _plain(value: object) -> Json:
-    """A value of Parquet that JSON lacks: bytes are texts that their writer did not mark as such."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return float(value) if isinstance(value, Decimal) else str(value)

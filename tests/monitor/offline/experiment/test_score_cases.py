@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import date
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
 import yaml
@@ -11,6 +14,7 @@ from msgspec import structs
 
 import sidejudge
 from sidejudge import Case, Span, Trace, Verdict, Verdicts, configured, load_config, score
+from sidejudge.monitor.offline.experiment.score_cases import read_row
 from sidejudge.scoring.trace.span import SpanKind
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
@@ -58,6 +62,7 @@ def tables():
     """Tables of other libraries, none of which is among what sidejudge asks for."""
     yield "pandas", lambda module, columns: module.DataFrame(columns)
     yield "polars", lambda module, columns: module.DataFrame(columns)
+    yield "polars", lambda module, columns: module.LazyFrame(columns)
     yield "pyarrow", lambda module, columns: module.table(columns)
 
 
@@ -75,6 +80,20 @@ def test_cells_as_tables_have_them_are_read(config):
         "tools_used": numpy.array([{"name": "a", "arguments": {"n": numpy.float64(1)}}], dtype=object),
     }  # fmt: skip
     assert outcome(score([row], "polite", config=config)) == [("7", True)]
+
+
+def test_cells_that_json_has_no_kind_for_are_read(config):
+    id_ = UUID(int=7)
+    row = {
+        "id": id_,
+        "model_output": b"Thank you.",
+        "cost_usd": Decimal("0.5"),
+        "tags": {"a"},
+        "metadata": {"at": date(2026, 1, 2)},
+    }
+    assert outcome(score([row], "polite", config=config)) == [(str(id_), True)]
+    read = read_row(row, 1)
+    assert (read.cost_usd, read.tags, read.metadata) == (0.5, ("a",), {"at": "2026-01-02"})
 
 
 @pytest.mark.parametrize("name", ["actual_output", "answer", "output", "response"])
