@@ -17,7 +17,8 @@ from .unwrap import Content, ToolResult
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
-_LONGEST_ERROR = 2000
+LONGEST_ERROR: Final = 2000
+"""Characters of an error's message."""
 _CONSUMER: Final = 5
 """OTLP's kind of a span that takes a message up."""
 _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "0"})
@@ -247,7 +248,7 @@ def _exception(raw: RawSpan) -> Mapping[str, AttributeValue]:
 def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -> str | None:
     kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
     message = raw.status_message or _string(exception.get("exception.message")) or ""
-    message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_ERROR]
+    message = message.partition(_TRACEBACK)[0].strip()[:LONGEST_ERROR]
     raised = _RAISED.fullmatch(message) if not kind or _VAGUE.fullmatch(kind) else None
     if _CONTROL_FLOW.fullmatch(kind if raised is None else raised["kind"]):
         return None

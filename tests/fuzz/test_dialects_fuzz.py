@@ -27,7 +27,7 @@ ODD: tuple[Any, ...] = (
     "(" * 500, "{'a': <x", "Name(", "9" * 5000, '{"messages": {}}', '{"messages": [[[[[[[[1]]]]]]]]}',
     '[{"role": 1, "content": {"text": {"value": []}}}]', '{"lc": 1, "id": {}, "kwargs": {"type": [], "content": 3}}',
     '[{"role": "assistant", "tool_calls": [1, {"function": []}]}]', '{"args": 1, "kwargs": []}',
-    '{"output": {"output": 1}}',
+    '{"output": {"output": 1}}', '[{"role": "tool", "content": [{"name": "id", "type": ["string", "null"]}]}]',
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import messages, unwrap
 from sidejudge.integrations.dialects.genai import MERGED_TOOLS
+from sidejudge.integrations.dialects.reading import LONGEST_ERROR, is_no_error
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
@@ -80,6 +81,18 @@ class SpanContents:
                 found = _tools(found)
             if len(found) == 1:
                 return next(iter(found.items()))
+        return None
+
+    def error(self, *, worded: bool = False) -> tuple[str, str] | None:
+        """The first error that an attribute states, however long, and its source; ``worded``: its name says error."""
+        for source in self.of("error"):
+            stated = source.value.strip().strip('"') if source.attribute and isinstance(source.value, str) else ""
+            if (
+                not is_no_error(stated)
+                and not values.is_blank(stated)
+                and (not worded or "error" in words(source.name))
+            ):
+                return stated[:LONGEST_ERROR], source.name
         return None
 
     def _sort(self) -> None:

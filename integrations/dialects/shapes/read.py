@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.dialects import messages, unwrap
 from sidejudge.integrations.dialects.cut_off import is_cut
 from sidejudge.integrations.dialects.model_call import LANGCHAIN_MODEL, real
-from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
+from sidejudge.integrations.dialects.reading import failure, recorded
 from sidejudge.integrations.dialects.span_fields import CONTENTS, SpanFields
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
@@ -371,12 +371,12 @@ class _Reader:
             last, value = words(source.name)[-1], source.value
             failed = str(value).strip('"').lower() in _SAID_OF_FAILURE.get(last, _FAILED)
             if source.attribute and failed:
-                self._fill("error", self._there.text("error") or ("error", source.name))
+                self._fill("error", self._there.error() or ("error", source.name))
                 return
 
     def _stated_error(self) -> str | None:
         """An error that a client states beside no result: in an attribute or an event, without a status."""
-        if (stated := self._there.text("error")) is not None and not is_no_error(stated[0]):
+        if (stated := self._there.error(worded=True)) is not None:
             self._note("error", stated[1])
             return stated[0]
         if (raised := recorded(self._raw)) is not None:

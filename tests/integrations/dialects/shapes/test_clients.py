@@ -235,6 +235,10 @@ def test_a_span_that_makes_an_agent_is_no_run_of_it_and_a_browser_is_none() -> N
     [
         ({"error.message": "down"}, "down"),
         ({"error.message": "none"}, None),
+        ({"x.error": "{}"}, None),
+        ({"x.error": '{"code": 5, "message": "no such order"}'}, '{"code": 5, "message": "no such order"}'),
+        ({"x.error": "at x\n" * 100 + "ValueError"}, "at x\n" * 100 + "ValueError"),
+        ({"x.status_message": "completed"}, None),
         ({"x.result": "fine", "x.error": "x"}, None),
     ],
 )
