@@ -69,8 +69,12 @@ def _called(
 ) -> tuple[str, object]:
     found = _found(name)
     begun = found.start(case) if isinstance(found, Metric) else found(case, **arguments)
+    if inspect.iscoroutine(begun):
+        from asyncio import run  # noqa: PLC0415  # most functions do without it
+
+        begun = run(begun)
     if not isinstance(begun, GeneratorType):
-        return "result", begun
+        return "result", _scalar(begun)
     return _advanced(number, begun, None, waiting)
 
 
@@ -88,7 +92,7 @@ def _advanced(
     try:
         requested = next(steps) if replies is None else steps.send(replies)
     except StopIteration as done:
-        return "result", done.value
+        return "result", _scalar(done.value)
     single = isinstance(requested, Question)
     questions = (requested,) if single else requested
     if not isinstance(questions, list | tuple) or not all(isinstance(each, Question) for each in questions):
@@ -97,6 +101,11 @@ def _advanced(
     if len(waiting) > _MOST_WAITING:
         del waiting[next(iter(waiting))]
     return "ask", tuple(questions)
+
+
+def _scalar(value: object) -> object:
+    """The number or truth value in one of numpy or torch, which have kinds of their own; anything else as it is."""
+    return item() if callable(item := getattr(value, "item", None)) else value
 
 
 class _Single:

@@ -1,5 +1,6 @@
 """Functions as somebody's own module has them."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -16,6 +17,22 @@ def truth(case):
 
 def number(case, *, factor=1):
     return len(case.model_output) * factor
+
+
+class OfALibrary:
+    """A scalar as numpy and torch have it."""
+
+    def item(self):
+        return 0.25
+
+
+def library(case):
+    return OfALibrary()
+
+
+async def waits(case):
+    await asyncio.sleep(0)
+    return len(case.model_output)
 
 
 def category(case):

@@ -33,6 +33,8 @@ def called(process, name, **more):
     [
         ("truth", {}, Scored(value=1.0)),
         ("number", {"arguments": {"factor": 2}}, Scored(value=16.0)),
+        ("library", {}, Scored(value=0.25)),
+        ("waits", {}, Scored(value=8.0)),
         ("category", {"passes": ["short"]}, Scored(value=1.0, details={"category": "short"})),
         ("category", {}, Failed("the function returned a text; passes has to name the categories that pass")),
         ("whole", {}, Scored(value=0.5, reason="half", details={"of": "c"})),
