@@ -7,14 +7,14 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 from __future__ import annotations
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
-from sidejudge.scoring.trace.span import Message, Span, SpanKind
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
 from .model_call import from_details, real
 from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
-from .unwrap import as_text
+from .unwrap import Content, as_text
 
 NAME = "langfuse"
 SWITCH = "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true, or capture_input and capture_output of @observe"
@@ -26,6 +26,12 @@ _KINDS = {
 }  # fmt: skip
 _IN, _OUT = "langfuse.observation.input", "langfuse.observation.output"
 _PATH, _NODE = "langfuse.observation.metadata.langgraph_checkpoint_ns", "langfuse.observation.metadata.langgraph_node"
+_OF_RESPONSES = frozenset({"instructions", "tools", "tool_choice", "parallel_tool_calls"})
+"""What a request to OpenAI's Responses has beside its input."""
+_BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
+"""The types of Anthropic's parts of an answer."""
+_TOLD = ("instructions", "system")
+"""Where OpenAI's Responses and Anthropic have a system prompt."""
 _OTHERS = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "openinference.span.kind")
 """Other clients' attributes that name the kind of a step."""
 
@@ -65,7 +71,7 @@ def normalise(raw: RawSpan) -> Span:
         fields |= _generation(reading)
     else:
         fields |= {
-            "input": messages.stated_in(unwrap.task(requested), "user"),
+            "input": messages.stated_in(unwrap.task(_argument(requested)), "user"),
             "output": messages.stated_in(unwrap.answer(answered), "assistant"),
         }
         if kind is SpanKind.RETRIEVER and answered is not None:
@@ -95,15 +101,49 @@ def _graph(reading: SpanReading, kind: SpanKind, named: str | None) -> str | Non
 
 
 def _generation(reading: SpanReading) -> SpanFields:
-    requested = messages.read(unwrap.decoded(reading.value("input", _IN)))
+    requested = messages.read(_request(unwrap.decoded(_argument(reading.value("input", _IN)))))
     raw_answer = reading.value("output", _OUT)
-    answered = messages.read(unwrap.decoded(raw_answer))
+    answered = messages.read(_answer(unwrap.decoded(raw_answer)))
     fields = messages.asked(requested) | messages.answered(answered)
     fields["input"] = fields["input"] or unwrap.task(reading.value("input", _IN))
     if not answered:  # a streamed answer is bare text
         fields["output"] = text = unwrap.answer(raw_answer)
         fields["output_messages"] = (Message(role="assistant", text=text),) if isinstance(text, str) else ()
     return fields
+
+
+def _request(body: Json) -> Json:
+    """A request to a model, with what it is told beside its messages, and with its only message where it is a text."""
+    if not isinstance(body, dict):
+        return body
+    found: Json = body
+    if isinstance(asked := body.get("input"), str) and not _OF_RESPONSES.isdisjoint(body):
+        found = {**body, "input": [{"role": "user", "content": asked}]}
+    told = next((body[key] for key in _TOLD if body.get(key)), None)
+    return found if told is None else [{"role": "system", "content": told}, found]
+
+
+def _answer(given: Json) -> Json:
+    """An answer, whose content alone is what Anthropic's clients have at hand."""
+    if not isinstance(given, list) or not given:
+        return given
+    blocks = all(isinstance(part, dict) and part.get("type") in _BLOCKS for part in given)
+    return {"role": "assistant", "content": given} if blocks else given
+
+
+def _argument(given: Content) -> Content:
+    """The messages among a function's arguments, as ``@observe`` sends these; a history ends with an answer."""
+    if isinstance(given, str) and '"kwargs"' not in given:
+        return given
+    call = unwrap.decoded(given)
+    if isinstance(call, dict) and call.keys() == {"args", "kwargs"}:
+        args, kwargs = call["args"], call["kwargs"]
+        listed = args if isinstance(args, list) else []
+        named = [*kwargs.values()] if isinstance(kwargs, dict) else []
+        for each in (*listed, *named):
+            if isinstance(each, list | dict) and (found := messages.read(each)) and found[-1].role != "assistant":
+                return each
+    return given
 
 
 def _tool(reading: SpanReading, error: str | None) -> SpanFields:

@@ -24,6 +24,8 @@ ROLES = {
 }  # fmt: skip
 _LANGCHAIN4J = {"SYSTEM": "system", "USER": "user", "AI": "assistant", "TOOL_EXECUTION_RESULT": "tool"}
 """Types of its messages, of which only a user's has parts."""
+_OF_CALLS = frozenset({"tool_calls", "content"})
+"""Fields of an answer that calls tools, in a stream that Langfuse's client for JavaScript put together."""
 _MORE = frozenset({"tool_call_id", "name", "_name", "status", "additional_kwargs"})
 """Fields of a message other than its content and its calls."""
 _CONTENTS = ("content", "parts", "_content", "blocks", "contents")
@@ -159,6 +161,8 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         return
     named = item.get("role")
     role = (ROLES.get(named) if isinstance(named, str) else None) or _role(item)
+    if role is None and item.keys() <= _OF_CALLS and isinstance(item.get("tool_calls"), list):
+        role = "assistant"
     if role is not None:
         _message(item, role, found)
         return

@@ -254,7 +254,7 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
         # A step's messages count only where no model call has them at first hand.
         if span.kind is not SpanKind.LLM and span.span_id in covered and at_first_hand:
             continue
-        calls = [call for message in span.output_messages for call in message.tool_calls]
+        calls = _echoed(span, [call for message in span.output_messages for call in message.tool_calls], trace.models)
         ids = {call.call_id for call in calls}
         history = (call for message in span.input_messages for call in message.tool_calls)
         known = {call_identity(call) for call in history if call.call_id in ids}
@@ -269,6 +269,21 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
             made.add(key[1:])
             found.append(RequestedCall(call, span.end_ns, None, span.span_id))
     return found
+
+
+def _echoed(span: Span, calls: list[ToolCall], models: Sequence[Span]) -> Sequence[ToolCall]:
+    """An answer's calls; those without ids as the next model call has them in its history, if that has ids for them.
+
+    Langfuse's client for JavaScript makes one call, without an id, out of all those of a streamed answer.
+    """
+    if not calls or any(call.call_id is not None for call in calls):
+        return calls
+    asked = span.input_messages
+    later = [model for model in models if model.start_ns >= span.end_ns and len(model.input_messages) > len(asked)]
+    following = next((each for each in later if each.input_messages[: len(asked)] == asked), None)
+    echoed = following.input_messages[len(asked)].tool_calls if following is not None else ()
+    names = {call.name for call in echoed if call.call_id is not None}
+    return echoed if {call.name for call in calls} <= names and len(echoed) >= len(calls) else calls
 
 
 def _above_models(trace: Trace) -> set[str]:

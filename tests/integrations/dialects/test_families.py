@@ -67,6 +67,54 @@ def test_inputs_and_outputs_in_langfuse_s_words_without_a_type_leave_the_span_to
     assert normalise(_raw("step", attributes=beside)).dialect == "langfuse"
 
 
+_TURNS = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+_REQUESTS: list[tuple[Any, str | None]] = [
+    (_TURNS, "S"),
+    ({"input": "Q", "tools": [{"type": "function", "name": "f"}], "tool_choice": "auto"}, None),
+    ({"input": _TURNS, "tools": [{"type": "function", "name": "f"}]}, "S"),
+    ({"input": "Q", "instructions": "S"}, "S"),
+    ({"messages": _TURNS[1:], "system": [{"type": "text", "text": "S"}], "max_tokens": 9}, "S"),
+    ({"args": [_TURNS], "kwargs": {}}, "S"),
+    ({"args": [_TURNS, "gpt-x"], "kwargs": {"temperature": 0}}, "S"),
+    ({"args": [], "kwargs": {"model": "gpt-x", "messages": _TURNS}}, "S"),
+]
+
+
+@pytest.mark.parametrize(("asked", "told"), _REQUESTS)
+def test_a_request_to_a_model_is_read_in_every_form_in_which_langfuse_s_sdks_send_it(
+    asked: Any, told: str | None
+) -> None:
+    span = normalise(_langfuse("5.0.4", langfuse__observation__type="generation",
+                               langfuse__observation__input=json.dumps(asked)))  # fmt: skip
+    assert (span.input, span.system_prompt) == ("Q", told)
+
+
+def test_the_messages_among_arguments_are_what_langfuse_s_step_was_asked_and_a_history_is_not() -> None:
+    def asked(*args: Any) -> Any:
+        given = json.dumps({"args": args, "kwargs": {}})
+        return normalise(
+            _langfuse("5.0.4", langfuse__observation__type="span", langfuse__observation__input=given)
+        ).input
+
+    assert asked(_TURNS, "gpt-x") == "Q"
+    history = [*_TURNS, {"role": "assistant", "content": "A"}]
+    assert asked("And now?", history) == json.dumps({"args": ["And now?", history], "kwargs": {}})
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        {"tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]},
+        [{"type": "thinking", "thinking": "…"}, {"type": "tool_use", "name": "f", "input": {"a": 1}}],
+    ],
+)
+def test_an_answer_that_calls_a_tool_is_one_without_its_role_too(answered: Any) -> None:
+    span = normalise(_langfuse("5.0.4", langfuse__observation__type="generation",
+                               langfuse__observation__output=json.dumps(answered)))  # fmt: skip
+    (message,) = span.output_messages
+    assert (message.tool_calls, span.output) == ((ToolCall(name="f", arguments={"a": 1}),), None)
+
+
 def test_langfuse_cost_is_the_total_or_the_sum_of_its_parts() -> None:
     for details in ('{"input": 0.25, "output": 0.5, "total": 0.75}', '{"input": 0.25, "output": 0.5}'):
         span = normalise(

@@ -257,6 +257,23 @@ def test_an_answer_without_an_id_is_not_one_to_a_call_that_was_made_after_it() -
     assert call.result is None
 
 
+def test_a_streamed_answer_that_made_one_call_of_several_without_an_id_called_what_the_next_history_has() -> None:
+    asked = (Message(role="user", text="Weather and tide?"),)
+    made = (_call("weather", {"city": "Kiel"}, "c1"), _call("tide", {"port": "Husum"}, "c2"))
+    results = tuple(
+        Message(role="tool", text=text, tool_call_id=each) for text, each in (("7 °C", "c1"), ("noon", "c2"))
+    )
+    streamed = _span("llm", "root", L, 1, 2, input_messages=asked,
+                     output_messages=_asks(_call("tide", '{"city": "Kiel"}{"port": "Husum"}')))  # fmt: skip
+    following = _span("llm2", "root", L, 3, 4, input_messages=(*asked, *_asks(*made), *results), output="So.")
+    called = _case(_span("root", None, A, 0, 9), streamed, following).tools_used
+    assert [(call.name, call.arguments, call.result) for call in called] == [
+        ("weather", {"city": "Kiel"}, "7 °C"), ("tide", {"port": "Husum"}, "noon"),
+    ]  # fmt: skip
+    others = replace(following, input_messages=(*asked, *_asks(_call("other", None, "c1"))))
+    assert [call.name for call in _case(_span("root", None, A, 0, 9), streamed, others).tools_used] == ["tide"]
+
+
 def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_trace() -> None:
     earlier = Message(role="assistant", tool_calls=(_call("find", {"q": "old"}, "c0"),))
     case = _case(
