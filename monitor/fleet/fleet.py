@@ -69,6 +69,8 @@ _WINDOWS_S: Final = 25 * 3_600.0
 _ANSWERS_S: Final = 7 * 86_400.0
 _MOST_ANSWERS: Final = 200_000
 _LEASE: Final = "fleet identity"
+_CLAIM_S: Final = 2 * 86_400.0
+"""For how long it stays known who does a task."""
 _PREFIX: Final = "fleet:"
 """No monitor's name has a colon."""
 _OWNER: Final = "SELECT holder FROM leases WHERE name = %s AND expires_at > now()"
@@ -196,6 +198,22 @@ class Fleet:
             raise DatabaseAway(self._away)
         async with self.database.transaction() as transaction:
             yield transaction
+
+    async def claim(self, task: str, *, take: bool) -> bool | None:
+        """Whether it is this monitor that does a task, which is done once; None: nobody does so far.
+
+        Args:
+            task: The name of the task.
+            take: Whether this monitor is to do it where nobody does.
+
+        Raises:
+            DatabaseError: It is not known.
+        """
+        async with self.transaction() as transaction:
+            if take:
+                await Leases(self.name, ttl_s=_CLAIM_S).take(transaction, [task])
+            held = await transaction.rows(_OWNER, (task,))
+        return held[0][0] == self.name if held else None
 
     def wake(self) -> None:
         """Begin the next round now, unless the database is away."""

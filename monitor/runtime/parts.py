@@ -25,6 +25,7 @@ from sidejudge.monitor.alerting.fleet.build import FleetBoard, FleetParts, fleet
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.notify.build import Notifications
+from sidejudge.monitor.alerting.notify.daily_report import alone
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
 from sidejudge.monitor.alerting.verdicts import LastReceived, VerdictObserver
 from sidejudge.monitor.alerting.watch import Watch
@@ -322,6 +323,7 @@ class MonitorParts(ABC):
             watch=self.board or self.watch,
             watched=self._watched,
             is_quiet=self.board.is_quiet if self.board is not None else lambda _: False,
+            reports=self.board.reports if self.board is not None else alone,
             agreements=self.annotating.agreements if self.annotating else tuple,
             failures=self.failures.over,
             share_of=lambda: self.fleet.name if self.fleet is not None and self.fleet.count > 1 else None,

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 
 from sidejudge.integrations.postgres.database import DatabaseError
@@ -185,12 +186,20 @@ class FleetBoard:
             if fleet is None or not fleet.covers(posted.condition.id):
                 yield posted
 
-    def is_quiet(self, condition: str | None) -> bool:
-        """Whether notices about a condition (None: reports) are another monitor's to send."""
+    def is_quiet(self, condition: str) -> bool:
+        """Whether notices about a condition are another monitor's to send."""
         status = self.status
-        if status is None or self.alone or status.leads:
-            return False
-        return condition is None or status.covers(condition)
+        return status is not None and not self.alone and not status.leads and status.covers(condition)
+
+    async def reports(self, due_s: int) -> bool | None:
+        """Whether this monitor sends the report that was due then; None: nobody does so far."""
+        if self.status is None or self.alone:
+            return True
+        try:
+            due = datetime.fromtimestamp(due_s, UTC)
+            return await self._fleet.claim(f"report of {due:%Y-%m-%d %H:%M}", take=self.status.leads)
+        except DatabaseError:
+            return None
 
     def own_events(self, take: Callable[[AlertEvent], Awaitable[None]]) -> Callable[[AlertEvent], Awaitable[None]]:
         """A listener of this monitor's own events, for those that no fleet watches."""

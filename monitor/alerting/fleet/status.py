@@ -150,15 +150,12 @@ class FleetStatus:
         self.conditions_by_id: Mapping[str, Condition] = {each.id: each for each in self.conditions}
         self._shown = self._new_watch(FleetWindows(declared.window_ns))
         self._leading: _Leader | None = None
+        self.leads = False
+        """Whether this monitor leads, as far as the running round and the one before have shown."""
         self._is_known, self._restarts = False, 0
         self._watches = settings_digest(declared, watched, hash_key)
         self._differs_since_ns: int | None = None
         self.other_settings: str | None = None
-
-    @property
-    def leads(self) -> bool:
-        """Whether this monitor led in its latest round."""
-        return self._leading is not None
 
     def restart(self) -> None:
         """Begin again with what is saved: a rubric has another version by now."""
@@ -187,8 +184,15 @@ class FleetStatus:
 
     async def round(self, transaction: OpenTables, *, leading: bool) -> None:
         """Publish, and read or reach the status of the fleet. Nothing is computed within a transaction."""
+        try:
+            await self._round(transaction, leading=leading)
+        finally:
+            self.leads = self._leading is not None
+
+    async def _round(self, transaction: OpenTables, *, leading: bool) -> None:
         now_ns, leader = self._clock_ns(), self._leading
         self._leading = None  # whatever fails below, the next round begins with what is saved
+        self.leads = self.leads and leading
         await self._know_published(transaction, now_ns)
         slices = await self._publisher.due(now_ns)
         async with transaction() as tables:
@@ -225,6 +229,7 @@ class FleetStatus:
                 await tables.save({_STATE: leader.state(), DOCUMENT: document.encoded()})
             self._show(document)
         self._leading = leader if restarts == self._restarts else None
+        self.leads = self._leading is not None
         for event in leader.unnoted():
             await self._note(event)
         unsent = leader.unsent()

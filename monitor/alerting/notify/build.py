@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.notify.alertmanager import Alertmanager
@@ -43,7 +43,7 @@ from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.status.snapshots import ExportSnapshot
 
-from .daily_report import Daily, DailyReport, FailuresOver
+from .daily_report import Daily, DailyReport, FailuresOver, alone
 from .moved import move
 from .notifier import SUBJECT, Illustrate, Notifier
 from .receiver import NoticeReceiver, PluginNotifier, Sender
@@ -139,8 +139,9 @@ class Notifications:
         watched: Mapping[str, WatchedWindow],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         failures: FailuresOver | None = None,
-        is_quiet: Callable[[str | None], bool] = lambda _: False,
+        is_quiet: Callable[[str], bool] = lambda _: False,
         share_of: Callable[[], str | None] = lambda: None,
+        reports: Callable[[int], Awaitable[bool | None]] = alone,
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
@@ -162,7 +163,7 @@ class Notifications:
         section = config.alerts.report
         self.daily = None if section is None else DailyReport(
             daily=Daily(section.time, section.zone), notifier=self.notifier, store=store.path, outbox=outbox,
-            watched=watched, share_of=share_of,
+            watched=watched, share_of=share_of, sends=reports,
             statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
             judged=store.judged if config.evaluators.judge is not None else None,
         )  # fmt: skip

@@ -37,11 +37,13 @@ class Daily:
     def __init__(self, at: time, timezone: tzinfo) -> None:
         self._trigger = CronTrigger(hour=at.hour, minute=at.minute, second=0, timezone=timezone)
 
-    def is_due(self, last_ns: int, now_ns: int) -> bool:
-        """Whether a time has come between what was last done and now. Several that were missed are one."""
-        last, now = datetime.fromtimestamp(last_ns / 1e9, UTC), datetime.fromtimestamp(now_ns / 1e9, UTC)
-        following = self._trigger.get_next_fire_time(last, last)
-        return following is not None and bool(following <= now)
+    def due_s(self, last_ns: int, now_ns: int) -> int | None:
+        """When it was due last, and after what was last done, in s since the epoch. Several that were missed are one."""
+        now, due = datetime.fromtimestamp(now_ns / 1e9, UTC), None
+        following = datetime.fromtimestamp(max(last_ns, now_ns - 2 * DAY_NS) / 1e9, UTC)
+        while (following := self._trigger.get_next_fire_time(following, following)) and following <= now:
+            due = int(following.timestamp())
+        return due
 
 
 MOST_COURSES = 20
@@ -58,9 +60,17 @@ FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
 """Returns the groups of failures of so many ns until now, the largest first."""
 
 
+async def alone(_: int) -> bool:
+    """The default of ``sends``: there is no other monitor."""
+    return True
+
+
 @dataclass(slots=True, kw_only=True)
 class DailyReport:
-    """Sends a report when it is due. ``judged`` is ``None`` without a judge; ``share_of``: see ``DailyReportText``."""
+    """Sends a report when it is due. ``judged`` is ``None`` without a judge; ``share_of``: see ``DailyReportText``.
+
+    ``sends`` returns whether the report that was due at a time is this monitor's to send; None: it is not known yet.
+    """
 
     daily: Daily
     notifier: Notifier
@@ -73,6 +83,7 @@ class DailyReport:
     agreements: Callable[[], Sequence[Agreement]] = tuple
     failures: FailuresOver | None = None
     share_of: Callable[[], str | None] = lambda: None
+    sends: Callable[[int], Awaitable[bool | None]] = alone
     _last_ns: int | None = field(default=None, init=False)
 
     async def restore(self, now_ns: int) -> None:
@@ -84,9 +95,14 @@ class DailyReport:
 
     async def tick(self, now_ns: int) -> None:
         """Send a report if one is due."""
-        if self._last_ns is None or not self.daily.is_due(self._last_ns, now_ns):
+        due_s = None if self._last_ns is None else self.daily.due_s(self._last_ns, now_ns)
+        mine = None if due_s is None else await self.sends(due_s)
+        if mine is None:
             return
-        await self.notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
+        if mine:
+            await self.notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
+        else:
+            await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
         self._last_ns = now_ns
 
     async def report(self, now_ns: int) -> DailyReportText:

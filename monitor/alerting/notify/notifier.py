@@ -94,8 +94,8 @@ Illustrate: TypeAlias = Callable[[AlertEvent, int], AlertEvent]
 class Notifier:
     """Notifies receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests.
 
-    ``is_quiet``: whether another monitor sends the notices about a condition (None: reports). They are noted as if
-    they had been sent from here, so that this monitor can go on from there.
+    ``is_quiet``: whether another monitor sends the notices about a condition. They are noted as if they had been sent
+    from here, so that this monitor can go on from there.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Notifier:
         clock_ns: Callable[[], int],
         illustrate: Illustrate = lambda event, _since_ns: event,
         wake: Callable[[], None] = lambda: None,
-        is_quiet: Callable[[str | None], bool] = lambda _: False,
+        is_quiet: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._is_quiet = is_quiet
         self._receivers, self._outbox, self._remind_ns = receivers, outbox, remind_ns
@@ -167,7 +167,7 @@ class Notifier:
 
     async def report(self, report: DailyReportText, note: tuple[str, str]) -> None:
         """Send a report to everybody who takes one, and note in the same transaction that it was sent."""
-        takers = [receiver for receiver in self._receivers if not receiver.keeps_state and not self._is_quiet(None)]
+        takers = [receiver for receiver in self._receivers if not receiver.keeps_state]
         notice = Notice(
             id=f"report-{report.end_ns // 10**9}", kind=NoticeKind.REPORT, at_ns=report.end_ns, report=report
         )

@@ -58,6 +58,15 @@ async def test_two_monitors_see_each_other_and_one_holds_the_lease(member: Calla
     await until(lambda: other.present == [other.name])
 
 
+async def test_what_is_done_once_is_done_by_one_monitor_which_may_end_before(member: Callable[..., Fleet]) -> None:
+    first, second, again = member("a"), member("b"), member("a")
+    for each in (first, second, again):
+        await each.round()
+    assert await second.claim("report", take=False) is None
+    assert [await each.claim("report", take=True) for each in (first, second, again)] == [True, False, True]
+    assert await second.claim("report", take=False) is False
+
+
 async def test_without_the_database_a_monitor_starts_goes_on_and_says_so_once(
     member: Callable[..., Fleet], postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:

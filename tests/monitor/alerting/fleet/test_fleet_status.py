@@ -102,6 +102,7 @@ class Member:
         )  # fmt: skip
 
     async def _pass_on(self, event):
+        assert self.status.leads
         assert event.examples == (EXAMPLE,)
         self.sent.append(event.id)
 
@@ -248,6 +249,20 @@ def test_a_monitor_notifies_for_itself_while_nobody_reaches_a_status_of_the_flee
     assert not is_left_to_others()
     fleet.run(1, failing=0.02)
     assert is_left_to_others()
+
+
+def test_a_leader_leads_while_its_rounds_run(monkeypatch):
+    fleet, seen, load = Simulated(1), [], _Transaction.published
+    (member,) = fleet.members
+    fleet.run(1, failing=0.02)
+
+    async def looking(tables, younger_s):
+        seen.append(member.status.leads)
+        return await load(tables, younger_s)
+
+    monkeypatch.setattr(_Transaction, "published", looking)
+    fleet.run(3, failing=0.02)
+    assert seen == [True] * 3
 
 
 def test_a_leader_that_leaves_at_once_after_a_notice_leaves_no_duplicate():

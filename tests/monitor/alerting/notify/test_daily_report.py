@@ -128,6 +128,37 @@ async def test_a_report_is_sent_once_a_day_though_the_monitor_is_killed_again_an
     assert [report.end_ns for report in sent(store)] == [EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS + 24 * HOUR_NS]
 
 
+async def test_a_report_that_nobody_sends_is_sent_late_and_one_that_another_sends_is_not(store):
+    of_whom: list[bool | None] = []
+
+    async def sends(due_s):
+        assert due_s == EIGHT_NS // 10**9
+        return of_whom[-1]
+
+    of_fleet = daily(store, sends=sends)
+    await of_fleet.restore(EIGHT_NS - HOUR_NS)
+    for late_ns, mine in ((0, None), (1, None), (2, True), (3, True)):  # it leads from then on
+        of_whom.append(mine)
+        await of_fleet.tick(EIGHT_NS + late_ns)
+    assert [report.end_ns for report in sent(store)] == [EIGHT_NS + 2]
+
+
+async def test_a_report_that_another_monitor_of_the_fleet_has_sent_is_noted(store):
+    mine = iter([False, True, True])
+
+    async def sends(_):
+        return next(mine)
+
+    of_fleet = daily(store, sends=sends)
+    await of_fleet.restore(EIGHT_NS - HOUR_NS)
+    await of_fleet.tick(EIGHT_NS)
+    await of_fleet.tick(EIGHT_NS + 1)
+    again = daily(store, sends=sends)
+    await again.restore(EIGHT_NS + 2)
+    await again.tick(EIGHT_NS + 2)
+    assert sent(store) == []
+
+
 async def test_a_monitor_that_starts_for_the_first_time_does_not_report_a_day_it_has_not_seen(store):
     first = daily(store)
     await first.restore(EIGHT_NS + HOUR_NS)

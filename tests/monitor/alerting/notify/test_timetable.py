@@ -31,18 +31,19 @@ def ns(text):
     ],
 )
 def test_a_report_is_due_when_its_time_has_come_since_the_last(last, now, due):
-    assert Daily(time(8), UTC).is_due(ns(last), ns(now)) is due
+    found = Daily(time(8), UTC).due_s(ns(last), ns(now))
+    assert found == (ns(f"{now[:10]} 08:00") // 10**9 if due else None)
 
 
 def test_the_time_is_that_of_the_zone_also_when_clocks_change():
     daily = Daily(time(8), BERLIN)
-    assert not daily.is_due(ns("2026-10-24 06:00"), ns("2026-10-25 06:59"))
-    assert daily.is_due(ns("2026-10-24 06:00"), ns("2026-10-25 07:00"))
+    assert daily.due_s(ns("2026-10-24 06:00"), ns("2026-10-25 06:59")) is None
+    assert daily.due_s(ns("2026-10-24 06:00"), ns("2026-10-25 07:00")) == ns("2026-10-25 07:00") // 10**9
 
 
 def test_a_time_that_a_clock_change_leaves_out_is_not_skipped_for_ever():
     daily = Daily(time(2, 30), BERLIN)  # 2026-03-29 has no 02:30
-    assert daily.is_due(ns("2026-03-28 01:30"), ns("2026-03-30 00:30"))
+    assert daily.due_s(ns("2026-03-28 01:30"), ns("2026-03-30 00:30"))
 
 
 @given(st.integers(0, 30 * 24), st.lists(st.integers(1, 30), max_size=60))
@@ -52,7 +53,7 @@ def test_there_are_never_more_reports_than_days(start_h, steps_h):
     sent = 0
     for hours in steps_h:
         now += hours * 3_600 * 10**9
-        if daily.is_due(last, now):
+        if daily.due_s(last, now):
             last, sent = now, sent + 1
     days = {(begin + h * 3_600 * 10**9) // (86_400 * 10**9) for h in range(1, sum(steps_h) + 1)
             if ((begin // 10**9 + h * 3_600) % 86_400) == 8 * 3_600}  # fmt: skip
