@@ -9,13 +9,14 @@ from sidejudge.scoring.errors import RemediedError, SidejudgeError
 from sidejudge.scoring.trace.span import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Request:
-    """One test for an agent: its input and id. ``metadata`` is the test's own."""
+    """One test for an agent: its input and id. ``metadata`` is the test's own, ``attempts`` how many have begun."""
 
     input: Json
     test_id: str
     metadata: Mapping[str, Json]
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +25,14 @@ class AgentReply:
 
     stated: object
     latency_ms: float
-    attempts: int = 1
 
 
 class AgentError(SidejudgeError):
     """The agent gave no answer, and why. ``unreachable``: the request did not reach it."""
 
-    def __init__(self, reason: str, *, attempts: int = 1, unreachable: bool = False) -> None:
+    def __init__(self, reason: str, *, unreachable: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.attempts = attempts
         self.unreachable = unreachable
 
 

@@ -70,31 +70,30 @@ class HttpAgent:
     async def ask(self, request: Request) -> AgentReply:
         """The agent's reply; ``AgentError`` when there is none. The caller sets the time limit."""
         body = _body(request)
-        attempt = 1
         while True:
+            request.attempts += 1
             try:
-                return await self._attempt(body, attempt)
+                return await self._attempt(body, request.attempts)
             except _TryAgainError as again:
-                if attempt == MAX_ATTEMPTS:
+                if request.attempts == MAX_ATTEMPTS:
                     raise again.error from None
                 await asyncio.sleep(again.wait_s)
-                attempt += 1
 
     async def _attempt(self, body: bytes, attempt: int) -> AgentReply:
         headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "sidejudge"}
         started = time.perf_counter()
         try:
             async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
-                content = await _bounded(response, attempt)
+                content = await _bounded(response)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            why = AgentError(f"cannot connect: {why_not(error)}", attempts=attempt, unreachable=True)
+            why = AgentError(f"cannot connect: {why_not(error)}", unreachable=True)
             raise _TryAgainError(_REFUSED_WAIT_S * 2 ** (attempt - 1), why) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise AgentError(f"the connection broke: {why_not(error)}", attempts=attempt) from None
+            raise AgentError(f"the connection broke: {why_not(error)}") from None
         latency_ms = (time.perf_counter() - started) * 1000
         if not response.is_success:
-            raise _refusal(response, content, attempt)
-        return AgentReply(stated=_stated_in(response, content, attempt), latency_ms=latency_ms, attempts=attempt)
+            raise _refusal(response, content)
+        return AgentReply(stated=_stated_in(response, content), latency_ms=latency_ms)
 
 
 def _body(request: Request) -> bytes:
@@ -102,44 +101,44 @@ def _body(request: Request) -> bytes:
     return json.dumps(body).encode()
 
 
-async def _bounded(response: httpx.Response, attempt: int) -> bytes:
+async def _bounded(response: httpx.Response) -> bytes:
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise AgentError("its answer is compressed, though that was not requested", attempts=attempt)
+        raise AgentError("its answer is compressed, though that was not requested")
     parts, size = [], 0
     async for part in response.aiter_raw():
         size += len(part)
         if size > MAX_ANSWER:
-            raise AgentError(f"its answer is longer than {MAX_ANSWER} bytes", attempts=attempt)
+            raise AgentError(f"its answer is longer than {MAX_ANSWER} bytes")
         parts.append(part)
     return b"".join(parts)
 
 
-def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exception:
+def _refusal(response: httpx.Response, content: bytes) -> Exception:
     code = response.status_code
     phrase = response.reason_phrase
     stated = label(struck(" ".join(content[: 4 * _SHOWN].decode(errors="replace").split())), _SHOWN)
     where = f" to {label(struck(response.headers['location']), _SHOWN)}" if "location" in response.headers else ""
     reason = f"it answered {f'{code} {phrase}'.strip()}{where}" + (f": {stated}" if stated else "")
-    error = AgentError(reason, attempts=attempt)
+    error = AgentError(reason)
     wait_s = requested_s(response.headers.get("retry-after"))
     if code == HTTPStatus.SERVICE_UNAVAILABLE and wait_s is not None and wait_s <= MAX_WAIT_S:
         return _TryAgainError(wait_s, error)
     return error
 
 
-def _stated_in(response: httpx.Response, content: bytes, attempt: int) -> object:
+def _stated_in(response: httpx.Response, content: bytes) -> object:
     """Text, or the JSON object with ``output``. A body with the content type JSON must be JSON."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or kind.endswith("+json")
     try:
         text = content.decode(response.charset_encoding or "utf-8")
     except (UnicodeDecodeError, LookupError):
-        raise AgentError("its answer is not text in the encoding it names (UTF-8 if none)", attempts=attempt) from None
+        raise AgentError("its answer is not text in the encoding it names (UTF-8 if none)") from None
     try:
         found: object = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         if is_json:
-            raise AgentError(f"its answer is not JSON, though its content type is: {error}", attempts=attempt) from None
+            raise AgentError(f"its answer is not JSON, though its content type is: {error}") from None
         return text
     return found if is_json or (isinstance(found, dict) and "output" in found) else text
 

@@ -38,7 +38,7 @@ class Daily:
         self._trigger = CronTrigger(hour=at.hour, minute=at.minute, second=0, timezone=timezone)
 
     def due_s(self, last_ns: int, now_ns: int) -> int | None:
-        """When it was due last, and after what was last done, in s since the epoch. Several that were missed are one."""
+        """When it was due last, after what was last done, in s since the epoch. Several that were missed are one."""
         now, due = datetime.fromtimestamp(now_ns / 1e9, UTC), None
         following = datetime.fromtimestamp(max(last_ns, now_ns - 2 * DAY_NS) / 1e9, UTC)
         while (following := self._trigger.get_next_fire_time(following, following)) and following <= now:

@@ -188,26 +188,25 @@ class Runner:
 
     async def _requested(self, test: Mapping[str, Json]) -> dict[str, Any]:
         """The part of a result that describes the call: the resulting case, or why there is none."""
-        case, error, attempts, timed_out = None, None, 1, False
+        case, error, timed_out = None, None, False
+        request = Request(input=test["input"], test_id=str(test["id"]), metadata=_object(test.get("metadata")))
         started = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
-                reply = await self.agent.ask(
-                    Request(input=test["input"], test_id=str(test["id"]), metadata=_object(test.get("metadata")))
-                )
-            latency_ms, attempts, self._reached = reply.latency_ms, reply.attempts, True
+                reply = await self.agent.ask(request)
+            latency_ms, self._reached = reply.latency_ms, True
             case = {**_case(test, read_answer(reply.stated)), "latency_e2e_ms": latency_ms}
         except TimeoutError:
             latency_ms, timed_out = _ms_since(started), True
             error = f"timed out after {latency_ms / 1000:.1f} s"
         except AgentError as refused:
-            latency_ms, attempts, error = _ms_since(started), refused.attempts, refused.reason
+            latency_ms, error = _ms_since(started), refused.reason
             self._give_up_if_never_reached(refused)
         except AnswerError as wrong:
             latency_ms, error = _ms_since(started), str(wrong)
         return {
-            "error": error, "timed_out": timed_out, "latency_e2e_ms": latency_ms, "attempts": attempts, "case": case,
-            "verdicts": [], "finished_at": iso_time(time.time_ns()),
+            "error": error, "timed_out": timed_out, "latency_e2e_ms": latency_ms,
+            "attempts": max(1, request.attempts), "case": case, "verdicts": [], "finished_at": iso_time(time.time_ns()),
         }  # fmt: skip
 
     async def _judged(self, record: JsonRecord) -> Sequence[Mapping[str, object]]:

@@ -136,6 +136,17 @@ async def test_an_answer_that_names_no_source_has_none(answer, given, context, t
     assert case_of(stated["case"]).context == context
 
 
+async def test_a_time_out_is_kept_with_its_attempts(tmp_path: Path) -> None:
+    class Agent(Scripted):
+        async def ask(self, request: Request) -> AgentReply:
+            request.attempts += 2
+            raise TimeoutError
+
+    await run(Agent(), set_of("x"), tmp_path / "r")
+    (stated,) = kept(tmp_path / "r")
+    assert (stated["timed_out"], stated["attempts"]) == (True, 2)
+
+
 async def test_a_time_out_is_kept_with_the_time_it_took(fake, tmp_path: Path) -> None:
     (found,) = await run(HttpAgent(fake.url + "/slow", 1), set_of("x"), tmp_path / "r", limit_s=0.2)
     (stated,) = kept(tmp_path / "r")
