@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
@@ -56,6 +57,7 @@ class DriftWatch:
         self._memory, self._section, self._clock_ns = memory, section, clock_ns
         self._known: dict[str, int] = {}
         self._new: dict[str, str] = {}
+        self._writing: asyncio.Task[None] | None = None
         self._last_ns = self._taken_ns = 0
         self._quiet: dict[str, tuple[float, float]] = {}
         self.latest: tuple[JudgeDrift, ...] = ()
@@ -96,6 +98,12 @@ class DriftWatch:
                 "prompt_tokens": request.prompt_tokens, "answer_tokens": request.answer_tokens,
             },
         })  # fmt: skip
+        self._writing = asyncio.create_task(self._write_now())
+
+    async def _write_now(self) -> None:
+        """Write at once: what is forgotten while it is in memory alone would be written all the same."""
+        with suppress(StoreError):  # the next round tries it again
+            await self._write()
 
     async def round(self, judge: JudgeBackend) -> None:
         """Write new prompts, and once a day send the sample to the judge again. An error of the store ends a round."""

@@ -18,6 +18,7 @@ from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.fakes import openai as fake
 from tests.fakes.judge import judges
 from tests.needs import LITELLM
+from tests.waiting import until
 
 pytestmark = LITELLM.mark
 T0 = 1_790_000_000 * 10**9
@@ -84,6 +85,18 @@ async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_
     assert again.latest == watch.latest
     await again.round(judge)
     assert len(provider.seen) == 50, "a restart asks nothing anew"
+
+
+async def test_what_is_forgotten_shortly_after_its_answer_is_not_written_by_the_next_round(
+    watched_judge, provider, clock, store
+):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    await fill(judge, clock, 1)
+    await until(lambda: len(store.kept.under(SAMPLE)) == 1, seconds=5)
+    erase(store.path, [bytes(16)], scores=False, now_ns=clock())
+    await watch.round(judge)
+    assert store.kept.under(SAMPLE) == {}
 
 
 async def test_what_is_forgotten_is_asked_no_more_and_nothing_of_it_is_left(watched_judge, provider, clock, store):
