@@ -1,6 +1,9 @@
 -- name: append
 INSERT INTO chunks (trace_id, received_ns, held, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: redraw
+UPDATE chunks SET threshold = :threshold WHERE trace_id = :trace_id AND threshold < :threshold;
+
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 

@@ -146,6 +146,11 @@ class Store(Part):
         """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
         await self._do_each("append", _rows(chunks, received_ns, held=True))
 
+    async def redraw(self, thresholds: Mapping[bytes, int]) -> None:
+        """Commit that these traces were drawn once more, each at its threshold."""
+        each = [{"trace_id": trace_id, "threshold": limit} for trace_id, limit in thresholds.items()]
+        await self._do_each("redraw", each)
+
     async def finish(self, finished: FinishedTrace) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
         await self._writer.do(partial(finish, self._sql, finished))

@@ -104,6 +104,8 @@ class Assembler:
         self._heap: list[tuple[int, bytes]] = []
         self._forget: list[tuple[int, bytes]] = []
         self._gone = RecentIds(self._limits.remembered)
+        self.redrawn: dict[bytes, int] = {}
+        """The thresholds of traces that were drawn once more, until the store has them."""
         self._bytes = self._spans = self._closed_spans = 0
         self._rootless: OrderedDict[bytes, None] = OrderedDict()  # open ones; of the first nothing came for longest
         self._looked_ns = _NEVER_NS
@@ -457,13 +459,14 @@ class Assembler:
             self.refuse(next(iter(self._closed)))
         return entry.closing(trace_id, completion, now_ns)
 
-    @staticmethod
-    def _shed(trace_id: bytes, entry: AssembledTrace, shedding: LoadShedding) -> None:
+    def _shed(self, trace_id: bytes, entry: AssembledTrace, shedding: LoadShedding) -> None:
         """Draw a trace once more, at the rate that judging can keep up with; a revision is drawn no further time."""
         limit, origin = shedding.closing_threshold, entry.origin
         if entry.revision == 1 and limit > origin.threshold:
             entry.origin = replace(origin, threshold=limit)
             entry.thinned, entry.shed = True, entry.randomness(trace_id) < limit
+            if not entry.shed:
+                self.redrawn[trace_id] = limit
         if not entry.shed:
             shedding.added()
 

@@ -429,7 +429,10 @@ class Intake:
                 continue
             if not chunk.headers and not self._assembler.knows(chunk.trace_id):
                 continue  # log records that came before their spans
-            arrival = self._assembler.add(chunk, stored.received_ns, decoded=decoded_size(chunk.payload))
+            arrival = self._assembler.add(
+                chunk, stored.received_ns, decoded=decoded_size(chunk.payload),
+                thinned=stored.threshold > self._sampler.admission,
+            )  # fmt: skip
             if stored.done and stored.revision is not None and stored.closed_ns is not None:
                 closed = (stored.trace_id, stored.revision, stored.closed_ns)
             elif arrival is Arrival.OPENS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
@@ -52,6 +52,8 @@ class JudgingLoop:
     active: ActiveRequests
     at_rest: Callable[[], None]
     clock_ns: Callable[[], int]
+    redraw: Callable[[Mapping[bytes, int]], Awaitable[None]]
+    """Keeps at which thresholds traces were drawn under load as they closed. Raises ``StoreError``."""
     pace_s: float = 0.0
     """How long judging rests at least once nothing is left to do, unless too much is open or the process ends.
 
@@ -126,6 +128,9 @@ class JudgingLoop:
             self.pipeline.waiting.extend(self.due())
         more = False
         try:
+            if redrawn := self.assembler.redrawn:  # a restart goes on with it
+                await self.redraw(redrawn)
+                redrawn.clear()
             more = await self.pipeline.drain(BATCHES)
         except (StoreError, OSError) as error:
             if self.failure is None:

@@ -8,11 +8,15 @@ from collections import deque
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
 from sidejudge.monitor.ingest.load_shedding import LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
+from sidejudge.monitor.runtime.app import Monitor
+from tests import otlp_requests as spans
+from tests.otlp_requests import request
 
 S = 1_000_000_000
 NEVER_FULL = 10**9
@@ -164,3 +168,43 @@ def test_without_load_a_trace_is_drawn_at_the_configured_rate_and_counts_so():
     assembler.add(root(b"\1" * 16), 0)
     (closing,) = assembler.due(2)
     assert (closing.thinned, closing.give_up, closing.origin.threshold) == (False, None, 0)
+
+
+async def test_what_waits_at_a_restart_is_drawn_as_before_though_less_waits_by_then(configured, monkeypatch):
+    monkeypatch.setattr("sidejudge.monitor.runtime.judging_loop.RETRY_S", 0.0)
+    monkeypatch.setattr("sidejudge.monitor.runtime.judging_loop.TICK_S", 0.0)
+    monkeypatch.setattr("sidejudge.monitor.runtime.judging_loop.REST_S", 0.0)
+    config = configured(
+        assembly={"grace": "1s", "max_waiting_traces": 40}, sampling={"rate": 1.0}, routes=[{"rubrics": ["run_health"]}]
+    )
+    draw, now = random.Random(1), [1_790_000_000 * S]
+
+    async def begun() -> Monitor:
+        monitor = Monitor(config, clock_ns=lambda: now[0])
+        await monitor._restore()
+        monitor.intake.restore()
+        now[0] += 3 * S
+        return monitor
+
+    first = await begun()
+    commit = first.pipeline.commit
+
+    async def stops_after_twelve(results):
+        shed = [each for each in results if each.reason is EndReason.SHED]
+        judged = [each for each in results if each not in shed]
+        return {**await commit([*shed, *judged[:12]]), **{each.trace_id: StoreError("killed") for each in judged[12:]}}
+
+    first.pipeline.commit = stops_after_twelve
+    for _ in range(200):
+        await first.intake.consume(request([spans.S(trace_id=draw.randbytes(16), span_id=spans.span(1))]))
+    now[0] += 3 * S
+    await first.judging._turn()
+    before = {each.trace_id: each.origin.threshold for each in first.pipeline.waiting}
+    assert (len(before), max(before.values())) == (12, threshold(1 / 32))
+    first.store.close()
+
+    again = await begun()
+    after = {each.trace_id: each for each in again.judging.due()}
+    again.store.close()
+    assert {trace_id: each.origin.threshold for trace_id, each in after.items()} == before
+    assert all(each.thinned for each in after.values()), "which their details state"
