@@ -321,10 +321,11 @@ class Exporter:
         anomalies = ((f.TRAFFIC_SUSPECTED, (str(kind),), float(there)) for kind, there in seen.anomalies.items())
         judge = gauges(seen.judge) if seen.judge is not None else ()
         alerts = chain(alert_gauges(self._known.conditions, seen.alerts), reported_gauges(seen.alerts, placed))
+        shown = dict(reversed(placed))  # the worst stands first
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         failures = failure_gauges(seen.failures, self._label)
         windows = chain.from_iterable(
-            window_gauges(who, service_status, full=self._full) for who, service_status in placed
+            window_gauges(who, service_status, full=self._full) for who, service_status in shown.items()
         )
         limited = limit_gauges(seen.metrics, self._known.limits, self._place_of_status(seen))
         parts = (
@@ -342,22 +343,13 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
     def _placed(self, seen: Snapshot) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
-        """The windows that are shown, each with its label values; of names that no label distinguishes, the worst."""
-        shown: set[tuple[str, ...]] = set()
+        """The windows with their label values, the worst first: of those that share them the first is shown."""
         place = self._place_of_status(seen)
         placed = [
             ((*place(each.service, each.environment), self._label("rubric", each.rubric)), each)
             for each in seen.services
         ]  # in their order, for the first names have the places of the cap
-        for who, service_status in sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status)):
-            service, environment, _ = who
-            real = (service_status.service, service_status.environment)
-            folded = (service == OTHER != real[0]) or (environment == OTHER != real[1])
-            # Of several windows that share the label values of the rest, no one's ratio is that of the rest.
-            if folded or who in shown:
-                continue
-            shown.add(who)
-            yield who, service_status
+        yield from sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status))
 
     def _queues(self, seen: Snapshot) -> Iterator[Series]:
         for name, queue in seen.queues.items():

@@ -28,7 +28,8 @@ ask for it, else in the classic text format.
   the one not seen for longest, whose series end, unless all were seen within 6 hours.
   In a fleet the statuses of services that only other monitors judge have as many values of their own.
 - Combinations of service and environment are limited to four times as many.
-  The gauges of windows whose names were folded so are not shown: they would be nobody's.
+  Gauges of `__other__` are those of the window with the worst status behind it, so that its alert is raised: which
+  one it is, `/v1/status` shows. Counters add all of them up.
 - There is no pod or namespace label; Prometheus adds them. `_created` series are off.
 """
 

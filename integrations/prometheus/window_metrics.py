@@ -17,7 +17,7 @@ from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.metric_status import Level, MetricLimit, MetricStatus
-from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE, ServiceStatus, SliceStatus
+from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE, ServiceStatus, SliceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from . import families as f
@@ -69,7 +69,10 @@ def limit_gauges(
     statuses: Iterable[MetricStatus], limits: Iterable[MetricLimit],
     bounded: Callable[[str | None, str | None], tuple[str, str]],
 ) -> Iterator[Series]:  # fmt: skip
-    """The statuses of the last look, and the limits in force: of several limits of one metric the strictest."""
+    """The statuses of the last look, and the limits in force: of several limits of one metric the strictest.
+
+    Of several statuses that share their label values the worst is shown.
+    """
     strictest: dict[tuple[str, str, Level], tuple[float, float, float]] = {}
     for limit in limits:
         for level, bound in limit.levels:
@@ -82,8 +85,8 @@ def limit_gauges(
     placed = [(bounded(each.service, each.environment), each) for each in statuses]
     for where, each in sorted(placed, key=lambda each: WORST_FIRST.index(each[1].appraisal.status)):
         who = (*where, each.limit.rubric, each.limit.name)
-        if who in shown or (OTHER in where and OTHER not in (each.service, each.environment)):
-            continue  # of several that share the label values of the rest, no one's value is that of the rest
+        if who in shown:
+            continue
         shown.add(who)
         for status in (each for each in Status if each is not Status.NO_DATA):
             yield f.LIMITED_STATUS, (*who, status.value), float(status is each.appraisal.status)
@@ -200,7 +203,7 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
 def reported_gauges(
     posted: Iterable[Posted], placed: Iterable[tuple[tuple[str, str, str], ServiceStatus]]
 ) -> Iterator[Series]:
-    """Whether each alert on a window that is shown was sent, with the label values of the window."""
+    """Whether each alert on a window was sent, with the label values of the window."""
     shown: dict[Labels, tuple[str, str, str]] = {}
     for who, service_status in placed:
         where = place(service_status)

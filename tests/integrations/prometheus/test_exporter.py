@@ -415,11 +415,22 @@ def test_pairs_of_service_and_environment_are_bounded_too():
     assert len(pairs) <= 4 * 5 + 6
 
 
-def test_windows_whose_names_were_folded_show_no_ratio_that_would_be_nobodys():
-    exporter = new(label_cap=1)
-    exporter.watch(lambda: Snapshot(services=[standing("a"), standing("b"), standing("c")]))
+def test_the_worst_of_the_windows_beyond_the_cap_is_shown_so_that_its_alert_is_raised():
+    exporter, well = new(label_cap=1), {"passes": 30, "failures": 0}
+    critical = on_service("pass_rate_critical", service="c")
+    services = [standing("a", **well), standing("b", **well), standing("c", passes=0, failures=30)]
+    exporter.watch(lambda: Snapshot(services=services, alerts=[critical]))
     seen = samples(exporter)
-    assert [name for name in seen if name[0] == "sidejudge_pass_ratio"] == [("sidejudge_pass_ratio", "a", "prod", "qa")]
+    assert {name[1:]: value for name, value in seen.items() if name[0] == "sidejudge_pass_ratio"} == {
+        ("a", "prod", "qa"): 1, ("__other__", "prod", "qa"): 0,
+    }  # fmt: skip
+    assert seen["sidejudge_status", "__other__", "critical", "prod", "qa"] == 1
+    assert seen["sidejudge_alert_reported", "", "", "", "__other__", "pass_rate_critical", "prod", "qa"] == 1
+    # An alert that stands while its window is undecided stands for Prometheus too.
+    services[2] = standing("c", passes=1, failures=0)
+    seen = samples(exporter)
+    assert seen["sidejudge_status", "__other__", "healthy", "prod", "qa"] == 1
+    assert seen["sidejudge_alert_reported", "", "", "", "__other__", "pass_rate_critical", "prod", "qa"] == 1
 
 
 def test_services_that_other_monitors_of_a_fleet_judge_take_no_place_from_those_that_this_one_does():
@@ -432,10 +443,10 @@ def test_services_that_other_monitors_of_a_fleet_judge_take_no_place_from_those_
     def shown() -> set[str]:
         return {label for name, *labels in samples(exporter) if name == "sidejudge_pass_ratio" for label in labels}
 
-    assert shown() == {"bank", "prod", "qa"}
+    assert shown() == {"bank", "__other__", "prod", "qa"}
     exporter.verdict(verdict())
     assert samples(exporter)["sidejudge_verdicts_total", "prod", "qa", "random", "shop"] == 1
-    assert shown() == {"bank", "shop", "prod", "qa"}
+    assert shown() == {"bank", "shop", "__other__", "prod", "qa"}
 
 
 def test_of_services_that_one_label_stands_for_the_worst_is_shown():
@@ -456,7 +467,7 @@ def test_the_worst_takes_no_place_of_the_cap_from_the_first():
     exporter.watch(
         lambda: Snapshot(services=[standing("a", passes=30, failures=0), standing("b", passes=0, failures=30)])
     )
-    assert [name[1] for name in samples(exporter) if name[0] == "sidejudge_pass_ratio"] == ["a"]
+    assert [name[1] for name in samples(exporter) if name[0] == "sidejudge_pass_ratio"] == ["a", "__other__"]
 
 
 def test_hostile_names_stay_on_their_line_and_short():
