@@ -30,7 +30,7 @@ _OF_RESPONSES = frozenset({"instructions", "tools", "tool_choice", "parallel_too
 """What a request to OpenAI's Responses has beside its input."""
 _BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
 """The types of Anthropic's parts of an answer."""
-_TOLD = ("instructions", "system")
+_SYSTEM = ("instructions", "system")
 """Where OpenAI's Responses and Anthropic have a system prompt."""
 _OTHERS = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "openinference.span.kind")
 """Other clients' attributes that name the kind of a step."""
@@ -113,14 +113,14 @@ def _generation(reading: SpanReading) -> SpanFields:
 
 
 def _request(body: Json) -> Json:
-    """A request to a model, with what it is told beside its messages, and with its only message where it is a text."""
+    """A request to a model, with what is beside its messages, and with its only message where it is a text."""
     if not isinstance(body, dict):
         return body
     found: Json = body
     if isinstance(asked := body.get("input"), str) and not _OF_RESPONSES.isdisjoint(body):
         found = {**body, "input": [{"role": "user", "content": asked}]}
-    told = next((body[key] for key in _TOLD if body.get(key)), None)
-    return found if told is None else [{"role": "system", "content": told}, found]
+    system = next((body[key] for key in _SYSTEM if body.get(key)), None)
+    return found if system is None else [{"role": "system", "content": system}, found]
 
 
 def _answer(given: Json) -> Json:

@@ -250,7 +250,7 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
     found: list[RequestedCall] = []
     seen: set[tuple[str, str, str]] = set()
     made: set[tuple[str, str]] = set()
-    for span in sorted(asking, key=lambda s: s.end_ns):
+    for span in sorted(asking, key=lambda s: (s.end_ns, s.span_id in covered)):
         # A step's messages count only where no model call has them at first hand.
         if span.kind is not SpanKind.LLM and span.span_id in covered and at_first_hand:
             continue

@@ -80,13 +80,13 @@ _REQUESTS: list[tuple[Any, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "told"), _REQUESTS)
+@pytest.mark.parametrize(("asked", "system"), _REQUESTS)
 def test_a_request_to_a_model_is_read_in_every_form_in_which_langfuse_s_sdks_send_it(
-    asked: Any, told: str | None
+    asked: Any, system: str | None
 ) -> None:
     span = normalise(_langfuse("5.0.4", langfuse__observation__type="generation",
                                langfuse__observation__input=json.dumps(asked)))  # fmt: skip
-    assert (span.input, span.system_prompt) == ("Q", told)
+    assert (span.input, span.system_prompt) == ("Q", system)
 
 
 def test_the_messages_among_arguments_are_what_langfuse_s_step_was_asked_and_a_history_is_not() -> None:

@@ -291,6 +291,16 @@ def test_the_same_call_told_by_two_spans_of_one_model_call_counts_once() -> None
     assert [call.name for call in case.tools_used] == ["find"]
 
 
+@pytest.mark.parametrize("end", [8, 9], ids=["later", "in the same millisecond"])
+def test_a_call_that_the_outer_of_two_spans_has_without_its_id_counts_once(end: int) -> None:
+    call = _call("find", {"q": "x"})
+    case = _case(
+        _span("outer", None, L, 0, 9, output_messages=_asks(call)),
+        _span("inner", "outer", L, 0, end, output_messages=_asks(replace(call, call_id="c1"))),
+    )
+    assert [each.call_id for each in case.tools_used] == ["c1"]
+
+
 @pytest.mark.parametrize(
     "name", ["transfer_to_billing", "handoff", "handoff_to_x", "delegate_work", "transfer-to-x", "hand_off"]
 )
