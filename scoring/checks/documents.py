@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Final
 from xml.parsers import expat
@@ -149,6 +149,9 @@ def _is_sql(value: Json) -> TextTest:
         raise CheckError("must be a list of names of tables", "tables")
     allowed = None if tables is None else {str(each).lower() for each in tables}
     read_only = given.get("read_only") is True
+    exp = sqlglot.exp
+    # The parser takes an expression for a statement, and any two words for one with its name.
+    no_statement = (exp.Command, exp.Condition, exp.Alias, exp.Tuple, exp.Interval, exp.Star)
 
     def test(found: str) -> Finding:
         if len(found) > _MOST_SQL:
@@ -158,16 +161,25 @@ def _is_sql(value: Json) -> TextTest:
         except (sqlglot.errors.SqlglotError, RecursionError):
             return False
         # A statement that the parser does not know is kept whole as a command, whatever it holds.
-        if not statements or any(isinstance(each, sqlglot.exp.Command) for each in statements):
+        if not statements or any(isinstance(each, no_statement) for each in statements):
             return False
-        if read_only and not all(isinstance(each, sqlglot.exp.Query) for each in statements):
+        if read_only and not all(isinstance(each, exp.Query) for each in statements):
             return Scored(value=0.0, reason=Reason("a statement that is not a query"))
-        named = (table for each in statements for table in each.find_all(sqlglot.exp.Table))
-        used = {table.name.lower() for table in named if table.db or not _is_defined(table, sqlglot.exp)}
+        if read_only and any(each.find(exp.DML, exp.DDL, exp.Into) for each in statements):
+            return Scored(value=0.0, reason=Reason("a query that writes"))
+        used = {name for each in statements for name in _used_tables(each, exp)}
         strange = len(used - allowed) if allowed is not None else 0
         return Scored(value=0.0, reason=Reason("{n} tables that are not allowed", n=strange)) if strange else True
 
     return test
+
+
+def _used_tables(statement: Any, exp: ModuleType) -> Iterator[str]:  # the library's types
+    """Names of tables in lower case, but those that a ``WITH`` defines. After ``APPLY`` one is a mere identifier."""
+    applied = (each.this for each in statement.find_all(exp.Lateral))
+    for table in (*statement.find_all(exp.Table), *(each for each in applied if isinstance(each, exp.Identifier))):
+        if table.args.get("db") or not _is_defined(table, exp):
+            yield table.name.lower()
 
 
 def _is_defined(table: Any, exp: ModuleType) -> bool:  # the library's types
@@ -204,8 +216,8 @@ CHECKS: Final = (
           undefined="its target is not known, or has 100 opening brackets without JSON behind them"),
     Check("is-xml", "XML", "it is well-formed XML without a document type", "true", _is_xml,
           undefined="its target is not known, or longer than 1,000,000 characters"),
-    Check("is-sql", "SQL", "it parses as SQL of the dialect; with `tables` it names no others, with `read_only` it is "
-          "queries alone", "true, a dialect, or {dialect, tables, read_only}", _is_sql, extra="checks",
-          undefined="its target is not known, or longer than 20,000 characters"),
+    Check("is-sql", "SQL", "it is statements of SQL of the dialect; with `tables` it names no others, with `read_only` "
+          "it is queries that write nothing", "true, a dialect, or {dialect, tables, read_only}", _is_sql,
+          extra="checks", undefined="its target is not known, or longer than 20,000 characters"),
 )  # fmt: skip
 """The checks of form."""

@@ -67,12 +67,12 @@ def _of_texts(contains: Callable[[Sequence[str]], TextTest], *, any_case: bool =
 
 
 def _starts_with(value: Json) -> TextTest:
-    wanted = texts(value)
+    wanted = texts([each.lstrip() for each in texts(value)])
     return lambda found: found.lstrip().startswith(wanted)
 
 
 def _ends_with(value: Json) -> TextTest:
-    wanted = texts(value)
+    wanted = texts([each.rstrip() for each in texts(value)])
     return lambda found: found.rstrip().endswith(wanted)
 
 
