@@ -295,8 +295,8 @@ def test_the_same_call_told_by_two_spans_of_one_model_call_counts_once() -> None
 def test_a_call_that_the_outer_of_two_spans_has_without_its_id_counts_once(end: int) -> None:
     call = _call("find", {"q": "x"})
     case = _case(
-        _span("outer", None, L, 0, 9, output_messages=_asks(call)),
-        _span("inner", "outer", L, 0, end, output_messages=_asks(replace(call, call_id="c1"))),
+        _span("a", None, L, 0, 9, output_messages=_asks(call)),
+        _span("b", "a", L, 0, end, output_messages=_asks(replace(call, call_id="c1"))),
     )
     assert [each.call_id for each in case.tools_used] == ["c1"]
 
