@@ -16,11 +16,12 @@ def metric_line(metric: str, value: float | None, status: str = "scored", reason
 def verdict_line(case_id: str, rubric: str = "qa", composite: float | None = 0.9, **changes: object) -> dict:
     """A valid verdict of one case; what is not said is as a batch would write it."""
     known = RUBRICS.get(rubric)
+    mark = known.pass_mark if known else 0.8
     return {
         "case_id": case_id, "trace_id": None, "rubric": rubric, "rubric_version": f"{rubric}@00000000",
-        "composite": composite, "composite_norm": composite, "state": "valid", "passed": True, "blockers": [],
-        "pass_mark": known.pass_mark if known else 0.8, "scores": [], "revision": 1, "sampling_probability": 1.0,
-        "cost_usd": None, **changes,
+        "composite": composite, "composite_norm": composite, "state": "valid", "blockers": [],
+        "passed": None in (composite, mark) or composite >= mark, "pass_mark": mark, "scores": [],
+        "revision": 1, "sampling_probability": 1.0, "cost_usd": None, **changes,
     }  # fmt: skip
 
 

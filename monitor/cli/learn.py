@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sidejudge.scoring.case.case import Case
     from sidejudge.scoring.learning.contract import Contract
     from sidejudge.scoring.learning.observed_run import ObservedRun
+    from sidejudge.scoring.runs.label_line import Subject
     from sidejudge.scoring.trace.span import Json
 
 _SHOWN = 60
@@ -190,22 +191,23 @@ def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: M
         return asyncio.run(langfuse_cases(settings, project, window, wanted, most=most, complain=warn))
 
 
-def _labels(path: Path) -> dict[str, bool]:
-    """Whether a case is good, by its id: of the labels on whether a case passes."""
-    import orjson
-
-    from sidejudge.monitor.offline.score.case_lines import lines
+def _labels(path: Path) -> dict[Subject, bool]:
+    """Whether a run is good: whether all labels on whether it passes, by any rubric and person, pass it."""
+    from sidejudge.monitor.offline.score.case_lines import json_of, lines
     from sidejudge.scoring.runs.label_line import PASS, LabelLineError, read_label
 
-    found: dict[str, bool] = {}
+    latest: dict[tuple[Subject, str, str], bool] = {}
     with path.open("rb") as file:
         for line in lines(file):
             try:
-                label = read_label(orjson.loads(line.text or b"null"))
-            except (LabelLineError, orjson.JSONDecodeError) as error:
+                label = read_label(json_of(line, LabelLineError))
+            except LabelLineError as error:
                 raise CommandError(f"{path}: line {line.number}: {error}", "see the format of labels") from error
             if label.metric == PASS:
-                found[label.subject[1]] = label.stated in (1, 1.0, "pass")
+                latest[label.subject, label.rubric, label.by] = label.stated == 1
+    found: dict[Subject, bool] = {}
+    for (subject, _, _), passes in latest.items():
+        found[subject] = passes and found.get(subject, True)
     return found
 
 

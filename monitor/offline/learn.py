@@ -34,6 +34,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
 from sidejudge.scoring.rubrics import RUBRICS, run_health
+from sidejudge.scoring.runs.label_line import Subject
 from sidejudge.scoring.trace.span import Json, ToolCall
 from sidejudge.scoring.verdict.documents import TraceDocument
 
@@ -112,14 +113,14 @@ class RunSource:
         good: ``all`` takes every run for a good one, ``passed`` those that pass ``run_health``, ``labels`` those that
             their label or their reward marks as good. A run of which that is unknown is left out.
         reward: The metadata key that holds a reward or a mark, a share in [0, 1] or a truth value; None for none.
-        labels: Whether a case is good, by its id; from a file of labels.
+        labels: Whether a run is good, by its case or its trace; from a file of labels.
     """
 
     match: MatchSection
     group_by: str
     good: Good
     reward: str | None
-    labels: dict[str, bool]
+    labels: Mapping[Subject, bool]
 
     def read(
         self,
@@ -187,8 +188,9 @@ class RunSource:
             if stored is not None and (stored.names_only or stored.passed is not None):
                 return stored.passed
             return score(case, RUBRICS["run_health"], created_at="").passed
-        if case.case_id in self.labels:
-            return self.labels[case.case_id]
+        subjects: tuple[Subject, ...] = (("case_id", case.case_id), ("trace_id", case.trace_id or case.case_id))
+        if labelled := [self.labels[subject] for subject in subjects if subject in self.labels]:
+            return all(labelled)
         return None if self.reward is None else _rewarded(case.metadata.get(self.reward))
 
 

@@ -207,6 +207,9 @@ def _passed(fields: Mapping[str, object], state: State) -> bool | None:
     fits = {State.INCOMPLETE: passed is None, State.INVALID: passed is False, State.DISQUALIFIED: passed is False}
     if "passed" in fields and not fits.get(state, passed is not None):
         raise VerdictLineError(f"passed: is {json.dumps(passed)} where state is {state.value}")
+    reached, mark = number(fields, "composite"), number(fields, "pass_mark")
+    if passed and reached is not None and mark is not None and round(reached, 9) < round(mark, 9):
+        raise VerdictLineError(f"passed: is true where composite is {reached:g}, below pass_mark {mark:g}")
     return passed
 
 

@@ -172,7 +172,8 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
             yield line
 
     try:
-        rows = csv.reader(counted(), delimiter=delimiter)
+        # Strictly, because a quote that is never closed would take all rows after it into one cell.
+        rows = csv.reader(counted(), delimiter=delimiter, strict=True)
         head = next(rows, [])
         if len(set(head)) != len(head):
             raise TableError(f"{path}: two columns have one name", "name each column once")
@@ -185,7 +186,8 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
                 fields = {name: _cell(name, cell) for name, cell in zip(head, row, strict=False) if cell}
                 yield NumberedLine(number, orjson.dumps(fields), read)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise TableError(f"{path}: after line {number}: {error}", "write it as UTF-8 CSV with a row of names") from None
+        remedy = "write it as UTF-8 CSV with a row of names; a quote within a quoted cell is doubled"
+        raise TableError(f"{path}: after line {number}: {error}", remedy) from None
 
 
 def _cell(name: str, cell: str) -> Json:

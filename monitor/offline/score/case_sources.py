@@ -28,6 +28,8 @@ from .case_lines import TABLES, Format, NumberedLine, TableError, form_of, lines
 _ENDINGS: Final = (".jsonl", ".ndjson", ".pb", *TABLES)
 """Endings of the files of a folder that are read."""
 _JSON: Final = ".json"
+_PACKED: Final = (".gz", ".zst", ".bz2", ".xz")
+"""Endings of compressed files: they are refused, for a folder without them would be judged in part."""
 _REQUEST: Final = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs)"')
 """How an OTLP request in JSON begins."""
 _HEAD: Final = 1_000
@@ -62,6 +64,8 @@ class CaseSources:
 
     def __post_init__(self) -> None:
         self.files = _remote(self.given) if "://" in self.given else _local(self.given, self.form)
+        if packed := [each.name for each in self.files if each.name.lower().endswith(_PACKED)]:
+            raise TableError(f"{packed[0]}: is compressed", "unpack it, for compressed files are not read")
         if not self.files and Path(self.given).is_dir():
             raise TableError(
                 f"{self.given}: the folder holds neither cases nor recorded requests",
@@ -119,7 +123,7 @@ def _local(given: str, form: Format | None) -> Sequence[CaseFile]:
     if has_magic(given) and not path.exists():
         found = [Path(each) for each in glob(given, recursive=True)]  # noqa: PTH207  # it may be absolute
     if path.is_dir():
-        found = [each for each in path.rglob("*") if each.suffix.lower() in (*_ENDINGS, _JSON)]
+        found = [each for each in path.rglob("*") if _ending(each.name) in (*_ENDINGS, _JSON)]
     files = [_file(each) for each in sorted(found) if not each.is_dir() and (each.exists() or each == path)]
     if path.is_dir() and form != "otlp":  # of JSON in a folder only requests are read
         return [each for each in files if each.form or not each.name.lower().endswith(_JSON)]
@@ -168,7 +172,13 @@ def _remote(given: str) -> Sequence[CaseFile]:
 def _wanted(path: str, pattern: str, *, magic: bool) -> bool:
     if magic:
         return fnmatchcase(path, pattern)
-    return PurePosixPath(path).suffix.lower() in _ENDINGS
+    return _ending(path) in _ENDINGS
+
+
+def _ending(name: str) -> str:
+    """The ending of a name that states what the file holds, compressed or not."""
+    path = PurePosixPath(name.lower())
+    return PurePosixPath(path.stem).suffix if path.suffix in _PACKED else path.suffix
 
 
 def _stored(system: Any, info: Any, scheme: str) -> CaseFile:

@@ -118,6 +118,7 @@ def test_verdicts_of_other_rubrics_are_left_out_and_told(call, file):
         ([{**verdict(), "revision": 2}], "line 1: revision"),
         ([verdict(), verdict_line("c", "answer", None, state="incomplete")], "line 2: passed: is true where state"),
         ([{**verdict(), "passed": None}], "line 1: passed: is null where state is valid"),
+        ([{**verdict(), "pass_mark": 0.99, "composite": 0.5}], "line 1: passed: is true where composite is 0.5, below"),
         ([{**verdict(), "state": "disqualified"}], "line 1: passed: is true where state is disqualified"),
         ([{name: of for name, of in verdict().items() if name != "passed"}], "line 1: passed: is missing"),
         ([json.dumps(verdict())[:-1] + ', "passed": true}'], "line 1: passed: stands twice in one object"),

@@ -118,6 +118,20 @@ def test_runs_without_a_mark_are_neither_good_nor_bad(call, tmp_path, good):
     assert (none.exit_code, "of which the calls are known, and whether it is good" in none.stderr) == (2, True)
 
 
+def test_a_run_is_good_where_all_its_labels_pass_it_in_any_order(call, tmp_path):
+    cases = [run(n, trace_id=f"t{n}") for n in range(30)]
+    names = [each["case_id"] for each in cases]
+    labels = [{"case_id": name, "rubric": "qa", "by": "ann", "label": True} for name in names[:20]]
+    labels += [{"case_id": names[0], "rubric": "tone", "by": "ann", "label": False}]
+    labels += [{"case_id": names[1], "rubric": "qa", "by": "bob", "label": False}]
+    labels += [{"trace_id": "t2", "rubric": "tone", "by": "ann", "label": False}]
+    labels += [{"trace_id": "t20", "rubric": "tone", "by": "ann", "label": True}]
+    for given in (labels, labels[::-1]):
+        listed = written(tmp_path / "labels.jsonl", given)
+        done = call("learn", written(tmp_path / "runs.jsonl", cases), "--good", "labels", "--labels", listed)
+        assert "desk: 18 good runs" in done.stderr
+
+
 def test_several_values_of_one_key_are_a_list_as_in_a_route(call, tmp_path):
     cases = written(tmp_path / "runs.jsonl", [run(n, name) for name in ("a", "b", "c") for n in range(6)])
     done = call("learn", cases, "--match", "name=a", "--match", "name=b")

@@ -71,7 +71,13 @@ def test_a_text_in_a_list_field_is_one_text_and_an_id_is_the_line(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("c.csv", b"a,a\n1,2\n"), ("c.csv", b"model_output\n\xff\xfe\n"), ("c.parquet", b"no parquet")],
+    [
+        ("c.csv", b"a,a\n1,2\n"),
+        ("c.csv", b"model_output\n\xff\xfe\n"),
+        ("c.parquet", b"no parquet"),
+        ("c.csv", b'model_output\nx\n"cut off,\ny\n'),
+        ("c.csv", b'model_output\n"is "quoted" within"\n'),
+    ],
 )
 def test_what_is_no_table_is_one_error_with_a_remedy(tmp_path, name, content):
     if name.endswith("parquet"):

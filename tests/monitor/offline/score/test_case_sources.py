@@ -100,8 +100,17 @@ def test_an_object_store_is_read_by_name_folder_and_pattern(bucket: str, folder:
 
 
 @pytest.mark.parametrize(
-    ("given", "cause"), [("none/*.jsonl", "there is no such file"), ("none.jsonl", "No such file")]
+    ("given", "cause"),
+    [
+        ("none/*.jsonl", "there is no such file"),
+        ("none.jsonl", "No such file"),
+        ("deep", r"c\.jsonl\.gz: is compressed"),
+        ("deep/c.*", r"c\.jsonl\.gz: is compressed"),
+        ("deep/c.jsonl.gz", "is compressed"),
+    ],
 )
-def test_what_is_not_there_is_refused(tmp_path: Path, given: str, cause: str) -> None:
+def test_what_is_not_there_or_is_not_read_is_refused(folder: Path, given: str, cause: str) -> None:
+    (folder / "deep" / "c.jsonl.gz").touch()
+    (folder / "deep" / "logs.gz").touch()  # holds no cases by its name
     with pytest.raises(TableError, match=cause):
-        list(CaseSources(f"{tmp_path}/{given}").lines())
+        list(CaseSources(f"{folder}/{given}").lines())
