@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
+from typing import Any, BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
@@ -218,7 +218,7 @@ def _number(name: str, value: float, *, whole: bool) -> float:
 
 
 def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
-    """A line for each row, numbered from 1. Null and NaN are a field that is missing."""
+    """A line for each row, numbered from 1. Null and NaN are a missing field; null in an object is a missing key."""
     try:
         import pyarrow as pa  # noqa: PLC0415  # an extra, needed by this alone
         from pyarrow import parquet  # noqa: PLC0415  # as above
@@ -231,10 +231,17 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
                 for row in batch.to_pylist():
                     number += 1
                     fields = {
-                        name: _number(name, value, whole=False) if isinstance(value, float) else value
+                        name: _number(name, value, whole=False) if isinstance(value, float) else _stated(value)
                         for name, value in row.items()
                         if value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
                     }
                     yield NumberedLine(number, json.dumps(fields, default=plain).encode(), size * number // total)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
+
+
+def _stated(value: Any) -> Any:
+    """A value without the keys that are null: in a struct each object has the keys of all other rows' too."""
+    if isinstance(value, dict):
+        return {key: _stated(each) for key, each in value.items() if each is not None}
+    return [_stated(each) for each in value] if isinstance(value, list) else value

@@ -142,6 +142,21 @@ def test_a_number_of_any_length_is_a_number_or_a_fault_of_its_line(tmp_path):
 
 
 @PYARROW.mark
+def test_objects_of_parquet_have_no_keys_of_other_rows(tmp_path):
+    pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    expected = [{"questions": [{"id": "q", "score": 5}]}, {"keywords": ["refund"]}, {}]
+    tools = [[{"name": "pay", "arguments": {"amount": 1}}, {"name": "find", "arguments": {"order": "A"}}], [], None]
+    rows = [
+        {"model_output": "x", "expected_outcome": one, "tools_used": calls}
+        for one, calls in zip(expected, tools, strict=True)
+    ]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    found = cases(tmp_path / "c.parquet")
+    assert [case.expected_outcome for case in found] == expected
+    assert [call.arguments for call in found[0].tools_used] == [{"amount": 1}, {"order": "A"}]
+
+
+@PYARROW.mark
 def test_values_of_parquet_that_json_lacks_are_what_they_stand_for(tmp_path):
     pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     table = pa.table({
