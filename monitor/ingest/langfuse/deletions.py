@@ -85,7 +85,8 @@ class DeletedTraces:
         if window is None:
             self._from_ns, self._due_ns = 0, now_ns + EVERY_NS  # from the beginning again
             return await self._settle(server, now_ns)
-        held = {trace_id for trace_id, at_ns in taken if at_ns < window.to_ns and self._store.details(trace_id)}
+        of_slice = [trace_id for trace_id, at_ns in taken if at_ns < window.to_ns]
+        held = set(await asyncio.to_thread(lambda: [each for each in of_slice if self._store.details(each)]))
         if held:
             async for page in self._pages(server, window):
                 held.difference_update(str(row.get("traceId")) for row in page)
