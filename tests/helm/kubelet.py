@@ -39,14 +39,12 @@ def environment(container: dict[str, Any]) -> dict[str, str]:
 
 
 def expanded(text: str, declared: dict[str, str]) -> str:
-    """``$(NAME)`` of what is declared before, ``$$(NAME)`` as ``$(NAME)``, anything else as it stands."""
+    """``$(NAME)`` of what is declared before, ``$$`` as ``$`` wherever it stands, anything else as it stands."""
 
     def value(match: re.Match[str]) -> str:
-        if match[0].startswith("$$"):
-            return match[0][1:]
-        return declared.get(match[1], match[0])
+        return "$" if match[0] == "$$" else declared.get(match[1], match[0])
 
-    return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_]*)\)", value, text)
+    return re.sub(r"\$\$|\$\(([^)]*)\)", value, text)
 
 
 class Kubelet:

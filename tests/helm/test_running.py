@@ -174,4 +174,4 @@ def test_the_sidecar_that_the_readme_shows_takes_its_configuration(engine, start
 
 
 def test_variables_are_expanded_as_kubernetes_does():
-    assert expanded("$(A) $$(A) $(B) $A", {"A": "1"}) == "1 $(A) $(B) $A"
+    assert expanded("$(A) $$(A) $(B) $A $${A} $$$$", {"A": "1"}) == "1 $(A) $(B) $A ${A} $$"

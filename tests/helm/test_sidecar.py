@@ -10,6 +10,7 @@ import yaml
 from tests.helm.checks import beyond_schemas, containers, not_restricted, pod_specs, schema_errors
 from tests.helm.engine import BEFORE_NATIVE, FIRST_NATIVE, LATEST, Refused
 from tests.helm.generate import HELM, LIBRARY
+from tests.helm.kubelet import expanded
 
 EXAMPLES = sorted(path.parent for path in (HELM / "examples").glob("*/Chart.yaml"))
 OTEL = HELM / "examples" / "otel-app"
@@ -99,6 +100,13 @@ def test_who_the_pod_is_comes_from_the_downward_api_before_it_is_used(engine):
     assert all(
         env[name] < env["OTEL_RESOURCE_ATTRIBUTES"] for name in ("POD_NAME", "POD_NAMESPACE", "POD_UID", "NODE_NAME")
     )
+
+
+def test_a_configuration_arrives_as_it_was_written_whatever_kubernetes_expands(engine):
+    stated = {"x": "a$$b $(POD_NAME) $${NAME} $$(POD_NAME) ${NAME} it's $"}
+    (pod, *_) = pods(engine.render(OTEL, with_(config={"scenarios": {"s": stated}})))
+    (value,) = (each["value"] for each in sidecar(pod)["env"] if each["name"] == "SIDEJUDGE_SCENARIOS")
+    assert json.loads(expanded(value, {"POD_NAME": "pod-1"}))["s"] == stated
 
 
 def test_a_change_of_the_configuration_changes_the_pod_template(engine):

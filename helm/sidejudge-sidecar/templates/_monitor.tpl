@@ -94,7 +94,8 @@ volumeMounts:
 {{- include "sidejudge-sidecar.leaves" (dict "name" "SIDEJUDGE" "value" (mergeOverwrite (dict "reload" (dict "watch" .settings.existingConfigMap.watch)) .effective)) }}
 {{- else if not .configMap }}
 {{- range $section, $value := .effective }}
-{{- $text := toRawJson $value | replace "$(" "$$(" }}
+{{- /* Kubernetes reads $(NAME) in it, and $$ as $. */}}
+{{- $text := toRawJson $value | replace "$" "$$" }}
 {{- if gt (len $text) 100000 }}{{ fail (printf "%s.%s is too long for an environment variable (%d bytes): put it into a ConfigMap and name that in existingConfigMap" $.key $section (len $text)) }}{{ end }}
 - name: SIDEJUDGE_{{ upper $section }}
   value: '{{ $text | replace "'" "''" }}'
