@@ -12,7 +12,7 @@ from itertools import chain
 
 from sidejudge.scoring.alerts.condition import PLACE, Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
-from sidejudge.scoring.alerts.quality import place
+from sidejudge.scoring.alerts.quality import label_of, place
 from sidejudge.scoring.calibration.calibrated import Calibrated, ErrorRate
 from sidejudge.scoring.statistics.agreement import Kappa
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
@@ -213,7 +213,7 @@ def reported_gauges(
         labels = dict(each.alert.labels)
         known_as = shown.get(tuple((name, labels[name]) for name in PLACE if name in labels))
         if each.alert.stage is not Stage.PENDING and known_as is not None:
-            of = (each.condition.id, *known_as, *(labels.get(name, "") for name in ("slice", "value", "metric")))
+            of = (each.condition.id, *known_as, *(clean(labels.get(name, "")) for name in ("slice", "value", "metric")))
             found[of] = max(found.get(of, 0.0), float(not each.unsent))
     for of, sent in found.items():
         yield f.ALERT_REPORTED, of, sent
@@ -250,7 +250,7 @@ def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: boo
 def _slice_gauges(who: tuple[str, str, str], slices: Iterable[SliceStatus]) -> Iterator[Series]:
     seen = set()
     for each in slices:
-        labels = (*who, each.by, clean(each.value))
+        labels = (*who, each.by, clean(label_of(each.value)))  # as its alert names it
         if labels in seen:  # two values that only differ in what no label may hold
             continue
         seen.add(labels)

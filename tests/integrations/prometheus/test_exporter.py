@@ -20,6 +20,7 @@ from sidejudge.scoring.alerts.condition import AlertFinding
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Alert, Posted, Stage
+from sidejudge.scoring.alerts.quality import label_of
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.result import Blocker, Effect, Failed, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.statistics.estimate import estimate
@@ -191,6 +192,21 @@ def test_whether_an_alert_was_sent_is_exported_with_the_labels_of_its_window():
         ("", "", "", "latency_p95", "metric_warning", "prod", "shop"): 1,
         ("", "2.3", "prod", "qa", "shop", "version", "version_worse"): 1,
     }
+
+
+def test_a_slice_and_its_alert_have_the_same_value_however_long_it_is():
+    """Else the rules would raise an alert that the process holds back."""
+    exporter, values = new(), ["arn:" + "x" * 200 + end for end in "ab"] + ["a  tenant\n"]
+    slices = tuple(replace(WORSE, by="metadata.tenant", value=value) for value in values)
+    posted = [
+        on_service("slice_worse", unsent=True, slice="metadata.tenant", value=label_of(value)) for value in values
+    ]
+    exporter.watch(lambda: Snapshot(services=[standing(slices=slices)], alerts=posted))
+    found: dict[str, set[str]] = {}
+    for family in parse_openmetrics(exporter.exposition(OPENMETRICS)()[0].decode()):
+        found[family.name] = {each.labels["value"] for each in family.samples if each.labels.get("value")}
+    assert len(found["sidejudge_alert_reported"]) == 3
+    assert found["sidejudge_slice_worse_timestamp_seconds"] == found["sidejudge_alert_reported"]
 
 
 def test_a_rubric_may_have_thresholds_of_its_own():
