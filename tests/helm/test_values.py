@@ -456,6 +456,19 @@ def test_probes_and_the_test_of_the_release_speak_tls_where_the_api_does(engine,
     assert stated == {"otlp-http": "http", "api": "https" if encrypted else "http"}
 
 
+def test_probes_can_be_made_to_speak_tls_beside_a_config_map_of_ones_own(engine):
+    values = {
+        "existingConfigMap": {"name": "own"},
+        "gateway": {"probes": {"readiness": {"httpGet": {"scheme": "HTTPS"}}}},
+    }
+    container = deployment(engine.render(CHART, values))["spec"]["template"]["spec"]["containers"][0]
+    readiness = {"path": "/readyz", "port": 8790, "scheme": "HTTPS"}
+    assert container["readinessProbe"] == {
+        "httpGet": readiness, "periodSeconds": 5, "timeoutSeconds": 3, "failureThreshold": 2,
+    }  # fmt: skip
+    assert container["livenessProbe"]["httpGet"] == {"path": "/livez", "port": 8790}
+
+
 def test_an_api_that_asks_for_certificates_goes_without_probes(engine):
     config = {"api": {"tls": {"certificate": "/c", "key": "/k", "client_ca": "/ca"}}}
     probes = dict.fromkeys(("liveness", "readiness", "startup"))

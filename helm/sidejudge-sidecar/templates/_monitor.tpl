@@ -46,13 +46,13 @@ ports:
 {{- range $kind, $path := dict "liveness" "/livez" "readiness" "/readyz" "startup" "/startupz" }}
 {{- with index $settings.probes $kind }}
 {{ $kind }}Probe:
+  {{- $get := dict "path" $path "port" (int $.apiPort) }}
+  {{- if $.apiTls }}{{ $_ := set $get "scheme" "HTTPS" }}{{ end }}
   httpGet:
-    path: {{ $path }}
-    port: {{ $.apiPort }}
-    {{- if $.apiTls }}
-    scheme: HTTPS
-    {{- end }}
+    {{- toYaml (mergeOverwrite $get (.httpGet | default dict)) | nindent 4 }}
+  {{- with omit . "httpGet" }}
   {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 {{- end }}
 resources:
