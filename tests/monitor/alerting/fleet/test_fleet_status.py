@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from sidejudge.integrations.postgres.database import DatabaseAway
 from sidejudge.integrations.postgres.shared import WindowRow
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.fleet.build import FleetBoard
@@ -249,6 +250,28 @@ def test_a_monitor_notifies_for_itself_while_nobody_reaches_a_status_of_the_flee
     assert not is_left_to_others()
     fleet.run(1, failing=0.02)
     assert is_left_to_others()
+
+
+async def test_the_leader_sends_the_report_and_each_monitor_where_the_fleet_is_away_for_long():
+    claimed, answers = [], [True, None, DatabaseAway("away")]
+
+    async def claim(task, *, take):
+        claimed.append((task, take))
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    shared = SimpleNamespace(away_for_s=0.0, claim=claim)
+    board = FleetBoard(SimpleNamespace(declared=DECLARED), shared, clock_ns=lambda: 0)
+    assert await board.reports(1_795_248_000) is True, "nothing is shared yet"
+    board.status = SimpleNamespace(leads=True, unknown_for_s=0.0)
+    assert await board.reports(1_795_248_000) is True
+    board.status.leads = False
+    assert [await board.reports(1_795_248_000) for _ in range(2)] == [None, None]
+    assert claimed == [("report of 2026-11-21 08:00", leads) for leads in (True, False, False)]
+    shared.away_for_s = HOUR_NS / 1e9
+    assert await board.reports(1_795_248_000) is True
 
 
 def test_a_leader_leads_while_its_rounds_run(monkeypatch):
