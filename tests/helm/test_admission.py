@@ -196,6 +196,21 @@ def test_a_pod_may_bring_its_configuration_and_its_memory(policy):
     assert {"name": "sidejudge-config", "mountPath": "/etc/sidejudge", "readOnly": True} in container["volumeMounts"]
 
 
+def test_so_may_it_where_that_of_the_release_lies_in_a_config_map_too(engine):
+    values = {**VALUES, "sidejudge-sidecar": {"config": None, "existingConfigMap": {"name": "theirs", "key": "m.yaml"}}}
+    release = injection(engine, values)[0]["spec"]
+    for notes, name in ({}, "theirs"), ({"sidejudge.io/config": "mine"}, "mine"):
+        made = changed(release, pod({**ASKS, **notes}))["spec"]
+        (container,) = made["initContainers"]
+        mounts = [each["mountPath"] for each in container["volumeMounts"]]
+        assert len(mounts) == len(set(mounts))
+        (volume,) = (each["configMap"]["name"] for each in made["volumes"] if each["name"] == "sidejudge-config")
+        assert volume == name
+        env = [each["name"] for each in container["env"]]
+        assert len(env) == len(set(env))
+        assert {"SIDEJUDGE_API__LISTEN", "SIDEJUDGE_STORE__PATH", "SIDEJUDGE_CONFIG"} <= set(env)
+
+
 def test_a_cluster_that_does_not_know_it_refuses_it_in_words(engine):
     with pytest.raises(Refused, match="does not serve MutatingAdmissionPolicy v1"):
         engine.render(CHART, VALUES, kube=LATEST)
