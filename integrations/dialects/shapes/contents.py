@@ -156,7 +156,7 @@ class SpanContents:
     def usage(self, kind: SpanKind) -> tuple[Usage, str] | None:
         """The tokens of a span of this kind, and their source."""
         there = self.of("usage")
-        counted = [(source.name, source.value) for source in there if isinstance(source.value, int | str)]
+        counted = [(source.name, source.value) for source in there if isinstance(source.value, int | float | str)]
         if (found := counts.by_words(counted)) is not None:
             return found, ", ".join(name for name, _ in counted[:4])
         for source in there:

@@ -39,7 +39,7 @@ def by_words(counts: Iterable[tuple[str, object]]) -> Usage | None:
             written += whole(value) or 0
             apart += 0 if {"input", "prompt"} & set(named) else whole(value) or 0
         slot = _slot(named)
-        number = whole(value) if slot is not None and isinstance(value, int | str) else None
+        number = whole(value) if slot is not None else None
         if slot is None or number is None:
             continue
         if found.setdefault(slot, number) != number:
@@ -112,7 +112,7 @@ def in_body(value: Json, depth: int = _DEEPEST) -> Usage | None:
 
 def of_map(held: Mapping[str, Json]) -> Usage | None:
     """Usage from a map of counts: as the APIs name them, else by the words of the names."""
-    counts = {key: value for key, value in held.items() if isinstance(value, int) and not isinstance(value, bool)}
+    counts = {key: value for key, value in held.items() if not isinstance(value, str) and whole(value) is not None}
     if not counts:
         return None
     if any(words(key)[:1] == ("total",) for key in counts) and (found := by_words(counts.items())) is not None:

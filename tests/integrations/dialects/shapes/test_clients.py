@@ -12,7 +12,7 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.trace import Trace
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is A-1?"}]
@@ -316,6 +316,14 @@ def test_input_tokens_that_leave_out_cached_ones_are_added_up() -> None:
     assert (used.input, used.cached_input, used.output) == (12, 4, 5)
     whole = _span("call", {"j.span_kind": "llm", "j.llm.model": "m", **apart, "j.usage.prompt_tokens": 12}).usage
     assert whole == used
+    doubles: Attributes = {name: float(str(number)) for name, number in apart.items()}
+    assert _span("call", {"j.span_kind": "llm", "j.llm.model": "m", **doubles}).usage == used
+    spent = {"prompt_tokens": 6.0, "completion_tokens": 2.0}
+    body = json.dumps({"choices": [{"message": {"content": "x"}}], "usage": spent})
+    used = _span("call", {"j.span_kind": "llm", "j.llm.model": "m", "j.response": body}).usage
+    assert used == Usage(input=6, output=2)
+        input=6, output=2
+    )
 
 
 def test_an_operation_that_is_called_agent_is_a_run_of_one() -> None:
