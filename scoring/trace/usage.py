@@ -222,10 +222,13 @@ class _Running:
 
 
 class _Records:
-    """Spans that took no time and repeat the tokens of a call that ended before: records of it, and no calls."""
+    """Spans that took no time and repeat the tokens of a call that ended before: records of it, and no calls.
+
+    A record has another name than its call: through Langfuse, which keeps milliseconds, a quick call took no time.
+    """
 
     def __init__(self) -> None:
-        self._ended: dict[tuple[int, int], list[tuple[int, str | None]]] = {}
+        self._ended: dict[tuple[int, int], list[Span]] = {}
 
     def is_one(self, span: Span) -> bool:
         """Whether the span is a record; spans come in order of start."""
@@ -233,12 +236,13 @@ class _Records:
             return False
         of_these = self._ended.setdefault((span.usage.input, span.usage.output), [])
         if span.end_ns - span.start_ns < _NO_TIME_NS:
-            for place, (end_ns, response_id) in enumerate(of_these):
-                if end_ns <= span.start_ns and span.response_id in (None, response_id):
+            for place, call in enumerate(of_these):
+                same = span.response_id in (None, call.response_id) and span.name != call.name
+                if same and call.end_ns <= span.start_ns:
                     del of_these[place]  # each call is recorded once
                     return True
         else:
-            of_these.append((span.end_ns, span.response_id))
+            of_these.append(span)
         return False
 
 

@@ -21,6 +21,7 @@ UNTOLD = "a protocol's requests become the input and output of a trace, and noth
 OWN_EVENTS = "its contents and tokens stand in span events of its own, which Langfuse does not read"
 RAISED = "the class of what goes to another graph stands in a span event, and the status' message is what was raised"
 STRUCK = "instructions on a span without messages are struck from its attributes, and put nowhere"
+SWAPPED = "calls within one millisecond, which is the unit of Langfuse's times, change places"
 
 _OF_MESSAGES = ("s1_plain", "s3_callcentre", "s5_stream", "s6_session")
 VERDICTS: dict[tuple[str, str], str] = {
@@ -60,6 +61,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     )},
     ("openllmetry-langgraph", "error"): NO_TYPE,
     ("mlflow-langchain", "error"): RAISED,
+    **{(client, "tools_used"): SWAPPED for client in ("openinference-smolagents", "otel-gemini")},
     ("mlflow-openai-agents", "tools_used"): ONCE,
     **{("monocle", field): OWN_EVENTS for field in (
         "input", "model_output", "transcript", "tools_used", "input_tokens", "output_tokens",

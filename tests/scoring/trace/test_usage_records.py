@@ -58,6 +58,7 @@ def test_a_sum_that_leaves_a_call_out_is_no_total() -> None:
         ([_span("call", 0, 500), _span("other", 510, 0.02, tokens=31)], (61, 12)),
         ([_span("call", 0, 500), _span("during", 100, 0.02)], (60, 12)),
         ([_span("call", 0, 500), _span("call 2", 510, 300)], (60, 12)),
+        ([_span("call#1", 0, 500), _span("call#2", 510, 0)], (60, 12)),
         ([_span("stub", 0, 0.02), _span("stub 2", 1, 0.02)], (60, 12)),
         ([_span("call", 0, 500), _span("record", 510, 0.02), _span("a stub", 520, 0.02)], (60, 12)),
         ([_span("call", 0, 500, output="Hi."), _span("used", 510, 5)], (30, 6)),
