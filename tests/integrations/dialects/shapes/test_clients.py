@@ -322,8 +322,6 @@ def test_input_tokens_that_leave_out_cached_ones_are_added_up() -> None:
     body = json.dumps({"choices": [{"message": {"content": "x"}}], "usage": spent})
     used = _span("call", {"j.span_kind": "llm", "j.llm.model": "m", "j.response": body}).usage
     assert used == Usage(input=6, output=2)
-        input=6, output=2
-    )
 
 
 def test_an_operation_that_is_called_agent_is_a_run_of_one() -> None:
