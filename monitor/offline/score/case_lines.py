@@ -240,7 +240,7 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
         raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
 
 
-def _stated(value: Any) -> Any:
+def _stated(value: object) -> object:
     """A value without the keys that are null: in a struct each object has the keys of all other rows' too."""
     if isinstance(value, dict):
         return {key: _stated(each) for key, each in value.items() if each is not None}
