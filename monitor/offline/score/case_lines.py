@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
+from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
