@@ -85,7 +85,9 @@ def test_otlp_is_heard_on_loopback_only_and_no_port_is_declared_for_it(engine):
         assert [port["name"] for port in sidecar(pod)["ports"]] == ["sidejudge-api"]
 
 
-@pytest.mark.parametrize(("limit", "cap"), [("1Gi", "512MiB"), ("500M", "238MiB"), ("64Mi", "32MiB")])
+@pytest.mark.parametrize(
+    ("limit", "cap"), [("1Gi", "512MiB"), ("0.5Gi", "256MiB"), ("500M", "238MiB"), ("64Mi", "32MiB")]
+)
 def test_the_state_is_bounded_and_the_monitor_keeps_within_half(engine, limit, cap):
     for pod in pods(engine.render(OTEL, with_(state={"sizeLimit": limit}))):
         (volume,) = (volume for volume in pod["volumes"] if volume["name"] == "sidejudge-state")

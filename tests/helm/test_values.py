@@ -43,6 +43,9 @@ def checksum(rendered) -> str:
         ({"config": {"log": {"level": "debug"}}, "existingConfigMap": {"name": "b"}}, "both set"),
         ({"config": {"store": {"max_bytes": "5GiB"}}}, "must be less than state.sizeLimit"),
         ({"config": {"forward": {"url": "http://up", "buffer": "3GiB"}}}, "together must be less than state.sizeLimit"),
+        ({"gateway": {"state": {"sizeLimit": "1Gi"}}, "config": {
+            "store": {"max_bytes": "0.6GiB"}, "forward": {"url": "http://up", "buffer": "0.6GiB"},
+        }}, "together must be less than state.sizeLimit"),
         ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "langfuse.secret_key holds a secret"),
         ({"config": {"sources": {"otlp": {"auth": {"bearer": ["${A}", "b"]}}}}}, r"auth.bearer\[1\] holds"),
         ({"config": {"alerts": {"notify": [{"slack": {"url": "https://x"}}]}}}, r"notify\[0\].slack.url holds"),

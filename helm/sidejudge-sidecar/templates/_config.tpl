@@ -91,17 +91,17 @@ Refuses what cannot work, in a sentence.
 {{- end -}}
 {{- end -}}
 
-{{/* A size (1Gi, 512MiB, 100M, 4096) as a number of bytes, without its fraction. */}}
+{{/* A size (1.5Gi, 512MiB, 100M, 4096) as a whole number of bytes. */}}
 {{- define "sidejudge-sidecar.bytes" -}}
 {{- $text := . | toString -}}
 {{- if kindIs "float64" . }}{{ $text = . | int64 | toString }}{{ end -}}
-{{- $number := regexFind "^[0-9]+" $text -}}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" $text -}}
 {{- $unit := regexReplaceAll "^[0-9.]+ *" $text "" | trimSuffix "B" -}}
 {{- $factors := dict "" 1 "k" 1000 "K" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
 {{- if or (not $number) (not (hasKey $factors $unit)) -}}
 {{- fail (printf "%q is not a size such as 512Mi or 1Gi" $text) -}}
 {{- end -}}
-{{- mul ($number | int64) (index $factors $unit) -}}
+{{- mulf ($number | float64) (index $factors $unit | float64) | int64 -}}
 {{- end -}}
 
 {{/*

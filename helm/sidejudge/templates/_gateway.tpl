@@ -38,7 +38,7 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $containers = append $containers .name -}}
 {{- end -}}
 {{- $drain := ($config.drain | default dict).timeout | default "" -}}
-{{- if and (eq $gateway.kind "Deployment") (ge (include "sidejudge.ns" $drain | int64) (mul $gateway.terminationGracePeriodSeconds 1000000000)) -}}
+{{- if and $drain (eq $gateway.kind "Deployment") (ge (include "sidejudge.ns" $drain | int64) (mul $gateway.terminationGracePeriodSeconds 1000000000)) -}}
 {{- fail (printf "config.drain.timeout (%s) must be less than gateway.terminationGracePeriodSeconds (%v): the Pod, and its store with it, would be gone before what is open is judged" $drain $gateway.terminationGracePeriodSeconds) -}}
 {{- end -}}
 {{- end -}}
