@@ -89,6 +89,8 @@ def last_content(value: Json, role: str) -> Json:
     """
     if not isinstance(value, (dict, list)):
         return value
+    if role == "assistant" and isinstance(value, dict) and value.get("structuredResponse") is not None:
+        return value["structuredResponse"]  # LangChain JS has a message of its own say it once more, in prose
     found = read(unwrap.decoded(value))
     text = last_text(found, role)
     if text is not None or not found:
@@ -353,15 +355,28 @@ def _answer(part: dict[str, Json]) -> Message | None:
     origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
     keys = ("response", "result", "output", "content", "server_tool_call_response")
+    returned, failed = _of_ai_sdk(next((part[key] for key in keys if part.get(key) is not None), None))
     return Message(
         role="tool",
-        text=joined(next((part[key] for key in keys if part.get(key) is not None), None)),
+        text=joined(returned),
         tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "ref")
         or unwrap.as_text(origin.get("id")),
         name=_first(part, "name", "toolName") or unwrap.as_text(origin.get("tool_name")),
-        error=part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
+        error=failed or part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
         withheld=_is_empty(part),
     )
+
+
+def _of_ai_sdk(returned: Json) -> tuple[Json, bool]:
+    """What a tool returned, without the AI SDK's word for its form, and whether that word says that it failed."""
+    match returned:
+        case {"type": "text" | "json" | "content", "value": value}:
+            return value, False
+        case {"type": "error-text" | "error-json", "value": why} | {"type": "execution-denied", "reason": why}:
+            return why, True
+        case {"type": "execution-denied" as why}:
+            return why, True
+    return returned, False
 
 
 def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:

@@ -19,6 +19,8 @@ _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
 LONGEST_ERROR: Final = 2000
 """Characters of an error's message."""
+_LONGEST_STACK: Final = 16_000
+"""Above what a person is asked to decide, which LangChain JS writes twice."""
 _CONSUMER: Final = 5
 """OTLP's kind of a span that takes a message up."""
 _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "0"})
@@ -35,8 +37,8 @@ _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 _VAGUE: Final = re.compile(r"(?:Base)?Exception|Error|[a-z_0-9]+")
 """A kind that names no particular class: the base of all exceptions, or a client's own category (``tool_error``)."""
 _CLASSED: Final = re.compile(r"\w+(?:Error|Exception)\b(?=[:(])")
-_STACK: Final = re.compile(r"(?P<message>.+?)\n\n(?P<kind>\w*Error): (?P=message)\n\s+at\s.*", re.DOTALL)
-"""What LangChain JS writes of an error: its message, then its stack, which opens with class and message."""
+_STACK: Final = re.compile(r"(?:(?P<message>.+?)\n\n(?P<kind>\w+): (?P=message)|(?P<bare>\w+))\n\s+at\s.*", re.DOTALL)
+"""What LangChain JS writes of an error: its message if it has one, then its stack, which opens with the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,12 +250,13 @@ def _exception(raw: RawSpan) -> Mapping[str, AttributeValue]:
 def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -> str | None:
     kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
     message = raw.status_message or _string(exception.get("exception.message")) or ""
-    message = message.partition(_TRACEBACK)[0].strip()[:LONGEST_ERROR]
+    message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_STACK]
+    if (stack := _STACK.fullmatch(message)) is not None:
+        kind, message = stack["kind"] or stack["bare"], stack["message"] or ""
+    message = message[:LONGEST_ERROR]
     raised = _RAISED.fullmatch(message) if not kind or _VAGUE.fullmatch(kind) else None
     if _CONTROL_FLOW.fullmatch(kind if raised is None else raised["kind"]):
         return None
-    if (stack := _STACK.fullmatch(message)) is not None:
-        kind, message = stack["kind"], stack["message"]
     if _VAGUE.fullmatch(kind) and (classed := _CLASSED.match(message)) is not None:
         kind = classed[0]  # the message names what was raised
     if kind and (printed := _PRINTED.fullmatch(message)) and kind.rpartition(".")[2] == printed[1]:

@@ -19,6 +19,7 @@ SWITCH = "recordInputs: true and recordOutputs: true in the call's telemetry set
 
 _OPERATION = "ai.operationId"
 _SCOPE_7 = "gen_ai"
+_ANSWER = ("ai.response.text", "ai.response.object")
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -67,7 +68,7 @@ def _whole(reading: SpanReading) -> SpanFields:
         system = prompt.get("system")
         requested = prompt.get("prompt") or messages.last_content(prompt.get("messages"), "user")
         requested = messages.last_content(requested, "user")
-    answer = reading.text("output", "ai.response.text", "ai.response.object")
+    answer = reading.text("output", *_ANSWER)
     return {
         "input": requested,
         "output": answer,
@@ -78,10 +79,11 @@ def _whole(reading: SpanReading) -> SpanFields:
 
 def _call(reading: SpanReading) -> SpanFields:
     requested = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
-    text = reading.text("output", "ai.response.text", "ai.response.object") or ""
+    text = reading.text("output", *_ANSWER) or ""
     listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
     calls = messages.calls(listed if isinstance(listed, list) else [])
-    answered = (Message(role="assistant", text=text, tool_calls=calls),) if text or calls else ()
+    sent = calls or not reading.attributes.keys().isdisjoint(_ANSWER)  # an empty answer is one
+    answered = (Message(role="assistant", text=text, tool_calls=calls),) if sent else ()
     offered = reading.attributes.get("ai.prompt.tools")
     return {
         "agent": reading.text("agent", "ai.telemetry.functionId") if offered else None,

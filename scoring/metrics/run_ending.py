@@ -25,9 +25,9 @@ LONE_CALL: Final = NotApplicable(Reason("the trace is one call of a tool; the ru
 NO_RUN: Final = NotApplicable(Reason("the trace has no model, agent or tool span"))
 NOT_A_TRACE: Final = NotApplicable(Reason("the case is not a trace"))
 UNKNOWN_CALLS: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))
-_GOES_ON: Final = NotApplicable(
-    Reason("the last model call asked for a tool, and no agent ran here: the run goes on elsewhere")
-)
+_ASKED_LAST: Final = Reason("the last model call asked for a tool, and no answer follows: the run may go on elsewhere")
+_GOES_ON: Final = NotApplicable(_ASKED_LAST)
+_WAITS: Final = Unavailable(_ASKED_LAST)
 _BESIDE_A_CALL: Final = Unavailable(
     Reason("the last model call asked for a tool, and no step states an answer: what it wrote beside may be none")
 )
@@ -160,6 +160,8 @@ def _unanswered(case: Case) -> Result:
         return _GOES_ON
     if _not_recorded(case):
         return _NOT_RECORDED
+    if _waits(case) and not _failed_as_a_whole(case):
+        return _WAITS
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
@@ -183,6 +185,13 @@ def _goes_on_elsewhere(case: Case) -> bool:
     last = last_model_call(case)
     requested = last is not None and asks_for_tools(last)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)
+
+
+def _waits(case: Case) -> bool:
+    """Whether nothing shows what came of a call of the last model call: a person or the caller may be to answer it."""
+    last = last_model_call(case)
+    calls = case.once(run_steps).calls or ()
+    return last is not None and any(step.open and step.span_id == last.span_id for step in calls)
 
 
 def _not_recorded(case: Case) -> bool:
@@ -267,8 +276,8 @@ answered = pass_or_fail(
     source=SOURCE,
     measure=_answered,
     undefined="contents were not captured (of the last model call at least) or not understood, the answer is JSON "
-    "without contents or stands beside a last call of a tool alone, or the trace is incomplete; not applicable where "
-    "nothing gives answers",
+    "without contents or stands beside a last call of a tool alone, nothing shows what came of that call, or the trace "
+    "is incomplete; not applicable where nothing gives answers",
 )
 answer_intact = pass_or_fail(
     id="answer_intact",

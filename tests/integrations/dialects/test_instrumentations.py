@@ -87,6 +87,25 @@ def test_a_model_call_without_contents_names_the_switch(scope: str, attributes: 
     assert switch in str(case.capture_switch)
 
 
+@pytest.mark.parametrize(("sent", "value"), [({"ai.response.text": ""}, 0.0), ({}, None)])
+def test_an_empty_answer_of_the_ai_sdk_is_none_and_one_that_was_not_sent_is_unknown(
+    sent: dict[str, str], value: float | None
+) -> None:
+    asked = '[{"role":"user","content":[{"type":"text","text":"Where?"}]}]'
+    whole = {"ai.operationId": "ai.generateText", "ai.prompt": '{"prompt":"Where?"}'}
+    spans = [
+        _raw("ai.generateText", "ai", attributes=whole),
+        _raw("ai.generateText.doGenerate", "ai", number=2, parent=1, attributes={
+            "ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": asked, **sent,
+        }),
+    ]  # fmt: skip
+    case = extract(Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch"))
+    (found,) = [
+        each.result for each in score(case, RUBRICS["run_health"], created_at="").scores if each.metric == "answered"
+    ]
+    assert getattr(found, "value", None) == value
+
+
 def test_pydantic_ai_since_format_2() -> None:
     ran = [
         {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},

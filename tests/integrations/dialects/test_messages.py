@@ -125,14 +125,32 @@ def test_every_vendor_s_conversation_reads_alike(conversation: Json) -> None:
     assert messages.last_text(found, "assistant") == "Because."
 
 
+def _by_ai_sdk(**output: Json) -> Json:
+    return {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c", "toolName": "f", "output": output}]}
+
+
 def test_an_answer_of_a_tool_that_failed_says_so() -> None:
     for failed in (
         {"type": "tool", "content": "no", "tool_call_id": "c", "status": "error"},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": True}]},
         f"ChatMessage(_role=<R.T: 'tool'>, _content=[ToolCallResult(result='no', origin={PRINTED_CALL}, error=True)])",
+        _by_ai_sdk(type="error-text", value="no"),
+        _by_ai_sdk(type="execution-denied", reason="no"),
     ):
         (message,) = messages.read([failed])
         assert (message.role, message.text, message.tool_call_id, message.error) == ("tool", "no", "c", True)
+
+
+def test_what_the_ai_sdk_s_tool_returned_is_read_without_its_form() -> None:
+    for returned, text in (
+        ({"type": "text", "value": "found"}, "found"),
+        ({"type": "json", "value": {"n": 1}}, '{"n": 1}'),
+        ({"type": "content", "value": [{"type": "text", "text": "found"}]}, "found"),
+        ({"type": "json", "value": None}, ""),
+        ({"type": "euro", "value": 5}, '{"type": "euro", "value": 5}'),
+    ):
+        (message,) = messages.read([_by_ai_sdk(**returned)])
+        assert (message.text, message.error) == (text, False)
 
 
 def test_a_whole_response_yields_its_message() -> None:
@@ -204,5 +222,7 @@ def test_a_state_in_which_nothing_is_said_says_nothing_and_one_that_holds_more_i
     kept = {"messages": [asks], "topic": "ships"}
     assert messages.last_content(kept, "assistant") == kept
     assert messages.last_content({"messages": [asks], "structured_response": {"n": 1}}, "assistant") == {"n": 1}
+    prose = {"type": "ai", "content": 'Returning structured response: {"n":1}'}
+    assert messages.last_content({"messages": [prose], "structuredResponse": {"n": 1}}, "assistant") == {"n": 1}
     for value in ("{}", {"n": 1}, {"messages": []}, [1]):
         assert messages.stated_in(value, "user") == value

@@ -30,6 +30,10 @@ def exception(**attributes):
     )
 
 
+PAUSE = '[\n  {"value": "%s"}\n]' % ("Pay? " * 400)
+"""What a person is to decide, as LangGraph JS raises it."""
+
+
 @pytest.mark.parametrize(
     ("span", "expected"),
     [
@@ -59,6 +63,8 @@ def exception(**attributes):
         (raw(status=2, message="GraphInterrupt((Interrupt(value='ok?'),))Traceback (most recent call last):\n"), None),
         (raw(status=2, message="ParentCommand(Command(goto='bob'))", error__type="tool_error"), None),
         (raw(status=2, message="ParentCommander: down"), "ParentCommander: down"),
+        (raw(status=2, message=f"{PAUSE}\n\nGraphInterrupt: {PAUSE}\n    at interrupt (x.mjs:1:2)"), None),
+        (raw(status=2, message="\n\nParentCommand\n    at f (x.mjs:1:2)\n    at g (y.mjs:3:4)"), None),
         (raw(status=2, events=[exception(type="pydantic_ai.exceptions.ApprovalRequired")]), None),
         (raw(status=2, message="CallDeferred", events=[exception(type="pydantic_ai.exceptions.CallDeferred")]), None),
         (

@@ -84,6 +84,8 @@ WRITTEN_BESIDE = model("m1", 1, "Let me look that up.", calls=[("find_ship", {"p
         # The answer of an earlier call is that of a step: the run has ended with a call of a tool.
         ((model("m0", 0, "sailings"), SOUND[0], tool("t1", 3)), None, "unavailable"),
         ((SOUND[0], tool("t1", 3)), None, 0.0),
+        # The call may be for the caller's own tool, or await a person's consent.
+        ((SOUND[0],), None, "unavailable"),
         ((WRITTEN_BESIDE, tool("t1", 3)), "Let me look that up.", 1.0),
         ((WRITTEN_BESIDE, tool("t1", 3), model("m2", 5, "Aurora sails at 9.")), None, 1.0),
         ((WRITTEN_BESIDE, tool("t1", 3, name="final_answer", answer="At 9.")), None, 1.0),
