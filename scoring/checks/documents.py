@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 from xml.parsers import expat
@@ -167,19 +167,14 @@ def _is_sql(value: Json) -> TextTest:
             return Scored(value=0.0, reason=Reason("a statement that is not a query"))
         if read_only and any(each.find(exp.DML, exp.DDL, exp.Into) for each in statements):
             return Scored(value=0.0, reason=Reason("a query that writes"))
-        used = {name for each in statements for name in _used_tables(each, exp)}
+        named = [table for each in statements for table in each.find_all(exp.Table)]
+        applied = (each.this for statement in statements for each in statement.find_all(exp.Lateral))
+        named += [each for each in applied if isinstance(each, exp.Identifier)]  # what stands after APPLY
+        used = {table.name.lower() for table in named if table.args.get("db") or not _is_defined(table, exp)}
         strange = len(used - allowed) if allowed is not None else 0
         return Scored(value=0.0, reason=Reason("{n} tables that are not allowed", n=strange)) if strange else True
 
     return test
-
-
-def _used_tables(statement: Any, exp: ModuleType) -> Iterator[str]:  # the library's types
-    """Names of tables in lower case, but those that a ``WITH`` defines. After ``APPLY`` one is a mere identifier."""
-    applied = (each.this for each in statement.find_all(exp.Lateral))
-    for table in (*statement.find_all(exp.Table), *(each for each in applied if isinstance(each, exp.Identifier))):
-        if table.args.get("db") or not _is_defined(table, exp):
-            yield table.name.lower()
 
 
 def _is_defined(table: Any, exp: ModuleType) -> bool:  # the library's types
