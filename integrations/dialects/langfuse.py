@@ -32,6 +32,8 @@ _BLOCKS = ("text", "tool_use", "thinking", "redacted_thinking")
 """The types of Anthropic's parts of an answer."""
 _SYSTEM = ("instructions", "system")
 """Where OpenAI's Responses and Anthropic have a system prompt."""
+_INSTRUCTIONS, _STATUS = "langfuse.observation.metadata.instructions", "langfuse.observation.metadata.status"
+"""What the SDK for JavaScript keeps of an answer of OpenAI's Responses; of the request it keeps no instructions."""
 _OTHERS = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "openinference.span.kind")
 """Other clients' attributes that name the kind of a step."""
 
@@ -106,6 +108,8 @@ def _generation(reading: SpanReading) -> SpanFields:
     answered = messages.read(_answer(unwrap.decoded(raw_answer)))
     fields = messages.asked(requested) | messages.answered(answered)
     fields["input"] = fields["input"] or unwrap.task(reading.value("input", _IN))
+    if fields["system_prompt"] is None and _STATUS in reading.attributes:
+        fields["system_prompt"] = as_text(unwrap.decoded(reading.value("system_prompt", _INSTRUCTIONS), scalars=True))
     if not answered:  # a streamed answer is bare text
         fields["output"] = text = unwrap.answer(raw_answer)
         fields["output_messages"] = (Message(role="assistant", text=text),) if isinstance(text, str) else ()

@@ -89,6 +89,15 @@ def test_a_request_to_a_model_is_read_in_every_form_in_which_langfuse_s_sdks_sen
     assert (span.input, span.system_prompt) == ("Q", system)
 
 
+@pytest.mark.parametrize("stated", ["S", '"S"'], ids=["sent", "read back"])
+def test_instructions_that_langfuse_s_sdk_for_javascript_has_from_an_answer_are_the_system_prompt(stated: str) -> None:
+    answered = {"langfuse.observation.type": "generation", "langfuse.observation.input": "Q",
+                "langfuse.observation.metadata.instructions": stated}  # fmt: skip
+    by_the_sdk = {**answered, "langfuse.observation.metadata.status": "completed"}
+    found = [normalise(_raw("chat", "langfuse-sdk", "5.11.1", attributes=each)) for each in (by_the_sdk, answered)]
+    assert [span.system_prompt for span in found] == ["S", None]
+
+
 def test_the_messages_among_arguments_are_what_langfuse_s_step_was_asked_and_a_history_is_not() -> None:
     def asked(*args: Any) -> Any:
         given = json.dumps({"args": args, "kwargs": {}})
