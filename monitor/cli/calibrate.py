@@ -137,15 +137,22 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine:
         )
         if not calibration.labels:
             raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
+        repeated = 0
         if verdicts is None:
             calibration.add_stated()
         else:
-            bad += read_verdicts(verdicts, calibration, shown, engine).bad_lines
+            source = read_verdicts(verdicts, calibration, shown, engine)
+            bad, repeated = bad + source.bad_lines, source.repeated
         for count, words in (
             (bad, "lines that could not be read, and were skipped"),
             (calibration.replaced, "labels that the same person gave again; the last counts"),
             (calibration.unmet, "labels on cases without a verdict by their rubric"),
             (calibration.taught, "labels on cases that teach the judge (examples: labels), which measure nothing"),
+            (calibration.again, _AGAIN),
+            (
+                repeated,
+                "verdicts on a case that has one by its rubric already; all count, as if they were several cases",
+            ),
         ):
             if count:
                 shown.report(f"{words}: {count}")
@@ -191,6 +198,7 @@ def _cells(figure: Figure) -> tuple[str, str, str, str]:
     return f"{value:.4f}", f"{figure.lower:.4f}", f"{figure.upper:.4f}", ""
 
 
+_AGAIN: Final = "verdicts of runs after the first, which are left out: each case counts once"
 _CONFIGURATIONS: Final = (".yaml", ".yml")
 
 
@@ -216,6 +224,8 @@ def calibrate_prompts(
         a, b = (JudgedCases(by_subject) for _ in files)
         for judged, file in zip((a, b), files, strict=True):
             bad += read_verdicts(file, judged, shown, engine).bad_lines
+            if judged.again:
+                shown.report(f"{file}, {_AGAIN}: {judged.again}")
     for judged, file in zip((a, b), files, strict=True):
         if not judged.cases:
             raise CommandError(

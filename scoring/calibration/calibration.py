@@ -44,9 +44,14 @@ class CalibrationSums:
     """By rubric, verdicts with a label: (person passes, we pass, weight). Of several labels the last counts."""
     taught: int = 0
     """Labels that may have been shown to the judge as examples: they cannot measure it."""
+    again: int = 0
+    """Verdicts of runs after the first, which are left out: each case counts once."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
         """Take a verdict."""
+        if line.again:
+            self.again += 1
+            return
         if line.passed is not None:
             self.count_pass(line.rubric, passed=line.passed, weight=line.weight)
         met: dict[tuple[str, str], LabelLine] = {}
@@ -89,6 +94,7 @@ class CalibrationSums:
             self.labelled.setdefault(rubric, Counter()).update(labelled)
         self.met |= later.met
         self.taught += later.taught
+        self.again += later.again
 
 
 class CalibrationPart:
@@ -124,6 +130,11 @@ class Calibration:
     def taught(self) -> int:
         """Labels on cases that serve as examples, for verdicts whose judge was shown examples from labels."""
         return self._sums.taught
+
+    @property
+    def again(self) -> int:
+        """Verdicts of runs after the first, which are left out."""
+        return self._sums.again
 
     def part(self) -> CalibrationPart:
         """A new part, to count some of the verdicts against the labels taken so far."""

@@ -63,6 +63,8 @@ class JudgedCases:
     unpriced: int = 0
     taught: set[tuple[Subject, str]] = field(default_factory=set)
     """Subjects by rubric that may have been shown to the judge as examples: they measure neither judge."""
+    again: int = 0
+    """Verdicts of runs after the first, which are left out."""
 
     def part(self) -> JudgedCases:
         """An empty part, for the same labels."""
@@ -80,9 +82,13 @@ class JudgedCases:
         self.cases += later.cases
         self.unpriced += later.unpriced
         self.taught |= later.taught
+        self.again += later.again
 
     def add(self, line: VerdictLine, /) -> None:
         """Take a verdict; the cost of one without a label is not counted."""
+        if line.again:
+            self.again += 1
+            return
         met = False
         for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
             if subject[1] is None:

@@ -129,6 +129,11 @@ class VerdictLine:
     passed: bool | None = None
     taught: bool = False
 
+    @property
+    def again(self) -> bool:
+        """Whether it judges its case once more, in a run after the first: that makes no second case of it."""
+        return self.run is not None and self.run > 1
+
 
 def read_verdict(fields: object) -> VerdictLine:
     """The verdict of a parsed line (formats §2); ``VerdictLineError`` for anything else.

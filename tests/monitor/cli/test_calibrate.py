@@ -48,6 +48,18 @@ def test_labels_and_verdicts_become_figures(call, file):
     )
 
 
+def test_runs_after_the_first_add_no_cases(call, file):
+    labels, verdicts = pairs()
+    once, thrice = (
+        call("calibrate", file("l.jsonl", *labels), "--verdicts", file("v.jsonl", *lines), "--format", "json")
+        for lines in (verdicts, [{**each, "run": run} for each in verdicts for run in (1, 2, 3)])
+    )
+    assert thrice.stdout == once.stdout
+    assert thrice.stderr == "verdicts of runs after the first, which are left out: each case counts once: 100\n"
+    twice = call("calibrate", file("l.jsonl", *labels), "--verdicts", file("v.jsonl", *verdicts, verdicts[0]))
+    assert "verdicts on a case that has one by its rubric already" in twice.stderr
+
+
 def test_a_table_shows_every_figure_and_the_confusion(call, file):
     labels, verdicts = pairs()
     done = call("calibrate", file("l.jsonl", *labels), "--verdicts", file("v.jsonl", *verdicts))

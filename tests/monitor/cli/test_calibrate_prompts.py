@@ -61,6 +61,14 @@ def test_judges_that_cannot_be_told_apart_are_not(compared, a, b):
     assert metric["lower"] <= 0 <= metric["upper"]
 
 
+def test_runs_after_the_first_change_neither_figures_nor_costs(compared):
+    labels, a, b = cases(60, 35, 55)
+    again = [{**each, "run": run, "passed": each["passed"] is (run == 1)} for each in a for run in (1, 2)]
+    done = compared(labels, again, b, "--format", "json")
+    assert done.stdout == compared(labels, a, b, "--format", "json").stdout
+    assert "verdicts of runs after the first, which are left out: each case counts once: 60" in done.stderr
+
+
 def test_too_few_cases_say_nothing(compared):
     metric, _ = read(compared(*cases(9, 0, 9), "--format", "json"))
     assert (metric["n"], metric["difference"], metric["better"]) == (9, None, "not told apart")
