@@ -222,6 +222,8 @@ def _flattened(reading: SpanReading, prefix: str) -> Iterator[Message]:
         text = body.get("content")
         if text is None and "content" in body and not contents and not calls:
             continue  # it was removed
+        if body.get("role") == "user" and body.get("tool_call_id"):  # Anthropic's, from JavaScript
+            body = {**body, "role": "tool"}
         yield from messages.read(
             {**body, "content": text or contents, "tool_calls": calls, "contents": None, "type": None}
         )

@@ -110,7 +110,13 @@ def _llama_index(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Sp
 
 
 def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """The trace itself is sent as an AGENT without a name; a hand-off as a TOOL from one agent to another."""
+    """The trace itself is sent as an AGENT without a name; a hand-off as a TOOL from one agent to another.
+
+    The SDK for JavaScript does not end the trace of a run that raises: its span never comes, and the run's is topmost.
+    """
+    raw = reading.raw
+    if kind is SpanKind.CHAIN and raw.status_code == 2 and raw.scope_name.startswith(_JAVASCRIPT):
+        fields["root_hint"] = raw.name != "turn"
     if kind is SpanKind.AGENT and not {"agent.name", "graph.node.id"} & reading.attributes.keys():
         fields["agent"] = None
         return SpanKind.CHAIN

@@ -327,6 +327,23 @@ def test_openinference_s_raw_request_and_response_tell_what_its_messages_would(
         assert span.output == stated
 
 
+def test_what_openinference_for_javascript_sends_of_anthropic_s_tool_results_is_no_question() -> None:
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "How warm is it?",
+        "llm.input_messages.1.message.role": "user",
+        "llm.input_messages.1.message.tool_call_id": "c",
+        "llm.input_messages.1.message.content": "4",
+    }
+    span = normalise(_raw("call", "@arizeai/openinference-instrumentation-anthropic", attributes=attributes))
+    assert (span.input, span.input_messages[1].role, span.input_messages[1].tool_call_id) == (
+        "How warm is it?",
+        "tool",
+        "c",
+    )
+
+
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
     span = normalise(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))

@@ -106,6 +106,24 @@ def test_an_empty_answer_of_the_ai_sdk_is_none_and_one_that_was_not_sent_is_unkn
     assert getattr(found, "value", None) == value
 
 
+def test_a_run_of_the_openai_agents_sdk_for_javascript_that_raises_is_its_trace_s_top() -> None:
+    def step(name: str, number: int, kind: str, **more: str) -> RawSpan:
+        return _raw(
+            name, "@arizeai/openinference-instrumentation-openai-agents", number=number, parent=number - 1,
+            status_code=2, status_message="E: down", attributes={"openinference.span.kind": kind} | more,
+        )  # fmt: skip
+
+    spans = [
+        step("Agent workflow", 2, "CHAIN"),
+        step("desk", 3, "AGENT", **{"graph.node.id": "desk"}),
+        step("turn", 4, "CHAIN"),
+    ]
+    trace = Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")
+    assert [span.root_hint for span in trace.spans] == [True, False, False]
+    scores = score(extract(trace), RUBRICS["run_health"], created_at="").scores
+    assert [getattr(each.result, "value", None) for each in scores if each.metric == "completed"] == [0.0]
+
+
 def test_pydantic_ai_since_format_2() -> None:
     ran = [
         {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
