@@ -43,8 +43,9 @@ _TYPE, _IN, _OUT = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether MLflow made the span, in its own words or translated."""
-    return _TYPE in raw.attributes or _IN in raw.attributes or raw.scope_name.startswith("mlflow.")
+    """Whether MLflow made the span, in its own words or translated; it adds its words to spans of others too."""
+    own = _TYPE in raw.attributes or _IN in raw.attributes
+    return raw.scope_name.startswith("mlflow.") or (own and "gen_ai.operation.name" not in raw.attributes)
 
 
 def normalise(raw: RawSpan) -> Span:
@@ -121,7 +122,8 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     if response.get("id"):
         reading.note("response_id", _OUT)
     return {
-        **(messages.asked(requested) | messages.answered(answered) if by_pydantic else {}),
+        **(messages.asked(requested) if by_pydantic else {}),
+        **(messages.answered(answered) if by_pydantic or answered else {}),
         "input_messages": requested,
         "output_messages": answered,
         "system_prompt": messages.system_text(requested) or as_text(request.get("instructions")),

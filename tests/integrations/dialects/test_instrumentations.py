@@ -33,6 +33,7 @@ def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None
     ("", {"langsmith.span.kind": "chain"}, "langsmith"),
     ("", {"mlflow.spanType": '"CHAIN"'}, "mlflow"),
     ("mlflow.tracing.provider", {"gen_ai.operation.name": "chat"}, "mlflow"),
+    ("opentelemetry.instrumentation.openai_v2", {"mlflow.spanType": '"LLM"', "gen_ai.operation.name": "chat"}, "genai"),
     ("", {"ai.operationId": "ai.generateText"}, "vercel_ai"),
     ("gen_ai", {"gen_ai.operation.name": "chat"}, "vercel_ai"),
     ("pydantic-ai", {"logfire.msg": "agent run"}, "pydantic_ai"),
@@ -459,6 +460,16 @@ def test_beeai_s_answers_in_a_schema_are_said_and_calls_that_run_together_have_n
     }))  # fmt: skip
     assert span.output == calls["final_answer"]
     assert span.output_messages[0].tool_calls == (ToolCall(name="tide"),)
+
+
+def test_a_response_that_only_calls_tools_is_no_answer_in_mlflow() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "bite_time", "arguments": "{}"}}
+    returned = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
+    span = normalise(_raw("litellm-completion", "mlflow.tracing.provider", attributes={
+        "mlflow.spanType": '"LLM"', "mlflow.spanOutputs": json.dumps(returned | {"model": "m"}),
+    }))  # fmt: skip
+    assert span.output is None
+    assert [made.name for message in span.output_messages for made in message.tool_calls] == ["bite_time"]
 
 
 def test_mlflow_s_texts_are_unquoted_once() -> None:
