@@ -1,7 +1,8 @@
-"""Haystack's own tracing (built in up to 2.x): pipelines, components and agents, recognised by name and component type.
+"""Haystack's own tracing: pipelines, components and agents, recognised by name and component type.
 
-A tool has no span of its own: its arguments stand in the model's messages, its result in those of the
-``ToolInvoker``. An agent has no name but the one by which its system prompt introduces it.
+Up to 2.x a tool has no span of its own: its arguments stand in the model's messages, its result in those of the
+``ToolInvoker``. From 3.0 on an agent's step has a span for the model and one for each tool. An agent has no name but
+the one by which its system prompt introduces it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,15 @@ NAME = "haystack"
 SWITCH = "HAYSTACK_CONTENT_TRACING_ENABLED=true"
 
 _TYPE = "haystack.component.type"
-_IN = ("haystack.component.input", "haystack.agent.input", "haystack.pipeline.input_data")
-_OUT = ("haystack.component.output", "haystack.agent.output", "haystack.pipeline.output_data")
+_STEPS = {"haystack.agent.step.llm": SpanKind.LLM, "haystack.agent.step.tool": SpanKind.TOOL}
+_IN = (
+    "haystack.component.input", "haystack.agent.input", "haystack.pipeline.input_data",
+    *(f"{step}.input" for step in _STEPS),
+)  # fmt: skip
+_OUT = (
+    "haystack.component.output", "haystack.agent.output", "haystack.pipeline.output_data",
+    *(f"{step}.output" for step in _STEPS),
+)  # fmt: skip
 _KINDS = (
     ("Generator", SpanKind.LLM), ("Retriever", SpanKind.RETRIEVER), ("Ranker", SpanKind.RETRIEVER),
     ("Embedder", SpanKind.EMBEDDING), ("Evaluator", SpanKind.EVALUATOR),
@@ -49,6 +57,9 @@ def normalise(raw: RawSpan) -> Span:
     if kind is SpanKind.LLM:
         fields |= {"input_messages": requested, "output_messages": answered} | _reply(reading, answered_raw)
         fields["system_prompt"] = messages.system_text(requested)
+    elif kind is SpanKind.TOOL:
+        name = reading.text("tool.name", "haystack.tool.name") or raw.name
+        fields |= reading.tool_run(name, given, returned, error=_failure(answered_raw))
     elif kind is SpanKind.AGENT:
         fields["system_prompt"] = messages.system_text(answered) or messages.system_text(requested)
         fields["agent"] = introduced(reading, fields["system_prompt"])
@@ -69,7 +80,15 @@ def _kind(reading: SpanReading) -> SpanKind:
         return next((kind for ending, kind in _KINDS if component.endswith(ending)), SpanKind.CHAIN)
     if reading.raw.name == "haystack.agent.run":
         return SpanKind.AGENT
+    if (step := _STEPS.get(reading.raw.name)) is not None:
+        return step
     return SpanKind.CHAIN if reading.raw.name.startswith("haystack.pipeline") else SpanKind.OTHER
+
+
+def _failure(result: Json) -> str | None:
+    """What the model gets in place of a tool's result, where the tool raised and the agent goes on."""
+    error = result.get("error") if isinstance(result, dict) and len(result) == 1 else None
+    return error if isinstance(error, str) and error.startswith("Failed to invoke Tool ") else None
 
 
 def _messages(value: Json, role: str) -> tuple[Message, ...]:
@@ -98,7 +117,7 @@ def _reply(reading: SpanReading, output: Json) -> SpanFields:
             model = model or (named if isinstance(named, str) else None)
     for field, found in (("usage", used), ("model", model)):
         if found:
-            reading.note(field, "haystack.component.output: meta")
+            reading.note(field, "output: meta")
     return {"usage": used, "model": model}
 
 

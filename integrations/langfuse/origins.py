@@ -23,8 +23,10 @@ _ARGUMENTS, _RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
 _ASKED, _ANSWERED = "gen_ai.input.messages", "gen_ai.output.messages"
 _DETAILS, _CHOICE = "gen_ai.client.inference.operation.details", "gen_ai.choice"
 _ROLES: Final = frozenset(("system", "user", "assistant", "tool"))
+_OF_MLFLOW: Final = "mlflow.spanType"
+"""MLflow adds it to spans of clients of the conventions too, which keep their contents as they do without it."""
 _BY_SIGN: Final = (
-    ("mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"),
+    (_OF_MLFLOW, "mlflow.spanInputs", "mlflow.spanOutputs"),
     ("traceloop.span.kind", "traceloop.entity.input", "traceloop.entity.output"),
     ("openinference.span.kind", "input.value", "output.value"),
     ("langsmith.span.kind", "gen_ai.prompt", "gen_ai.completion"),
@@ -100,7 +102,7 @@ def reported(kept: Mapping[str, AttributeValue]) -> bool:
 def _of_attributes(kept: Mapping[str, AttributeValue], requested: Json, answered: Json) -> Contents | None:
     """Contents in words of the client's own."""
     for sign, one, other in _BY_SIGN:
-        if sign in kept:
+        if sign in kept and not (sign == _OF_MLFLOW and "gen_ai.operation.name" in kept):
             again = _stated_again(kept, requested, answered) if one == "input.value" else {}
             return Contents({**again, one: requested, other: answered})
     if any(key.startswith("gcp.vertex.agent.") for key in kept):
