@@ -128,9 +128,10 @@ class JudgingLoop:
             self.pipeline.waiting.extend(self.due())
         more = False
         try:
-            if redrawn := self.assembler.redrawn:  # a restart goes on with it
+            if redrawn := dict(self.assembler.redrawn):  # a restart goes on with it
                 await self.redraw(redrawn)
-                redrawn.clear()
+                for trace_id in redrawn:  # more may have come meanwhile
+                    del self.assembler.redrawn[trace_id]
             more = await self.pipeline.drain(BATCHES)
         except (StoreError, OSError) as error:
             if self.failure is None:
