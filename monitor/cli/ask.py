@@ -69,9 +69,14 @@ def ask_bytes(url: str, path: str) -> bytes | None:
     return _asked(url, path, bytes, shown=False)
 
 
-def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool = True) -> _Read | None:
+def check_url(url: str) -> None:
+    """Refuse what is no address of a monitor, before it is asked again and again."""
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url: must begin with http:// or https://, got {url!r}", f"for example {DEFAULT_URL}")
+
+
+def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool = True) -> _Read | None:
+    check_url(url)
     try:
         headers = _credentials()
         with waiting(f"asking {url}"):

@@ -10,7 +10,7 @@ import click
 
 from sidejudge.scoring.lexical.amount import amount
 
-from .ask import ask_for, url_option
+from .ask import ask_for, check_url, url_option
 from .errors import CommandError
 from .settings import FiniteRange, format_option, show_json
 from .terminal import in_clusters, number, screen, table, visible
@@ -40,6 +40,7 @@ def status(  # click passes options by name
     url = address or url
     if not watch:
         return _once(url, form, any_state=any_state)
+    check_url(url)
     while True:
         click.clear()  # nothing where nobody looks
         click.echo(f"{url} at {time.strftime('%H:%M:%S')}, every {every:g} s")
