@@ -116,7 +116,7 @@ def test_the_exit_code_of_status_says_how_it_is(call, monitor_at, overall, code,
     assert call("status", url, "--format", form, "--any-state").exit_code == 0
 
 
-def test_what_is_no_address_is_refused_and_not_waited_for():
+def test_what_is_no_address_is_refused_and_not_waited_for(call):
     refused = call("status", "monitor:8790", "--watch")
     assert (refused.exit_code, "must begin with http" in refused.stderr) == (2, True)
 
