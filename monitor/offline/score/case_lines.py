@@ -147,7 +147,8 @@ def lines_of(file: BinaryIO, name: str, form: Format, size: int | None) -> Gener
     elif form == "jsonl":
         yield from lines(file)
     else:
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        # What is no UTF-8 becomes halves of surrogate pairs, so that the line that holds it is known.
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
         try:
             yield from _csv(text, name, "\t" if form == "tsv" else ",")
         finally:
@@ -164,11 +165,15 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
     """A line for each row; the number is the row's last line in the file. An empty cell is a field that is missing."""
     csv.field_size_limit(MAX_LINE)
     number = read = 0
+    remedy = "write it as UTF-8 CSV with a row of names; a quote within a quoted cell is doubled"
 
     def counted() -> Iterator[str]:
         nonlocal read
-        for line in text:
-            read += len(line.encode())
+        for at, line in enumerate(text, 1):
+            try:
+                read += len(line.encode())
+            except UnicodeEncodeError:
+                raise TableError(f"{path}: line {at}: is not UTF-8", remedy) from None
             yield line
 
     try:
@@ -183,15 +188,24 @@ def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
                 fault = f"has {len(row)} cells for {len(head)} columns; quote a cell that holds {delimiter!r}"
                 yield NumberedLine(number, None, read, fault=fault)
             elif any(row):
-                fields = {name: _cell(name, cell) for name, cell in zip(head, row, strict=False) if cell}
-                yield NumberedLine(number, orjson.dumps(fields), read)
-    except (csv.Error, UnicodeDecodeError) as error:
-        remedy = "write it as UTF-8 CSV with a row of names; a quote within a quoted cell is doubled"
+                yield _row(number, dict(zip(head, row, strict=False)), read)
+    except csv.Error as error:
         raise TableError(f"{path}: after line {number}: {error}", remedy) from None
 
 
+def _row(number: int, cells: Mapping[str, str], read: int) -> NumberedLine:
+    try:
+        fields = {name: _cell(name, cell) for name, cell in cells.items() if cell}
+    except CaseError as error:
+        return NumberedLine(number, None, read, fault=f"{error.field}: {error.message}; {error.remedy}")
+    return NumberedLine(number, orjson.dumps(fields), read)
+
+
 def _cell(name: str, cell: str) -> Json:
-    """A cell as its field requires: texts unchanged, anything else read as JSON, a number or a truth value."""
+    """A cell as its field requires: texts unchanged, anything else read as JSON, a number or a truth value.
+
+    Raises ``CaseError``, without the line, where a key stands twice in one object.
+    """
     text = cell.strip()
     if text[:1] in {"[", "{"} and name not in _TEXTS:
         try:
@@ -199,6 +213,8 @@ def _cell(name: str, cell: str) -> Json:
         except orjson.JSONDecodeError:
             pass
         else:
+            if (key := repeated_key(text.encode(), found)) is not None:
+                raise CaseError(0, f"{name}.{label(key)}", "stands twice in one object", "keep one of the two")
             turns = isinstance(found, list) and all(isinstance(each, dict) for each in found)
             return cell if name == "transcript" and not turns else found
     if name in _NUMBERS:

@@ -89,6 +89,12 @@ def test_what_is_no_table_is_one_error_with_a_remedy(tmp_path, name, content):
     assert refused.value.remedy
 
 
+def test_the_line_that_is_no_utf_8_is_named(tmp_path):
+    (tmp_path / "c.csv").write_bytes(b'model_output\n"two\nlines"\n' + b"x\n" * 20 + b"\xff\nx\n")
+    with pytest.raises(TableError, match="line 24: is not UTF-8"):
+        cases(tmp_path / "c.csv")
+
+
 @pytest.mark.parametrize("written", ["soon", "inf", "-Infinity", "1e999"])
 def test_a_wrong_number_is_refused_with_its_line_and_field(tmp_path, written):
     (tmp_path / "c.csv").write_text(f"model_output,latency_e2e_ms\nx,{written}\n")
@@ -124,6 +130,18 @@ def test_a_row_with_more_cells_than_columns_is_no_case(tmp_path):
     assert done.exit_code == 1
     judged = [json.loads(line)["case_id"] for line in (tmp_path / "v.jsonl").read_text().splitlines()]
     assert judged == ["b", "c"]
+
+
+def test_a_row_whose_json_has_a_key_twice_is_no_case(tmp_path):
+    with (tmp_path / "c.csv").open("w", newline="") as file:
+        rows = [["a", '{"x": 1, "x": 2}'], ["b", '[{"x": 1}, {"x": 2}]'], ["c", '{"x": {"\\u0079": 1, "y": 2}}']]
+        csv.writer(file).writerows([["case_id", "metadata"], *rows])
+    with case_lines(tmp_path / "c.csv") as found:
+        faults = [line.fault for line in found]
+    assert faults == [
+        "metadata.x: stands twice in one object; keep one of the two", "",
+        "metadata.y: stands twice in one object; keep one of the two",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("written", "count"), [("12.0", 12), ("12", 12), ("nan", None)])
