@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -36,6 +37,7 @@ _NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered
 _ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
 _GRAPH: Final = "langgraph"
+_LONG_NUMBER: Final = re.compile(r"-?[1-9][0-9]{18,}")
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -189,8 +191,15 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset
         return None
     if isinstance(arguments, str):
         return Reason("{tool}: the arguments are not JSON", tool=name) if step.call.arguments else None
-    error = next(iter(check.iter_errors(arguments)), None)
+    error = next((each for each in check.iter_errors(arguments) if not _long_number(each)), None)
     return None if error is None else Reason("{tool}: {fault}", tool=name, fault=_words(error))
+
+
+def _long_number(error: jsonschema_rs.ValidationError) -> bool:
+    """Whether a value is of another type only because a whole number of more than 64 bits is read as its digits."""
+    value = error.instance
+    of_type = bool(error.schema_path) and error.schema_path[-1] in {"type", "anyOf", "oneOf"}
+    return of_type and isinstance(value, str) and _LONG_NUMBER.fullmatch(value) is not None
 
 
 def _words(error: jsonschema_rs.ValidationError) -> Reason:

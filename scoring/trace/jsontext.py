@@ -22,10 +22,12 @@ def decoded(value: Json) -> Json:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if text[:1] not in {"{", "[", '"'} or "\\ud" in text.lower():
+    if text[:1] not in {"{", "[", '"'}:
         return value
     try:
         found: Json = _DECODER.decode(text)
+        if "\\ud" in text.lower():  # of a pair, of half a one, or behind a backslash
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return value
     return found if text.count("[") + text.count("{") <= MAX_DEPTH or _shallow(found, MAX_DEPTH) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -656,6 +657,11 @@ def test_the_first_error_travels_with_the_case() -> None:
 )
 def test_text_that_could_not_be_written_again_stays_text(text: str) -> None:
     assert decoded(text) == text
+
+
+@pytest.mark.parametrize("value", [{"q": "\U0001f600"}, ["C:\\udata"], "\U0001f600"])
+def test_text_with_escaped_pairs_of_surrogates_is_decoded(value: object) -> None:
+    assert decoded(json.dumps(value)) == value
 
 
 def test_a_cycle_of_parents_is_extracted_like_any_trace() -> None:

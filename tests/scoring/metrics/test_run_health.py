@@ -410,9 +410,13 @@ def test_two_calls_in_turns_are_repetitions_and_calls_that_differ_are_none():
         ({"$ref": "#/$defs/port"}, None, 0.0),
         ({"type": "object", "properties": {"nullable": {"type": "boolean"}}}, {"nullable": True}, 1.0),
         ({"type": "object", "properties": {"nullable": {"type": "boolean"}}}, {"nullable": "x"}, 0.0),
+        ({"type": "integer"}, "123456789012345678901", 1.0),  # as a longer number than 64 bits is read
+        ({"type": "integer", "nullable": True}, "-123456789012345678901", 1.0),
+        ({"type": "integer"}, "12", 0.0),
+        ({"type": "string", "pattern": "^A"}, "123456789012345678901", 0.0),
     ],
 )
-def test_null_fits_what_a_declaration_calls_nullable(schema, value, valid):
+def test_a_value_fits_the_type_of_its_declaration(schema, value, valid):
     parameters = {"type": "object", "properties": {"port": schema}, "$defs": {"port": {"type": "string"}}}
     offer = (json.dumps([{"name": "find_ship", "input_schema": parameters}]),)
     steps = (model("m1", 1, calls=[("find_ship", {"port": value})], tool_definitions=offer), tool("t1", 3, port=value))
