@@ -84,7 +84,7 @@ class Entries:
 
 
 class Gathering:
-    """New entries while they are read: of two under one key the first stays."""
+    """New entries while they are read: of two under one key the first that expects something stays."""
 
     def __init__(self) -> None:
         self.held: dict[str, Json] = {}
@@ -93,7 +93,7 @@ class Gathering:
 
     def add(self, key: str | None, value: Json) -> bool:
         """Take one; False when nothing more fits."""
-        if key is None or len(key) > _LONGEST_KEY or key in self.held:
+        if key is None or value is None or len(key) > _LONGEST_KEY or key in self.held:
             return True
         size = len(json.dumps(value))
         if len(self.held) >= MOST_ENTRIES or self._characters + size > MOST_CHARACTERS:
@@ -289,7 +289,7 @@ class InFile:
                 return
             gathering = Gathering()
             wrong = 0
-            with self._path.open(encoding="utf-8", errors="replace") as lines:
+            with self._path.open(encoding="utf-8-sig", errors="replace") as lines:
                 while line := lines.readline(_LONGEST_LINE):
                     found = _line(line)
                     if line.strip() and found is None:
@@ -312,10 +312,14 @@ def _take(entries: Entries, gathering: Gathering, *, whole: bool = True) -> None
 
 def _line(line: str) -> Mapping[str, Json] | None:
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _expected(found: Mapping[str, Json]) -> Json:

@@ -233,6 +233,20 @@ async def test_a_file_is_read_again_when_it_has_changed_and_bad_lines_cost_only_
     assert book(place).find(case(metadata={"call_id": "a"})).value == "longer than before, so its size tells"
 
 
+async def test_of_a_file_the_first_line_under_a_key_that_expects_something_in_json_counts(tmp_path):
+    path = tmp_path / "golden.jsonl"
+    path.write_text(
+        """{"case_id": "a", "expected_outcome": "1"}
+        {"case_id": "b"}
+        {"case_id": "b", "expected_outcome": NaN}
+        {"case_id": "b", "expected_outcome": "2"}
+        {"case_id": "b", "expected_outcome": "3"}""",
+        encoding="utf-8-sig",
+    )
+    await (place := InFile(path, "case_id")).refresh()
+    assert place.entries.held == {"a": "1", "b": "2"}
+
+
 async def test_what_cannot_be_read_now_leaves_what_was_read_before(fake, client):
     datasets_of(fake)["golden"] = [item("kept", sourceTraceId=TRACE)]
     references = book(InDataset(client, "golden", None))
