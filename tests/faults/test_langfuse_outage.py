@@ -72,7 +72,7 @@ async def test_after_an_outage_as_long_as_the_disk_allows_all_scores_arrive_by_a
 async def fill(bench: Bench) -> int:
     """End traces until the store takes no more spans; how many it took."""
     number = 0
-    while bench.store._capacity.takes_spans:
+    while bench.store._capacity.refusal is None:
         try:
             await bench.end(number, *(score(number, number / MOST, name, comment="why " * 60) for name in NAMES))
         except StoreError:
