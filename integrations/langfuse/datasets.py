@@ -82,7 +82,7 @@ async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[s
         if error.missing:
             return 0
         raise
-    for name in found:
+    for name in (found := list(dict.fromkeys(found))):
         await langfuse.delete("dataset-items", name)
     return len(found)
 

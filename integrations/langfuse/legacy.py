@@ -16,7 +16,7 @@ from sidejudge.scoring.trace.span import Json
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
 from .observations import SMALLEST_NS, Window, instant, newest
-from .pages import PAGE, Row, by_number, page_of, pages_in
+from .pages import PAGE, Row, by_number, items_in, page_of, pages_back, pages_in
 
 _MOST_PAGES: Final = 50
 """The most pages of one window: deep pages are expensive there, so a window with more is halved."""
@@ -37,12 +37,12 @@ async def pages(langfuse: Langfuse, window: Window) -> AsyncIterator[Sequence[Ro
             page, total, count = 1, 1, 0
             while page <= total:
                 rows, meta = _page(await langfuse.get("traces", {**_query(current), "page": page}))
-                total, before, count = pages_in(meta), count, _count(meta)
+                total, before, count = pages_in(meta), count, items_in(meta)
                 if total > _MOST_PAGES and divisible:
                     todo += current.halves()
                     break
                 yield [each for trace in rows for each in _listed(trace)]
-                back = min(page - 1, -(-max(0, before - count) // PAGE), again)
+                back = min(pages_back(page, before, count), again)
                 page, again = page + 1 if back == 0 else page - back, again - back
         except LangfuseError as error:
             if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or not divisible:
@@ -86,12 +86,6 @@ def _page(body: Json) -> tuple[list[Row], Row]:
     if not meta:
         raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
     return rows, meta
-
-
-def _count(meta: Row) -> int:
-    """How many traces the list has; 0 where the server does not name it."""
-    count = meta.get("totalItems")
-    return count if isinstance(count, int) else 0
 
 
 def _listed(trace: Row) -> list[Row]:

@@ -44,17 +44,35 @@ def pages_in(meta: Row) -> int:
     return total if isinstance(total, int) else 1
 
 
+def items_in(meta: Row) -> int:
+    """How many rows the list has; 0 where the server does not name it."""
+    count = meta.get("totalItems")
+    return count if isinstance(count, int) else 0
+
+
+def pages_back(page: int, before: int, count: int) -> int:
+    """How many pages before this one are to be read again where a list that had ``before`` rows has ``count``.
+
+    What is deleted while a list is read shifts the others to earlier pages.
+    """
+    return min(page - 1, -(-max(0, before - count) // PAGE))
+
+
 async def by_number(langfuse: Langfuse, path: str, query: Query | None = None) -> AsyncIterator[list[Row]]:
-    """The pages of a list that counts them, ``PAGE`` rows each. Raises ``LangfuseError``.
+    """The pages of a list that counts them, ``PAGE`` rows each; rows may come twice. Raises ``LangfuseError``.
 
     A list that names no number of pages ends with the first that is not full. A list longer than the limit ends with an
     error, because a part would pass for the whole.
     """
-    for number in range(1, _MOST_PAGES + 1):
-        rows, meta = page_of(await langfuse.get(path, {"limit": PAGE, **(query or {}), "page": number}))
+    page, count = 1, 0
+    for _ in range(_MOST_PAGES):
+        rows, meta = page_of(await langfuse.get(path, {"limit": PAGE, **(query or {}), "page": page}))
         yield rows
-        if number >= pages_in(meta) if "totalPages" in meta else len(rows) < PAGE:
+        before, count = count, items_in(meta)
+        back = pages_back(page, before, count)
+        if not back and (page >= pages_in(meta) if "totalPages" in meta else len(rows) < PAGE):
             return
+        page = page - back if back else page + 1
     raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"a list of more than {_MOST_PAGES} pages")
 
 

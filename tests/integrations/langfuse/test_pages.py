@@ -95,6 +95,9 @@ def full(rows: int, **meta: Json) -> Json:
         ([full(0, totalPages=0)], 1000, [1]),
         ([full(100), full(101), full(99)], 1000, [1, 2, 3]),
         ([full(100, totalPages=3)] * 3, 3, [1, 2, 3]),
+        # Rows that are deleted meanwhile shift the others to pages that were read.
+        ([full(100, totalPages=2, totalItems=101), *[full(0, totalPages=1, totalItems=100)] * 2], 1000, [1, 2, 1]),
+        ([full(100, totalPages=3, totalItems=n) for n in (300, 300, 110, 110, 110, 110)], 1000, [1, 2, 3, 1, 2, 3]),
     ],
 )
 async def test_a_list_is_read_to_its_last_page(monkeypatch, answers, most, numbers):
