@@ -107,6 +107,9 @@ class FakeAgent:
     def bytes(self, handler: Any, body: Any) -> None:
         self.reply(handler, b"\xff\xfe\x00")
 
+    def marked(self, handler: Any, body: Any) -> None:
+        self.reply(handler, b"\xef\xbb\xbf" + body["input"].encode())
+
     def squeezed(self, handler: Any, body: Any) -> None:
         self.reply(handler, b"\x1f\x8b", Content_Encoding="gzip")
 

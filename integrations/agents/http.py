@@ -127,11 +127,14 @@ def _refusal(response: httpx.Response, content: bytes) -> Exception:
 
 
 def _stated_in(response: httpx.Response, content: bytes) -> object:
-    """Text, or the JSON object with ``output``. A body with the content type JSON must be JSON."""
+    """Text, or the JSON object with ``output``. A body with the content type JSON must be JSON.
+
+    A byte order mark, as .NET writes it, is no part of either.
+    """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or kind.endswith("+json")
     try:
-        text = content.decode(response.charset_encoding or "utf-8")
+        text = content.decode(response.charset_encoding or "utf-8").removeprefix("\ufeff")
     except (UnicodeDecodeError, LookupError):
         raise AgentError("its answer is not text in the encoding it names (UTF-8 if none)") from None
     try:

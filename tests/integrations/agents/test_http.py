@@ -40,6 +40,11 @@ async def test_without_a_content_type_only_an_object_with_output_is_taken_for_js
     assert (await ask(fake.url + "/untyped", 7)).stated == "7"
 
 
+@pytest.mark.parametrize(("text", "stated"), [("yes", "yes"), ('{"output": "x"}', {"output": "x"})])
+async def test_a_byte_order_mark_is_no_part_of_an_answer(fake, text, stated) -> None:
+    assert (await ask(fake.url + "/marked", text)).stated == stated
+
+
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
