@@ -139,6 +139,7 @@ def test_a_config_map_of_others_is_mounted_as_a_folder_and_what_the_pod_decides_
         ({"config": {"evaluators": {"judge": {"api_key": "sk-1"}}}}, "judge.api_key holds a secret"),
         ({"config": {"scenarios": {"s": {"x": "y" * 120_000}}}}, "too long for an environment variable"),
         ({"config": {"store": {"max_bytes": 1073741824}}}, "must be less than state.sizeLimit"),
+        ({"state": {"sizeLimit": "1Mi"}}, r"1MiB\) must be less than state.sizeLimit"),
         ({"existingConfigMap": {"name": "mine"}}, "both set"),
         ({"config": {"evaluators": {"embedding": {"model": "/models/m"}}}}, "memory limit of 512Mi would end it"),
     ],

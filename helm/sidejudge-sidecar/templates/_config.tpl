@@ -12,7 +12,7 @@ Refuses what cannot work, in a sentence.
 {{- include "sidejudge-sidecar.noSecrets" (dict "value" $settings.config "path" .key) -}}
 {{- $store := dict "path" "/var/lib/sidejudge/sidejudge.sqlite" -}}
 {{- $limit := include "sidejudge-sidecar.bytes" $settings.state.sizeLimit | int64 -}}
-{{- $_ := set $store "max_bytes" (printf "%dMiB" (div $limit 2097152)) -}}
+{{- $_ := set $store "max_bytes" (printf "%dMiB" (max 1 (div $limit 2097152))) -}}
 {{- $surroundings := dict "api" (dict "listen" "0.0.0.0:8790") "sources" (dict "otlp" (dict "http" (printf "%s:4318" .otlpHost))) "store" $store -}}
 {{- if and .configMap (not $foreign) }}{{ $_ = set $surroundings "reload" (dict "watch" true) }}{{ end -}}
 {{- /* The store ends with the Pod: what is left of the grace period is for what is open. Some seconds stay for the end itself. */}}
