@@ -42,6 +42,8 @@ def normalise(raw: RawSpan) -> Span:
     if kind is SpanKind.LLM:
         reading.own_metadata = _without_settings
     given, returned = unwrap.decoded(reading.value("input", _IN)), unwrap.decoded(reading.value("output", _OUT))
+    hidden = not given and not returned  # hidden contents are sent as empty maps, a failed run's output too
+    given, returned = None if hidden else given, returned or None
     fields: SpanFields = {
         "agent": reading.text("agent", "langsmith.metadata.lc_agent_name", "gen_ai.agent.name"),
         "error": _error(raw),

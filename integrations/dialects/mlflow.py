@@ -6,6 +6,7 @@ conventions when it exports them; then inputs and outputs of chains are lost.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sidejudge.integrations.raw import RawSpan
@@ -38,6 +39,10 @@ _STEPS: Final = "trajectory"
 """Where DSPy puts the steps of an agent, beside its answers."""
 _SETTING: Final = {"output_type"}
 """All that an agent of that SDK seems to return: what its answers are to be."""
+_ASKED, _EVENT, _ACTING = "user_msg", "ev", "current_agent_name"
+"""The question of a workflow of LlamaIndex's agents, what a step of one is given, and whose turn it is."""
+_HELPER: Final = re.compile(r"\._(?!_)")
+"""A private method of LlamaIndex's models, which calls none; DSPy calls its own with ``LM.__call__``."""
 _FORMAT: Final = "mlflow.message.format"
 _TYPE, _IN, _OUT = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
 
@@ -54,6 +59,8 @@ def normalise(raw: RawSpan) -> Span:
         return genai.normalise(raw, name=NAME, switch=SWITCH)
     reading = SpanReading(raw)
     kind = _KINDS.get(str(unwrap.from_json(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
+    if kind is SpanKind.LLM and _HELPER.search(raw.name):
+        kind = SpanKind.CHAIN
     given, returned = unwrap.from_json(reading.value("input", _IN)), _returned(reading)
     fields: SpanFields = {
         "input": messages.last_content(_task(given), "user"),
@@ -67,13 +74,14 @@ def normalise(raw: RawSpan) -> Span:
         fields |= reading.tool_run(_own_name(reading, "tool.name") or raw.name, given, returned)
     elif kind is SpanKind.AGENT and _RUNNER in raw.attributes:
         kind = SpanKind.CHAIN
-    elif kind is SpanKind.AGENT:
+    elif kind is SpanKind.AGENT and not (isinstance(given, dict) and _ASKED in given):
         fields["agent"] = _own_name(reading, "agent")
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
-    if "agent" not in fields and (named := _of_langchain(raw)) is not None:
-        fields["agent"] = named
-        reading.note("agent", "metadata.lc_agent_name")
+    for named, source in ((_of_langchain(raw), "metadata.lc_agent_name"), (_acting(given), f"{_IN}: {_ACTING}")):
+        if "agent" not in fields and named is not None:
+            fields["agent"] = named
+            reading.note("agent", source)
     return reading.span(NAME, kind, **fields)
 
 
@@ -91,6 +99,9 @@ def _returned(reading: SpanReading) -> Json:
         return answers[0] if len(answers) == 1 else returned
     if isinstance(returned, dict) and returned.keys() >= _RUN:
         return returned["output"]
+    match returned:
+        case {"result": {"response": dict() as answer, "current_agent_name": _}}:
+            return answer
     unknown = isinstance(returned, str) and returned.startswith(_STREAMING)
     return None if unknown or (isinstance(returned, dict) and returned.keys() == _SETTING) else returned
 
@@ -101,8 +112,15 @@ def _of_langchain(raw: RawSpan) -> str | None:
     return as_text(unwrap.entries(held).get("lc_agent_name")) if held and "lc_agent_name" in str(held) else None
 
 
+def _acting(given: Json) -> str | None:
+    """The agent whose step this is, in a workflow of LlamaIndex's."""
+    return as_text(_map(_map(given).get(_EVENT)).get(_ACTING))
+
+
 def _task(given: Json) -> Json:
     """The input of a function is its arguments by name: the text, where it is the only one."""
+    if isinstance(given, dict) and given.get(_ASKED):
+        return given[_ASKED]
     if isinstance(given, dict) and len(given) == 1 and isinstance(text := next(iter(given.values())), str):
         return text
     return unwrap.task(given)

@@ -35,7 +35,9 @@ _WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDAC
 _LONGEST_MARK = max(map(len, _WHOLE_MARKS))
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
-_ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
+_RETURNED = frozenset({"output", "result", "_value", "__default__"})
+"""Around what a function returned; the last two are MLflow's with smolagents and Agenta's."""
+_ANSWER_KEYS = _RETURNED | {"raw", "response", "content", "text", "return_value"}
 _NONE = ("None", "null", "")
 """The text that stands for *no arguments*."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
@@ -148,6 +150,18 @@ def task(value: Content) -> Json:
     return _peel(value, _TASK_KEYS)
 
 
+def only_text(given: Json) -> Json:
+    """The only argument of a function, by name, if it is a text; else what was given.
+
+    >>> only_text('{"q": "Where is it?"}'), only_text({"a": "1", "b": "2"})
+    ('Where is it?', {'a': '1', 'b': '2'})
+    """
+    held = decoded(given)
+    if isinstance(held, dict) and len(held) == 1 and isinstance(text := next(iter(held.values())), str):
+        return text
+    return given
+
+
 def answer(value: Content) -> Json:
     """The answer: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
     return _peel(value, _ANSWER_KEYS)
@@ -222,7 +236,7 @@ def result(value: Content) -> ToolResult:
         if (parts := _of_mcp(body)) is not None:
             returned = _lone_text(parts[0])
             return ToolResult(error=str(returned)) if parts[1] else ToolResult(result=returned)
-        if len(body) != 1 or next(iter(body)) not in {"output", "result"}:
+        if len(body) != 1 or next(iter(body)) not in _RETURNED:
             break
         found = decoded(next(iter(body.values())))
     return ToolResult(result=_lone_text(found))

@@ -17,7 +17,16 @@ from msgspec.structs import replace
 
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
-from .tool_spans import RequestedCall, ToolAnswers, call_identity, canonical, error_below, sole, tool_spans
+from .tool_spans import (
+    RequestedCall,
+    ToolAnswers,
+    call_identity,
+    canonical,
+    error_below,
+    sole,
+    tool_spans,
+    without_requests,
+)
 from .trace import Trace, clock_corrections
 from .trace_index import TraceIndex
 
@@ -154,6 +163,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     requested = _requested(trace, indexed.asking)
     if not spans and not requested:
         return None if _contents_unknown(trace) else ()
+    spans, requested = without_requests(trace, spans, requested)
     spans = _with_steps(trace, spans, requested)
     matched = match(spans, requested)
     if not _all_reported(spans, requested, matched):

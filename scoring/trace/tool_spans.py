@@ -140,6 +140,25 @@ class RequestedCall:
     span_id: str
 
 
+def without_requests(
+    trace: Trace, spans: Sequence[Span], requested: list[RequestedCall]
+) -> tuple[Sequence[Span], list[RequestedCall]]:
+    """The spans of tools that ran, and the requested calls with those that a model has as spans below, not in messages.
+
+    AgentOps makes such spans. They show an id and nothing of a run: no result, no error, nothing below.
+    """
+    shown = {
+        span.span_id: RequestedCall(span.tool, span.start_ns, None, span.span_id)
+        for span in spans
+        if span.tool is not None and span.tool.call_id is not None
+        and span.tool.result is None and span.tool.error is None
+        and (above := trace.parent(span)) is not None and above.kind is SpanKind.LLM
+        and not any(message.tool_calls for message in above.output_messages)
+        and span.span_id not in trace.children
+    }  # fmt: skip
+    return [span for span in spans if span.span_id not in shown], [*requested, *shown.values()]
+
+
 class ToolAnswers:
     """The answers in one trace."""
 

@@ -42,6 +42,7 @@ _NAMED_TOOL: Final = re.compile(
 _NAMED_AGENT: Final = re.compile(
     r"(?:invoke|run|call|execute)?[ _]?agent(?:[ _]run)?(?:[ :/.]+)(?P<name>\S.*)", re.IGNORECASE
 )
+_TOOL_LAST: Final = re.compile(r"(?P<name>[^./:\\()]+)[.]tool", re.IGNORECASE)
 _AGENT_LAST: Final = re.compile(r"(?P<name>[^./:\\()]+)[.]agent", re.IGNORECASE)
 _CALLED: Final = re.compile(
     r"(?:call|execute|invoke|run|use)[ :]+(?P<name>[A-Za-z]\w*(?:[._-]|(?<=[a-z])(?-i:(?=[A-Z])))[\w.-]+)",
@@ -63,8 +64,8 @@ def stated(value: object) -> SpanKind | None:
 
 
 def tool_name(span_name: str) -> str | None:
-    """The tool in a span's name such as ``execute_tool lookup`` and ``tool: lookup``."""
-    return _named(span_name, _NAMED_TOOL)
+    """The tool in a span's name such as ``execute_tool lookup``, ``tool: lookup`` and ``lookup.tool``."""
+    return _named(span_name, _NAMED_TOOL) or _named(span_name, _TOOL_LAST)
 
 
 def called(span_name: str) -> str | None:

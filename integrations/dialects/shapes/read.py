@@ -190,6 +190,8 @@ class _Reader:
 
     def _contents(self) -> None:
         span, chats = self._span, self._kind is not SpanKind.CHAIN
+        if self._known and self._kind is SpanKind.AGENT:
+            return
         ins, outs = ([pair for pair in among if self._fits_step(pair)] for among in (self._there.ins, self._there.outs))
         if self._kind is SpanKind.OTHER:
             ins = [pair for pair in ins if plain(pair[0], PLAIN_IN) and in_words(pair[1], unwrap.task)]
@@ -230,7 +232,7 @@ class _Reader:
             if parts[1] and self._span.system_prompt is None:
                 self._fill("system_prompt", (parts[1], source.name))
         else:
-            self._fields["input"] = unwrap.task(seen.value)
+            self._fields["input"] = unwrap.only_text(unwrap.task(seen.value))
         self._note("input", source.name)
 
     def _came_out(self, source: NamedValue, seen: Seen) -> None:

@@ -23,6 +23,7 @@ _CERTAIN_KINDS: Final = frozenset(
         ("observation", "type"),
         ("operation", "name"),
         ("run", "type"),
+        ("type", "node"),
     }
 )
 _TYPE: Final = ("span", "type")

@@ -22,6 +22,8 @@ from . import kinds, values
 from .words import Meaning, directness, foreign, meaning, words
 
 _NUMBERED: Final = re.compile(r"(.+?)[.:\[_](\d{1,4})(?:\]?[.:](.+)|\]?)")
+_NAMED: Final = re.compile(r"(.*\b(?:inputs|outputs))\.([^.]+)")
+"""A function's arguments, and what it returned, an attribute each: ``data.inputs.city``."""
 _STEPS: Final = re.compile(r"[.:]|\[(?=\d)|\](?:\.|\Z)")
 _MOST_EVENTS: Final = 256
 _SPEAKERS: Final = frozenset({"system", "user", "assistant", "tool"})
@@ -82,6 +84,8 @@ def plan(keys: tuple[str, ...]) -> Plan:
         if (numbered := _NUMBERED.fullmatch(key)) is not None:
             if not foreign(numbered[1]):  # a list of offered tools holds names, which alone may be anything
                 spread.setdefault(numbered[1], []).append(key)
+        elif (named := _NAMED.fullmatch(key)) is not None and meaning(key) is None:
+            spread.setdefault(named[1], []).append(key)
         else:
             single.append((key, meaning(key), directness(key)))
     lists = ((prefix, meaning(prefix), directness(prefix), tuple(under)) for prefix, under in spread.items())

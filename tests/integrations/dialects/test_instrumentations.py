@@ -552,6 +552,46 @@ def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_ther
     assert span.metadata == {"ticket": 7}
 
 
+@pytest.mark.parametrize("kind", ["llm", "tool", "chain"])
+def test_langsmith_s_empty_maps_are_hidden_contents_and_no_answer(kind: str) -> None:
+    for given in ("{}", '{"input": "Where?"}'):
+        span = normalise(_raw("step", "langsmith", attributes={
+            "langsmith.span.kind": kind, "gen_ai.prompt": given, "gen_ai.completion": "{}",
+        }))  # fmt: skip
+        assert (span.output, span.tool and span.tool.result) == (None, None)
+        assert (span.input is None) == (given == "{}")
+
+
+def test_a_workflow_of_llamaindex_has_its_question_its_answer_and_its_agent_in_mlflow() -> None:
+    returned = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Here."}]}
+    for kind, name, given, wanted in (
+        (
+            "AGENT",
+            "FunctionAgent.run",
+            {"user_msg": "Where?", "memory": None},
+            (SpanKind.AGENT, "Where?", "Here.", None),
+        ),
+        ("CHAIN", "Base.run_agent_step", {"ev": {"current_agent_name": "a"}}, (SpanKind.CHAIN, ..., "Here.", "a")),
+        ("LLM", "OpenAI._prepare", {}, (SpanKind.CHAIN, ..., "Here.", None)),
+    ):
+        span = normalise(_raw(name, "mlflow.tracing.provider", attributes={
+            "mlflow.spanType": json.dumps(kind), "mlflow.spanInputs": json.dumps(given),
+            "mlflow.spanOutputs": json.dumps({"result": {"response": returned, "current_agent_name": "a"}}),
+        }))  # fmt: skip
+        found = (span.kind, span.input if wanted[1] is not ... else ..., span.output, span.agent)
+        assert found == wanted
+
+
+def test_mlflow_s_smolagents_return_values_and_their_settings_are_no_answers() -> None:
+    settings = {"mlflow.spanType": '"AGENT"', "stream_outputs": '"False"', "name": '"a"'}
+    assert normalise(_raw("Agent.run", "mlflow.tracing.provider", attributes=settings)).output is None
+    for kind in ("AGENT", "TOOL"):
+        span = normalise(_raw("step", "mlflow.tracing.provider", attributes=settings | {
+            "mlflow.spanType": json.dumps(kind), "mlflow.spanOutputs": '{"_value": "Here."}',
+        }))  # fmt: skip
+        assert span.output == "Here."
+
+
 def test_an_agent_that_was_made_did_not_run_yet() -> None:
     span = normalise(_raw("create_agent a", "", attributes={
         "gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a",

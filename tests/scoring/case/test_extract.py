@@ -166,6 +166,23 @@ def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
         ), spanned  # fmt: skip
 
 
+def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested() -> None:
+    ran = _call("find", {"q": "x"})
+    for tools, result, error in (
+        ((), "found", None),
+        ((ran,), "found", None),
+        ((replace(ran, error="gone"),), None, "gone"),
+    ):
+        case = _case(
+            _span("root", None, A, 0, 9, agent="a"),
+            _span("llm", "root", L, 1, 2, output="Wait."),
+            _span("asked", "llm", T, 1, 2, tool=replace(ran, call_id="c1")),
+            *(_span("ran", "root", T, 3, 4, tool=tool) for tool in tools),
+            _span("next", "root", L, 5, 6, input_messages=(Message(role="tool", text="found", tool_call_id="c1"),)),
+        )
+        assert case.tools_used == (replace(ran, result=result, error=error, call_id="c1"),), tools
+
+
 def test_a_tool_that_ran_with_its_defaults_beside_the_requested_arguments_ran_once() -> None:
     def used(requested: ToolCall, *ran: ToolCall) -> int:
         tools = [_span(f"tool{at}", "root", T, 3 + at, 4 + at, tool=call) for at, call in enumerate(ran)]

@@ -196,6 +196,16 @@ def test_so_are_its_instructions_in_the_bodies_of_providers(attributes: dict[str
     assert _case("call", attributes).system_prompt == "Be brief."
 
 
+def test_arguments_and_what_was_returned_are_read_from_an_attribute_each() -> None:
+    node: Attributes = {"ag.type.node": "workflow", "ag.data.outputs.__default__": "On its way."}
+    for given, wanted in (
+        ({"ag.data.inputs.q": "Where?"}, "Where?"), ({"ag.data.inputs": '{"q": "Where?"}'}, "Where?"),
+        ({"ag.data.inputs.q": "Where?", "ag.data.inputs.n": 3}, {"q": "Where?", "n": 3}),
+    ):  # fmt: skip
+        case = _case("ask", node | given)
+        assert (case.input, case.model_output) == (wanted, "On its way.")
+
+
 def test_calls_in_a_body_without_a_role_are_those_of_the_model() -> None:
     answered = {"content": [{"id": "c1", "name": "lookup", "arguments": GIVEN}], "finish_reason": "function_calls"}
     for body in (answered, {"text": "", "tool_calls": [{"name": "lookup", "parameters": {"id": "A-1"}}]}):

@@ -217,6 +217,15 @@ def test_an_empty_list_may_be_an_answer_and_is_named() -> None:
         ("execute_tool lookup", {"acme.args": '{"id": "A-1"}', "acme.result": "gone"}),
         ("tool: lookup", {"acme.input": {"id": "A-1"}, "acme.return_value": "gone"}),
         (
+            "lookup.tool",
+            {
+                "acme.span.kind": "tool",
+                "operation.name": "lookup",
+                "acme.tool.input": '{"args": [], "kwargs": {"id": "A-1"}}',
+                "acme.tool.output": "gone",
+            },
+        ),
+        (
             "x.tool",
             {"acme.entity.name": "lookup", "acme.kind": "tool", "acme.input": {"id": "A-1"}, "acme.result": "gone"},
         ),
