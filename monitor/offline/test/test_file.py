@@ -211,6 +211,7 @@ class _Reader:
 
 _ITEM = re.compile(r"^( *)- ", re.MULTILINE)
 _OWNER_ONLY = 0o600
+_OTHER_BREAKS = frozenset("\x85\u2028\u2029")
 
 
 def append_test(path: Path, test: Mapping[str, Json], scenarios: Iterable[str]) -> int:
@@ -246,10 +247,12 @@ def _with(before: str, test: Mapping[str, Json], path: Path) -> str:
     if path.suffix.lower() == ".json":
         whole = json.loads(before) if before else {"name": path.stem, "tests": []}
         return json.dumps({**whole, "tests": [*whole["tests"], test]}, ensure_ascii=False, indent=2) + "\n"
-    head = before.rstrip("\n") if before else f"name: {path.stem}\ntests:"
+    head = before.removesuffix("\n") if before else f"name: {path.stem}\ntests:"
     indents = _ITEM.findall(head.partition("\ntests:")[2] if not head.startswith("tests:") else head)
     indent = min(indents, key=len, default="  ")
-    lines = yaml.safe_dump([dict(test)], sort_keys=False, allow_unicode=True, width=110).splitlines()
+    # YAML folds these like ends of lines, unless they are escaped.
+    readable = _OTHER_BREAKS.isdisjoint(json.dumps(test, ensure_ascii=False))
+    lines = yaml.safe_dump([dict(test)], sort_keys=False, allow_unicode=readable, width=110).splitlines()
     return "\n".join([head, *(indent + line for line in lines)]) + "\n"
 
 

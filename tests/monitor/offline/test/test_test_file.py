@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.integrations.cases.fields import _READERS
-from sidejudge.monitor.offline.test.test_file import ANSWERED, CASE_FIELDS, TestSetError, read_test_set
+from sidejudge.monitor.offline.test.test_file import ANSWERED, CASE_FIELDS, TestSetError, append_test, read_test_set
 
 TESTS = [
     {"input": "What is 2 + 2?", "expected": {"answer": "4"}, "tags": ["math"], "complexity": "low"},
@@ -154,3 +154,10 @@ def test_whatever_a_file_holds_it_is_a_test_set_or_a_list_of_problems(tmp_path_f
     except TestSetError as error:
         ids = [problem.path for problem in error.problems]
     assert ids
+
+
+@pytest.mark.parametrize("text", ["it's\u2028so", "it's\x85so", "'\u2029", "ä #\u2028"])
+def test_a_text_with_other_ends_of_lines_is_written_behind_others_as_it_is(tmp_path: Path, text: str) -> None:
+    (path := tmp_path / "t.yaml").write_text("tests:\n  - id: first\n    input: |+\n      two\n\n\n")
+    append_test(path, {"id": "second", "input": text}, ())
+    assert [test["input"] for test in read_test_set(path, ()).tests] == ["two\n\n\n", text]
