@@ -54,7 +54,7 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     else:
-        fields["input"] = messages.last_content(unwrap.task(given), "user")
+        fields["input"] = messages.last_content(unwrap.only_text(unwrap.task(given)), "user")
         fields["output"] = messages.last_content(unwrap.answer(returned), "assistant")
         if kind is SpanKind.RETRIEVER and returned is not None:
             fields["documents"] = unwrap.documents(returned)

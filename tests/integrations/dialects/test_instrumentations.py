@@ -542,6 +542,12 @@ def test_numbered_messages_of_old_openllmetry_are_ordered_by_number() -> None:
     assert (span.input, span.output) == ("m11", "Here.")
 
 
+def test_the_only_argument_of_langsmith_s_traceable_function_is_the_question() -> None:
+    for given, wanted in (({"q": "Where?"}, "Where?"), ({"q": "Where?", "n": 3}, {"q": "Where?", "n": 3})):
+        attributes = {"langsmith.span.kind": "chain", "gen_ai.prompt": json.dumps(given)}
+        assert normalise(_raw("ask", "langsmith", attributes=attributes)).input == wanted
+
+
 def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_there() -> None:
     span = normalise(_raw("ChatOpenAI", "langsmith", attributes={
         "langsmith.span.kind": "llm", "gen_ai.prompt": '{"messages": [{"role": "user", "content": "Where?"}]}',
