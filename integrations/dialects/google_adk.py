@@ -43,6 +43,10 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
         reading.note("user_id", "event user.id")
     if kind is SpanKind.TOOL:
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
+        tool = fields["tool"]
+        if tool is not None and {reading.attributes.get(key) for key in (_ARGUMENTS, _RESULT)} == {"{}"}:
+            # What ADK sends in place of contents.
+            fields |= {"tool": replace(tool, arguments=None, result=None), "input": None, "output": None}
     elif kind is SpanKind.LLM:
         _call(reading, fields)
     elif kind is SpanKind.OTHER and (run := _RUN.fullmatch(reading.raw.name)):
@@ -83,18 +87,31 @@ def _call(reading: SpanReading, fields: SpanFields) -> None:
         fields |= {"input_messages": requested, "input": messages.last_text(requested, "user")}
         fields["system_prompt"] = _instruction(request.get("config"))
         reading.note("input", _REQUEST)
-    if isinstance(response, dict):
+    if isinstance(response, dict) and response:
+        finish = response.get("finish_reason") or response.get("finishReason")
         if answered := messages.read(response.get("content")):
-            fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
+            # Of a stream that broke off there is one of its parts, which is no answer.
+            part = response.get("partial") is True and finish is None
+            text = "" if part else messages.last_text(answered, "assistant")
+            fields |= {"output_messages": answered, "output": text}
             reading.note("output", _RESPONSE)
-        if fields["model"] is None and isinstance(model := response.get("model_version"), str):
+        elif code := response.get("error_code") or response.get("errorCode"):
+            # In ADK's words an empty answer is an error too, with the code of a normal end.
+            fields["output"] = ""
+            reading.note("output", _RESPONSE)
+            if code != "STOP":
+                fields["error"] = as_text(response.get("error_message") or response.get("errorMessage") or code)
+                reading.note("error", _RESPONSE)
+        model = response.get("model_version") or response.get("modelVersion")
+        if fields["model"] is None and isinstance(model, str):
             fields["model"] = model
             reading.note("model", _RESPONSE)
 
 
 def _instruction(config: Json) -> str | None:
-    """``system_instruction``: text, or a content with parts."""
-    held = config.get("system_instruction") if isinstance(config, dict) else None
+    """``system_instruction``, ``systemInstruction`` in JavaScript: text, or a content with parts."""
+    given = config if isinstance(config, dict) else {}
+    held = given.get("system_instruction") or given.get("systemInstruction")
     if isinstance(held, dict):
         return messages.system_text(messages.read({**held, "role": "system"}))
     return held if isinstance(held, str) and held else None

@@ -25,12 +25,12 @@ from .span_fields import SpanFields
 _FINISH: Final = (
     "gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason", "ai.response.finishReason",
     "gen_ai.completion.0.finish_reason", "anthropic.message.stop_reason", "llm.output_messages.0.message.finish_reason",
-    "langfuse.observation.metadata.finish_reason",
+    "langfuse.observation.metadata.finish_reason", "ai.response.finish_reason",
 )  # fmt: skip
 """Attributes that hold nothing but the reason, the most trusted first."""
 _BODIES: Final = (
     "gen_ai.output.messages", "output.value", "langfuse.observation.output", "llm.openai.choices", "mlflow.spanOutputs",
-    "gcp.vertex.agent.llm_response", "gen_ai.completion",
+    "gcp.vertex.agent.llm_response", "gen_ai.completion", "genkit:output",
 )  # fmt: skip
 """Attributes that hold a response, the reason somewhere in it."""
 _IN_BODY: Final = re.compile(

@@ -14,7 +14,7 @@ from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.tool_calls import asks_for_tools
-from sidejudge.scoring.trace.trace import Trace, speaking
+from sidejudge.scoring.trace.trace import Trace, from_above, speaking
 
 from .answer_failure import answer_failure, is_refusal, sole_text
 from .run_steps import acts, failure_part, is_lone_call, run_steps, signs, stated_cause
@@ -217,7 +217,7 @@ def _answer_intact(case: Case) -> Result:
     if headless(case):
         return incomplete(case)
     last = last_model_call(case)
-    if last is not None and (cut := _CUT_OFF.get(last.finish_reason or "")) is not None:
+    if last is not None and (cut := _CUT_OFF.get(_stopped_by(case, last) or "")) is not None:
         return Scored(value=0.0, reason=cut, details=signs([(last.span_id, cut)]))
     answer = sole_text(case.model_output)
     if not answer:
@@ -229,6 +229,15 @@ def _answer_intact(case: Case) -> Result:
             details=signs([(case.root_span_id, f"answer is an error message ({failure})")]),
         )  # fmt: skip
     return _OK
+
+
+def _stopped_by(case: Case, last: Span) -> str | None:
+    """Why the last model call stopped: a span that a client lays around its calls may leave that to them."""
+    if last.finish_reason is not None or case.trace is None:
+        return last.finish_reason
+    below = from_above(case.trace, False, lambda span, upper: upper or span is last)
+    within = [span for span in speaking(case.trace) if below[span.span_id]]
+    return max(within, key=lambda span: span.end_ns).finish_reason if within else None
 
 
 @of_run

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.dialects import messages, unwrap
+from sidejudge.integrations.dialects import messages, model_call, unwrap
 from sidejudge.integrations.dialects.cut_off import is_cut
 from sidejudge.integrations.dialects.model_call import LANGCHAIN_MODEL, real
 from sidejudge.integrations.dialects.reading import failure, recorded
@@ -254,6 +254,8 @@ class _Reader:
     # ── a model call
 
     def _model_call(self) -> None:
+        if self._kind is not self._span.kind:  # no dialect knew it for a call
+            model_call.read(self._raw, tuple(self._raw.attributes), self._fields, self._provenance)
         for field, find in self._of_a_call.items():
             if getattr(self._span, field) is None:
                 self._fill(field, find())
@@ -412,6 +414,8 @@ class _Reader:
         calls = self._kind is SpanKind.LLM and open_out
         asked = {source.name for source, seen in self._there.ins if seen.messages}
         asked -= {source.name for source, _ in self._there.outs}  # a chat that holds no answer was understood
+        if span.output == "":
+            asked.add(span.provenance.get("output", ""))  # so was what a dialect found empty
         for source in self._there.sources:
             named = source.meaning in ("input", "output", "content")
             data = source.meaning in (None, "usage") and values.is_data(source.value)
@@ -419,7 +423,11 @@ class _Reader:
             if source.name in asked or not (named or (calls and data and (open_in or not source.attribute))):
                 continue
             blank = (
-                values.is_blank(source.value) and source.meaning == "output" and "messages" not in words(source.name)
+                not self._known
+                and self._kind is not SpanKind.OTHER
+                and values.is_blank(source.value)
+                and source.meaning == "output"
+                and "messages" not in words(source.name)
             )
             if not blank and not values.says_something(source.value):
                 continue

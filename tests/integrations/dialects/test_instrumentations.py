@@ -303,6 +303,43 @@ def test_adk_s_schema_2_is_read_as_the_conventions() -> None:
     assert (span.tool.arguments, span.tool.result, span.tool.call_id) == ({"n": 1}, "here", "c")
 
 
+@pytest.mark.parametrize(
+    ("response", "output", "error"),
+    [
+        ({"content": {"role": "model", "parts": [{"text": "Here."}]}, "modelVersion": "m-1"}, "Here.", None),
+        ({"content": {"role": "model", "parts": [{"text": "He"}]}, "partial": True}, "", None),
+        (
+            {"content": {"role": "model", "parts": [{"text": "He"}]}, "partial": True, "finishReason": "STOP"},
+            "He",
+            None,
+        ),
+        ({"errorCode": "STOP", "finishReason": "STOP"}, "", None),
+        ({"error_code": "SAFETY", "error_message": "blocked"}, "", "blocked"),
+        ({"errorCode": "OTHER"}, "", "OTHER"),
+        ({}, None, None),
+    ],
+)
+def test_adk_s_response_is_an_answer_a_part_of_one_or_an_error(response, output, error) -> None:
+    asked = {
+        "contents": [{"role": "user", "parts": [{"text": "Where?"}]}],
+        "config": {"systemInstruction": "Be brief."},
+    }
+    span = normalise(_raw("call_llm", "gcp.vertex.agent", attributes={
+        "gcp.vertex.agent.llm_request": json.dumps(asked), "gcp.vertex.agent.llm_response": json.dumps(response),
+        "gen_ai.request.model": "m",
+    }))  # fmt: skip
+    assert (span.output, span.error, span.system_prompt, span.unread) == (output, error, "Be brief.", ())
+
+
+def test_what_adk_sends_in_place_of_contents_is_neither_an_argument_nor_a_result() -> None:
+    span = normalise(_raw("execute_tool look_up", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up",
+        "gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": "{}",
+    }))  # fmt: skip
+    assert span.tool is not None
+    assert (span.tool.name, span.tool.arguments, span.tool.result) == ("look_up", None, None)
+
+
 def test_semantic_kernel_s_functions_go_by_their_own_names_in_spans_and_messages() -> None:
     calls = [{"id": "c", "type": "function", "function": {"name": "tools-look_up-all", "arguments": '{"n": 1}'}}]
     chat = normalise(_raw("chat m", "semantic_kernel.x", attributes=CHAT | {

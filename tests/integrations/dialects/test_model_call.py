@@ -14,7 +14,7 @@ def _span(**attributes):
     return normalise(
         RawSpan(
             trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat", start_ns=1, end_ns=2,
-            attributes={"gen_ai.operation.name": "chat", **attributes},
+            attributes={k: v for k, v in ({"gen_ai.operation.name": "chat"} | attributes).items() if v is not None},
         )
     )  # fmt: skip
 
@@ -27,6 +27,9 @@ def _span(**attributes):
         ({"gen_ai.response.finish_reason": "FinishReason.MAX_TOKENS"}, "length"),
         ({"llm.finish_reason": "SAFETY"}, "content_filter"),
         ({"ai.response.finishReason": "content-filter"}, "content_filter"),
+        ({"ai.response.finish_reason": "length"}, "length"),
+        ({"genkit:output": json.dumps({"finishReason": "length", "message": {}})}, "length"),
+        ({"gen_ai.operation.name": None, "span.type": "llm", "llm.finish_reason": "length"}, "length"),
         ({"anthropic.message.stop_reason": "end_turn"}, "stop"),
         ({"langfuse.observation.metadata.finish_reason": '"tool_calls"'}, "tool_calls"),
         ({"output.value": json.dumps({"choices": [{"finish_reason": "length", "message": {}}]})}, "length"),

@@ -211,6 +211,13 @@ FAULTS = {
     ),
     "an empty answer": (run(*SOUND[:2], model("m2", 5, ""), answer=""), {"answered"}, False),
     "cut off": (run(*SOUND[:2], model("m2", 5, "Aurora sai", finish="length")), {"answer_intact"}, False),
+    "cut off in a call that a span of the client lies around": (
+        run(
+            *SOUND[:2], model("w", 6, "Aurora sai", finish=None),
+            model("m2", 5, "Aurora sai", finish="length", parent="w"),
+        ),
+        {"answer_intact"}, False,
+    ),
     "filtered": (run(*SOUND[:2], model("m2", 5, "Auro", finish="content_filter")), {"answer_intact"}, False),
     "the answer is an exception": (run(*SOUND, answer="TimeoutError: 30 s"), {"answer_intact"}, False),
     "a refusal": (run(*SOUND, answer="I'm sorry, but I can't help with that."), {"not_refused"}, True),

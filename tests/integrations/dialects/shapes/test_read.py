@@ -207,6 +207,7 @@ def test_the_only_text_of_a_printed_object_is_the_answer(printed: str, text: str
 def test_an_empty_list_may_be_an_answer_and_is_named() -> None:
     (named,) = _span(acme__agent__name="ops", question="List them.", answer="[]", name="agent ops").unread
     assert (named.source, named.field) == ("answer", "output")
+    assert not _span(name="memory.read", input="List them.", output="[]").unread
 
 
 @pytest.mark.parametrize(
