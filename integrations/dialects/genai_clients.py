@@ -106,8 +106,10 @@ def _by_strands(raw: RawSpan) -> bool:
 
 
 def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """An agent's answer is its messages printed, each with a line break behind it."""
-    del reading
+    """An agent's answer is its messages printed, each with a line break behind it; a model's a list of blocks."""
+    sent = [event.attributes.get("message") for event in reading.raw.events if event.name == "gen_ai.choice"]
+    if kind is SpanKind.LLM and sent == ["[]"]:  # no block: an answer in JSON would stand in one
+        fields |= {"output": "", "output_messages": ()}
     if kind is SpanKind.AGENT and isinstance(fields["output"], str):
         fields["output"] = fields["output"].rstrip("\n")
         fields["output_messages"] = tuple(replace(m, text=m.text.rstrip("\n")) for m in fields["output_messages"])

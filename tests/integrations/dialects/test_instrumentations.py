@@ -340,6 +340,13 @@ def test_what_adk_sends_in_place_of_contents_is_neither_an_argument_nor_a_result
     assert (span.tool.name, span.tool.arguments, span.tool.result) == ("look_up", None, None)
 
 
+@pytest.mark.parametrize(("sent", "output"), [("[]", ""), ('[{"text": "[]"}]', "[]")])
+def test_an_answer_of_strands_without_blocks_is_empty_and_a_list_in_a_block_is_meant(sent: str, output: str) -> None:
+    choice = RawEvent(name="gen_ai.choice", time_ns=1, attributes={"message": sent, "finish_reason": "endTurn"})
+    span = normalise(_raw("chat", "strands.telemetry.tracer", attributes=CHAT, events=(choice,)))
+    assert (span.output, span.unread) == (output, ())
+
+
 def test_semantic_kernel_s_functions_go_by_their_own_names_in_spans_and_messages() -> None:
     calls = [{"id": "c", "type": "function", "function": {"name": "tools-look_up-all", "arguments": '{"n": 1}'}}]
     chat = normalise(_raw("chat m", "semantic_kernel.x", attributes=CHAT | {
