@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +24,19 @@ from tests.forked import Forked, environment
 ROOT = Path(__file__).parents[1]
 
 
-_given: set[int] = set()
+_turn = itertools.count()
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that was not returned before: the system may name one twice in a row."""
+    """A port that nobody listens on and no connection gets by chance: the system's own choice begins at 32768.
+
+    Each process of a run has some for itself, so that one which is used later is still free.
+    """
+    begin = 20_000 + os.getpid() % 8 * 1_500
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port not in _given:
-            _given.add(port)
+        port = begin + next(_turn) % 1_500
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port
 
 
