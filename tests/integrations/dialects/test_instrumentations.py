@@ -340,6 +340,15 @@ def test_what_adk_sends_in_place_of_contents_is_neither_an_argument_nor_a_result
     assert (span.tool.name, span.tool.arguments, span.tool.result) == ("look_up", None, None)
 
 
+def test_a_list_where_adk_sends_a_text_makes_no_span_unreadable() -> None:
+    span = normalise(_raw("execute_tool look_up", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up",
+        "gcp.vertex.agent.tool_call_args": "{}", "gcp.vertex.agent.tool_response": ["here"],
+    }))  # fmt: skip
+    assert span.tool is not None
+    assert (span.dialect, span.tool.arguments, span.tool.result) == ("google_adk", {}, ["here"])
+
+
 @pytest.mark.parametrize(("sent", "output"), [("[]", ""), ('[{"text": "[]"}]', "[]")])
 def test_an_answer_of_strands_without_blocks_is_empty_and_a_list_in_a_block_is_meant(sent: str, output: str) -> None:
     choice = RawEvent(name="gen_ai.choice", time_ns=1, attributes={"message": sent, "finish_reason": "endTurn"})
