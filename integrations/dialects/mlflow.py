@@ -121,7 +121,7 @@ def _task(given: Json) -> Json:
     """The input of a function is its arguments by name: the text, where it is the only one."""
     if isinstance(given, dict) and given.get(_ASKED):
         return given[_ASKED]
-    if isinstance(given, dict) and len(given) == 1 and isinstance(text := next(iter(given.values())), str):
+    if isinstance(given, dict) and isinstance(text := unwrap.only_text(given), str):
         return text
     return unwrap.task(given)
 

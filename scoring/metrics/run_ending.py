@@ -233,7 +233,7 @@ def _answer_intact(case: Case) -> Result:
 
 def _stopped_by(case: Case, last: Span) -> str | None:
     """Why the last model call stopped: a span that a client lays around its calls may leave that to them."""
-    if last.finish_reason is not None or case.trace is None:
+    if last.finish_reason is not None or case.trace is None or last.span_id not in case.trace.children:
         return last.finish_reason
     below = from_above(case.trace, False, lambda span, upper: upper or span is last)
     within = [span for span in speaking(case.trace) if below[span.span_id]]
