@@ -19,6 +19,7 @@ import httpx
 from sidejudge.integrations.addresses import is_local, trusted, why_not
 from sidejudge.integrations.backoff import requested_s
 from sidejudge.scoring.lexical.shown_text import label, struck
+from sidejudge.scoring.trace.jsontext import no_constant
 
 from . import AgentError, AgentReply, NoSuchAgentError, Request
 
@@ -138,13 +139,9 @@ def _stated_in(response: httpx.Response, content: bytes) -> object:
     except (UnicodeDecodeError, LookupError):
         raise AgentError("its answer is not text in the encoding it names (UTF-8 if none)") from None
     try:
-        found: object = json.loads(text, parse_constant=_refuse)
+        found: object = json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         if is_json:
             raise AgentError(f"its answer is not JSON, though its content type is: {error}") from None
         return text
     return found if is_json or (isinstance(found, dict) and "output" in found) else text
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is not a JSON number")

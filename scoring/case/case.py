@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from sidejudge.scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
 from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
+from sidejudge.scoring.trace.jsontext import no_constant
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.reported import ReportedScore
 from sidejudge.scoring.trace.span import Completion, Json, ToolCall, Unread
@@ -249,7 +250,7 @@ def parse_output(output: Json) -> ParsedOutput:
         return ParsedOutput(output)
     text, fenced = _unfence(output.strip().removeprefix(_BYTE_ORDER_MARK).strip())
     try:
-        value: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+        value: Json = json.loads(text, parse_constant=no_constant, parse_float=_finite, object_pairs_hook=_unique)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is not a character
         return ParsedOutput(value, fenced=fenced)
@@ -275,10 +276,6 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{number[:40]} is too large a number")
     return value
-
-
-def _refuse(constant: str) -> Json:
-    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _unique(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:

@@ -41,11 +41,12 @@ def _whole(digits: str) -> int:
     return found
 
 
-def _refuse(constant: str) -> Json:
+def no_constant(constant: str) -> Json:
+    """Refuse ``NaN`` and the infinities, which Python takes for JSON: the ``parse_constant`` of a strict reader."""
     raise ValueError(f"{constant} is not a JSON number")
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse, parse_int=_whole)
+_DECODER: Final = json.JSONDecoder(parse_constant=no_constant, parse_int=_whole)
 
 
 def _shallow(value: Json, levels: int) -> bool:

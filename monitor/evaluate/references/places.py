@@ -22,6 +22,7 @@ from sidejudge.monitor.config.match import metadata_text
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.shown_text import one_line
+from sidejudge.scoring.trace.jsontext import no_constant
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
@@ -312,14 +313,10 @@ def _take(entries: Entries, gathering: Gathering, *, whole: bool = True) -> None
 
 def _line(line: str) -> Mapping[str, Json] | None:
     try:
-        found = json.loads(line, parse_constant=_refuse)
+        found = json.loads(line, parse_constant=no_constant)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _refuse(constant: str) -> Json:
-    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _expected(found: Mapping[str, Json]) -> Json:

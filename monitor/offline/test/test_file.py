@@ -21,6 +21,7 @@ from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
 from sidejudge.scoring.scenario.reading import parse_scenario
 from sidejudge.scoring.scenario.scenario import ScenarioError
+from sidejudge.scoring.trace.jsontext import no_constant
 from sidejudge.scoring.trace.span import Json
 
 from .judge import not_plain
@@ -94,7 +95,7 @@ def _document(path: Path, text: str) -> Document:
 def _json(text: str, document: Document, source: str, line: int | None) -> Json:
     """The value, or ``None`` and a problem. A key that stands twice and NaN are mistakes."""
     try:
-        value: Json = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        value: Json = json.loads(text, object_pairs_hook=_once, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         at = line if line is not None else error.lineno
         document.problems.append(Problem(path="", message=f"is not JSON: {error.msg}", source=source, line=at))
@@ -111,10 +112,6 @@ def _once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
         names = [name for name, _ in pairs]
         raise ValueError(f"key {next(name for name in names if names.count(name) > 1)[:80]!r} stands twice")
     return found
-
-
-def _refuse(constant: str) -> Json:
-    raise ValueError(f"{constant} is not a JSON number")
 
 
 class _Reader:
