@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -72,6 +72,11 @@ class Scenario:
     step: str = "1m"
 
     @property
+    def series(self) -> set[str]:
+        """The names of what is given."""
+        return {key.partition("{")[0] for key in self.given}
+
+    @property
     def cost(self) -> int:
         """Roughly what it takes to play it: how often its rules are tried, and the samples that it is given."""
         looks = max(seconds(check.at) for check in self.checks) // seconds(self.step)
@@ -99,16 +104,22 @@ class Scenario:
         }
 
     def needs(self, rules: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The rules under test and those that they read, without what is given, in their order."""
-        given = {key.partition("{")[0] for key in self.given}
-        wanted, taken = set(self.under), set()
-        while wanted - taken:
-            name = (wanted - taken).pop()
-            taken.add(name)
-            for rule in rules:
-                if name in {rule.get("record"), rule.get("alert")}:
-                    wanted |= set(re.findall(r"\w+(?::\w+)+", rule["expr"])) - given
-        return [rule for rule in rules if rule.get("record", rule.get("alert")) in wanted]
+        """The rules under test and those that they read, without what is given."""
+        return needed(rules, self.under, self.series)
+
+
+def needed(
+    rules: Sequence[Mapping[str, Any]], under: Iterable[str], given: Container[str] = ()
+) -> list[Mapping[str, Any]]:
+    """The rules of these names and those that they read, without what is given, in their order."""
+    wanted, taken = set(under), set[str]()
+    while wanted - taken:
+        name = (wanted - taken).pop()
+        taken.add(name)
+        for rule in rules:
+            if name in {rule.get("record"), rule.get("alert")}:
+                wanted |= {read for read in re.findall(r"\w+(?::\w+)+", rule["expr"]) if read not in given}
+    return [rule for rule in rules if rule.get("record", rule.get("alert")) in wanted]
 
 
 def firing(alert: str, **labels: str) -> str:

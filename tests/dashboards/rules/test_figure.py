@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from sidejudge.dashboards.rules.groups import rule_file
+from sidejudge.dashboards.rules.groups import rule_file, rules
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Policy
+from tests.dashboards.rules.scenario import needed
 from tests.needs import PROMTOOL
 
+RULES: list[dict[str, Any]] = [rule for group in rules(Declaration())["groups"] for rule in group["rules"]]
 SITE = {"job": "sidejudge"}
 WHO = {"service": 'sh"op', "environment": "prod", "rubric": "qa"}
 A, B = ({"instance": f"10.0.0.{n}:8790", "pod": f"gateway-{n}"} for n in (1, 2))
@@ -41,12 +43,14 @@ def shown(pod: dict[str, str], ratio: float, status: str) -> list[dict[str, str]
 def stated(folder: Path, alert: str, given: list[dict[str, str]], at: str = "30m") -> str:
     """What the firing alert says; promtool shows it beside the empty text that it was told to expect."""
     asked = [{"eval_time": at, "alertname": alert, "exp_alerts": [{}]}]
-    return promtool(folder, given, alert_rule_test=asked).partition("got:")[2]
+    return promtool(folder, given, asked).partition("got:")[2]
 
 
-def promtool(folder: Path, given: list[dict[str, str]], **asked: list[dict[str, Any]]) -> str:
-    (folder / "rules.yaml").write_text(rule_file(Declaration()))
-    test = {"interval": "1m", "input_series": given, **asked}
+def promtool(folder: Path, given: list[dict[str, str]], asked: list[dict[str, Any]]) -> str:
+    """What promtool states of these alerts, under the rules that they need: all together take ten times as long."""
+    under = needed(RULES, {each["alertname"] for each in asked})
+    (folder / "rules.yaml").write_text(json.dumps({"groups": [{"name": "all", "rules": under}]}))
+    test = {"interval": "1m", "input_series": given, "alert_rule_test": asked}
     document = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}
     (folder / "test.yaml").write_text(json.dumps(document))
     done = subprocess.run(
@@ -64,7 +68,7 @@ def fires(alert: str, folder: Path, *, critical: int, warning: int, minutes: ran
         course = " ".join(f"{value}x{n - 1}" for value, n in zip(values, lengths, strict=True) if n)
         given.append(series("sidejudge_status", course, **SITE, **A, **WHO, status=status))
     asked = [{"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": []} for minute in minutes]
-    said = promtool(folder, given, alert_rule_test=asked)
+    said = promtool(folder, given, asked)
     return {int(hours or 0) * 60 + int(of or 0) for hours, of in re.findall(r"time: (?:(\d+)h)?(?:(\d+)m)?", said)}
 
 

@@ -50,7 +50,7 @@ def latency(*statuses: tuple[str, int]) -> list[dict[str, str]]:
 
 def fires(alert: str, folder: Path, given: Sequence[dict[str, str]], minutes: range = range(0, 72, 2)) -> set[int]:
     asked = [{"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": []} for minute in minutes]
-    stated = promtool(folder, list(given), alert_rule_test=asked)
+    stated = promtool(folder, list(given), asked)
     assert "SUCCESS" in stated or "got:" in stated, stated
     return {int(hours or 0) * 60 + int(of or 0) for hours, of in re.findall(r"time: (?:(\d+)h)?(?:(\d+)m)?", stated)}
 
