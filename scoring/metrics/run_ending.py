@@ -61,10 +61,18 @@ def top(trace: Trace) -> Span | None:
 def no_run(case: Case) -> NotApplicable | Unavailable | None:
     """Why there is no run to judge; None where there is one."""
     if case.trace is None:
-        return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
+        if case.tools_used is None and case.agents_called is None:
+            return UNKNOWN_RUN
+        return NO_RUN if case.completion is not None and not (acts(case) or _shows_more(case)) else None
     if case.once(is_lone_call):
         return LONE_CALL
     return None if acts(case) else NO_RUN
+
+
+def _shows_more(case: Case) -> bool:
+    """Whether a trace that is left as its case shows more than its times and its error: plain HTTP does not."""
+    shown = (case.input, case.model_output, case.context, case.model, case.latency_model_ms, case.input_tokens)
+    return any(value is not None for value in shown)
 
 
 def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
