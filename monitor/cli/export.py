@@ -207,7 +207,7 @@ def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path |
         raise CommandError("which scores?", "name them, or give --all; 'sidejudge export dead' lists them", CALL)
     count = _from(store, config, lambda path: replay_dead(path, None if every else ids))
     click.echo(f"{count} {'score waits' if count == 1 else 'scores wait'} to be sent again")
-    return DATA if count < len(ids) else 0
+    return DATA if count < len(set(ids)) else 0
 
 
 def _from(store: Path | None, config: Path | None, use: Callable[[Path], T]) -> T:

@@ -127,7 +127,9 @@ def test_what_was_given_up_is_listed_and_sent_again_by_command(serving, fake):
     assert all("refused (HTTP 400)" in line["reason"] for line in lines)
     fake.standing_fault = None
     assert cli("export", "replay", *store).returncode == 2
-    assert f"{len(wanted)} scores wait" in cli("export", "replay", "--all", *store).stdout
+    twice = cli("export", "replay", lines[0]["id"], lines[0]["id"], *store)
+    assert (twice.returncode, "1 score waits" in twice.stdout) == (0, True), "a score that is named twice is one"
+    assert f"{len(wanted) - 1} scores wait" in cli("export", "replay", "--all", *store).stdout
     monitor.until(lambda: stored(fake) == wanted, "the scores did not arrive")
     assert cli("export", "dead", *store).returncode == 0
 
