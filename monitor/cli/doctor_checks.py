@@ -180,20 +180,19 @@ def _ports(config: Config) -> Iterator[CheckResult]:
 
 
 def _certificates(config: Config) -> Iterator[CheckResult]:
-    tls, forward = config.sources.otlp.tls, config.forward
-    remedy = "give PEM files that belong together and can be read"
-    if tls is not None:
+    forward, remedy = config.forward, "give PEM files that belong together and can be read"
+    for key, tls in (("sources.otlp.tls", config.sources.otlp.tls), ("api.tls", config.api.tls)):
+        if tls is None:
+            continue
         try:
-            read_certificates(tls)
+            read_certificates(tls, key)
         except CertificateError as error:
-            yield CheckResult("sources.otlp.tls", "fail", str(error), remedy)
+            yield CheckResult(key, "fail", str(error), remedy)
         else:
             if why := out_of_date(tls):
-                yield CheckResult(
-                    "sources.otlp.tls", "warn", f"{tls.certificate}: {why}", "put a valid certificate there"
-                )
+                yield CheckResult(key, "warn", f"{tls.certificate}: {why}", "put a valid certificate there")
             else:
-                yield CheckResult("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
+                yield CheckResult(key, "ok", f"{tls.certificate} and {tls.key} belong together")
     if forward is not None and forward.ca is not None:
         try:
             check_authority(forward.ca, "forward.ca")

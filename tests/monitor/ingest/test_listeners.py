@@ -88,9 +88,12 @@ def test_a_certificate_that_has_expired_is_named_and_used_all_the_same(configure
         sources={"otlp": {"http": "127.0.0.1:0", "tls": old}}, api={"listen": "127.0.0.1:0", "tls": ours}
     )
     Monitor(config).store.close()
+    assert examined(tmp_path / "sidejudge.yaml")["sources.otlp.tls"].grade == "warn"
     found = [(each.key, each.cause) for each in caplog.records if each.message == "callers will refuse the certificate"]
     assert found == [("sources.otlp.tls.certificate", "certificate has expired")]
-    assert examined(tmp_path / "sidejudge.yaml")["sources.otlp.tls"].grade == "warn"
+    configured(sources={"otlp": {"tls": ours}}, api={"listen": "127.0.0.1:0", "tls": old})
+    reported = examined(tmp_path / "sidejudge.yaml")
+    assert (reported["sources.otlp.tls"].grade, reported["api.tls"].grade) == ("ok", "warn")
 
 
 async def test_encrypted_on_the_way_to_upstream(started, tmp_path):
