@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import yaml
-
+from sidejudge.dashboards.yaml_text import readable
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
@@ -198,7 +197,7 @@ def scenario_text(case: Case) -> str:
         seen["tools_should_include"] = list(tools)[:_MOST]
         seen["max_calls"] = dict(list(tools.items())[:_MOST])
     name = case.name or "run"
-    return yaml.safe_dump({name: seen}, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+    return readable({name: seen}, width=100, flow=None)
 
 
 _TO_FILL_IN = "(what would have been right)"
@@ -216,6 +215,6 @@ def regression_test_text(case: Case, verdicts: Sequence[Mapping[str, object]]) -
     expected = _TO_FILL_IN if case.expected_outcome is None else case.expected_outcome
     test = case_as_test(stated, expected, failing_metrics_of(verdicts))
     try:
-        return yaml.safe_dump([test], sort_keys=False, allow_unicode=True, width=100)
+        return readable([test], width=100)
     except RecursionError:
         return ""

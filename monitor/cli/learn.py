@@ -265,8 +265,7 @@ def _reviewed(contract: Contract) -> Contract:
 
 def _watching(file: str, routes: Sequence[Mapping[str, Json]]) -> str:
     """The routes that compare each run with the scenario of its group, besides judging it by run_health."""
-    import yaml
-
+    from sidejudge.dashboards.yaml_text import readable
     from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
 
     rubrics = ["run_health", *SCENARIO_RUBRICS]
@@ -274,13 +273,13 @@ def _watching(file: str, routes: Sequence[Mapping[str, Json]]) -> str:
         {**({"match": route["match"]} if route["match"] else {}), "rubrics": [*rubrics], "scenario": route["scenario"]}
         for route in routes
     ]
-    return yaml.safe_dump({"scenarios": file, "routes": stated}, sort_keys=False, allow_unicode=True, width=120)
+    return readable({"scenarios": file, "routes": stated}, width=120)
 
 
 def _write(scenarios: Mapping[str, object], out: Path | None, routes: Sequence[Mapping[str, Json]]) -> None:
-    import yaml
+    from sidejudge.dashboards.yaml_text import readable
 
-    text = yaml.safe_dump(dict(scenarios), sort_keys=False, allow_unicode=True, width=120)
+    text = readable(dict(scenarios), width=120)
     if out is None:
         click.echo(text, nl=False)
     else:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 import yaml
 
+from sidejudge.dashboards.yaml_text import readable
 from sidejudge.monitor.config.library import library
 from sidejudge.scoring.lexical.amount import amount
 
@@ -58,11 +59,7 @@ def _lines(proposal: Proposal, choices: Choices) -> Iterator[str]:
     if proposal.scenarios:
         yield ""
         yield from _comment("What runs of these names kept to. Remove a line that is only a habit.")
-        yield (
-            yaml.safe_dump({"scenarios": proposal.scenarios}, sort_keys=False, allow_unicode=True, width=_WIDTH)
-            .rstrip()
-            .replace("${", "$${")
-        )
+        yield (readable({"scenarios": proposal.scenarios}, width=_WIDTH).rstrip().replace("${", "$${"))
     yield from _judge(choices)
     yield from _langfuse(choices)
     yield from _alerts()

@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import yaml
-
+from sidejudge.dashboards.yaml_text import readable
 from sidejudge.integrations.cases.fields import field_errors, near_field
 from sidejudge.monitor.config.document import Document, Location, plain_value, read_document
 from sidejudge.monitor.config.errors import UNREADABLE, Problem, nearest, path_of
@@ -208,7 +207,6 @@ class _Reader:
 
 _ITEM = re.compile(r"^( *)- ", re.MULTILINE)
 _OWNER_ONLY = 0o600
-_OTHER_BREAKS = frozenset("\x85\u2028\u2029")
 
 
 def append_test(path: Path, test: Mapping[str, Json], scenarios: Iterable[str]) -> int:
@@ -247,9 +245,7 @@ def _with(before: str, test: Mapping[str, Json], path: Path) -> str:
     head = before.removesuffix("\n") if before else f"name: {path.stem}\ntests:"
     indents = _ITEM.findall(head.partition("\ntests:")[2] if not head.startswith("tests:") else head)
     indent = min(indents, key=len, default="  ")
-    # YAML folds these like ends of lines, unless they are escaped.
-    readable = _OTHER_BREAKS.isdisjoint(json.dumps(test, ensure_ascii=False))
-    lines = yaml.safe_dump([dict(test)], sort_keys=False, allow_unicode=readable, width=110).splitlines()
+    lines = readable([dict(test)], width=110).splitlines()
     return "\n".join([head, *(indent + line for line in lines)]) + "\n"
 
 

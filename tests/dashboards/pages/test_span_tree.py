@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+import yaml
+
 from sidejudge.dashboards.pages.span_tree import MOST, signs_of, span_tree
-from sidejudge.dashboards.pages.trace_page import scenario_text
+from sidejudge.dashboards.pages.trace_page import regression_test_text, scenario_text
 from sidejudge.monitor.config import load
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
@@ -55,6 +58,13 @@ def test_a_run_as_a_scenario_is_one_that_the_configuration_takes(tmp_path) -> No
     (scenario,) = load(tmp_path / "c.yaml", {}).scenarios.values()
     assert scenario["max_calls"] == {"find: x": 1, "refund": 2}
     assert scenario["agents_should_include"] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["ä\x85b", "it's\u2028so", "\u2029"])
+def test_what_is_copied_has_the_names_of_the_trace_whatever_breaks_stand_in_them(name) -> None:
+    case = Case(case_id="c", model_output="x", input=name, name=name, agents_called=(name,))
+    assert yaml.safe_load(scenario_text(case)) == {name: {"agents_should_include": [name]}}
+    assert yaml.safe_load(regression_test_text(case, [{"passed": False, "scores": []}]))[0]["input"] == name
 
 
 def test_a_run_without_agents_and_tools_is_no_scenario() -> None:
