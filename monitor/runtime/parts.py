@@ -320,6 +320,7 @@ class MonitorParts(ABC):
             self.store,
             clock_ns=self.clock_ns,
             illustrate=partial(illustrated, self.store),
+            holds=lambda trace_id: self.store.details(trace_id) is not None,
             counters=self.exporter,
             watch=self.board or self.watch,
             watched=self._watched,

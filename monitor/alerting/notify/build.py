@@ -134,6 +134,7 @@ class Notifications:
         *,
         clock_ns: Callable[[], int],
         illustrate: Illustrate,
+        holds: Callable[[str], bool] = lambda _: True,
         counters: DeliveryCounters,
         watch: StatusSource,
         watched: Mapping[str, WatchedWindow],
@@ -157,6 +158,7 @@ class Notifications:
             remind_ns=config.alerts.remind.ns,
             clock_ns=clock_ns,
             illustrate=illustrate,
+            holds=holds,
             wake=self._wake,
             is_quiet=is_quiet,
         )

@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
 from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
 from sidejudge.monitor.alerting.watch import PASSING_NS
-from sidejudge.scoring.alerts.event import AlertEvent, event_of_json, fingerprint
+from sidejudge.scoring.alerts.event import AlertEvent, Example, event_of_json, fingerprint
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted, Stage
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
@@ -95,7 +95,8 @@ class Notifier:
     """Notifies receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests.
 
     ``is_quiet``: whether another monitor sends the notices about a condition. They are noted as if they had been sent
-    from here, so that this monitor can go on from there.
+    from here, so that this monitor can go on from there. ``holds``: whether a trace is still known; one that was
+    forgotten is named no more.
     """
 
     def __init__(
@@ -106,12 +107,13 @@ class Notifier:
         remind_ns: int,
         clock_ns: Callable[[], int],
         illustrate: Illustrate = lambda event, _since_ns: event,
+        holds: Callable[[str], bool] = lambda _: True,
         wake: Callable[[], None] = lambda: None,
         is_quiet: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._is_quiet = is_quiet
         self._receivers, self._outbox, self._remind_ns = receivers, outbox, remind_ns
-        self._clock_ns, self._illustrate, self._wake = clock_ns, illustrate, wake
+        self._clock_ns, self._illustrate, self._holds, self._wake = clock_ns, illustrate, holds, wake
         self._sent: dict[str, SentNotices] = {}
         self._digested_ns: dict[str, int] = {}
         self._refreshed_ns: dict[str, int] = {}
@@ -261,6 +263,8 @@ class Notifier:
                 event = _of_now(here, sent.event, now_ns)
                 if here.condition.examples and event.transition is AlertTransition.FIRING:
                     at_ns, shown = self._shown.get(event.fingerprint, (0, event))
+                    if not await asyncio.to_thread(self._holds_all, shown.examples):
+                        at_ns, shown = 0, event
                     if left and not 0 <= now_ns - at_ns < ILLUSTRATED_NS:
                         left -= 1
                         shown = await self._illustrated(event, here)
@@ -303,6 +307,9 @@ class Notifier:
     def _of(self, receiver: NoticeReceiver) -> list[tuple[str, SentNotices]]:
         mine = f"{ALERT}{receiver.name}/"
         return [(name, sent) for name, sent in self._sent.items() if name.startswith(mine)]
+
+    def _holds_all(self, examples: Iterable[Example]) -> bool:
+        return all(self._holds(each.trace_id) for each in examples)
 
     async def _illustrated(self, event: AlertEvent, here: Posted) -> AlertEvent:
         if here.condition.examples and here.alert.stage is Stage.FIRING:

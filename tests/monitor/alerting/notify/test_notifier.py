@@ -44,13 +44,15 @@ class Desk:
     def __init__(self, path, *receivers):
         self.path, self.receivers = path, receivers or (NoticeReceiver(name="slack", sender=None),)
         self.now_ns, self.is_quiet = SINCE_NS + 12 * MINUTE_NS, False
+        self.worst, self.gone = WORST, set()
         self.store = Store(path)
         self.begin()
 
     def begin(self):
         self.notifier = Notifier(
             self.receivers, self.store.notifications, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
-            illustrate=lambda event, _since_ns: replace(event, examples=(WORST,)),
+            illustrate=lambda event, _since_ns: replace(event, examples=(self.worst,)),
+            holds=lambda trace_id: trace_id not in self.gone,
             is_quiet=lambda _condition: self.is_quiet,
         )  # fmt: skip
         self.notifier.restore()
@@ -289,6 +291,16 @@ async def test_a_receiver_that_keeps_state_is_told_what_stands_again_and_again_a
     assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.RESOLVED)]
     await office.tick(after_ns=RESENT_NS)
     assert office.waiting("am") == []
+
+
+async def test_a_refresh_names_no_trace_that_was_forgotten_since_it_was_shown(desk):
+    office = desk(NoticeReceiver(name="am", sender=None, least=Severity.INFO, keeps_state=True))
+    fired = event(examples=(WORST,))
+    await office.notifier.take(fired)
+    office.worst, office.gone = replace(WORST, trace_id="cd"), {"ab"}
+    await office.tick(posted(fired), after_ns=REFRESH_NS)
+    (notice,) = [each for each in office.waiting("am") if each.kind is NoticeKind.REFRESH]
+    assert [each.trace_id for each in notice.events[0].examples] == ["cd"]
 
 
 async def test_what_fires_before_a_receiver_is_configured_is_sent_to_it_too_and_so_is_its_end(desk):
