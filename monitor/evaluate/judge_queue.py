@@ -22,6 +22,7 @@ from sidejudge.scoring.result.reason import Reason, own
 
 from .backends import ATTEMPTS, OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from .evaluator import JudgementsByMetric
+from .judged_shares import JudgedShares
 from .result import EvaluationJob, TraceResult, fail
 from .stages import EvaluationStages
 
@@ -67,6 +68,7 @@ class JudgeQueue:
     capacity: int
     waits: Callable[[str], None] = lambda _service: None
     """Called with the service of each trace that waits for an answer."""
+    shares: JudgedShares = field(default_factory=JudgedShares)
     results: dict[bytes, TraceResult] = field(default_factory=dict)
     """Results that are to be committed, by trace id."""
     progress: asyncio.Event = field(default_factory=asyncio.Event)
@@ -103,7 +105,7 @@ class JudgeQueue:
         """Start a job that has open questions if the capacity allows, else defer it behind the others."""
         if job.service is not None:
             self.waits(job.service)
-        place = self.deferred.place(self.clock_ns())
+        place = replace(self.deferred.place(self.clock_ns()), share=self.shares.of(job.trace_id))
         if self.under_way < self.capacity and self._fits(job.closing):
             self._begin(job, place)
         else:
@@ -234,9 +236,9 @@ class JudgeQueue:
     def _draw(self, running: _Running, judge: JudgeBackendProtocol) -> None:
         """The third sampling pass. A trace that comes back was drawn before and keeps its share."""
         priority, before = running.job.priority, running.place.share
-        running.place = replace(
-            running.place, share=running.job.draw(judge.share(priority) if before is None else before)
-        )
+        share = running.job.draw(judge.share(priority) if before is None else before)
+        self.shares.drawn(running.job.trace_id, share)
+        running.place = replace(running.place, share=share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ class Pipeline:
             await self.interrupted.rest()
         await self.judge_queue.resume()
         await self._commit_results()
+        await self.judge_queue.shares.note()
         return more
 
     async def end_unread(self, closings: Sequence[Closing]) -> None:
@@ -98,6 +99,7 @@ class Pipeline:
         """Cancel the running jobs and commit the results. Traces without a result stay open in the store."""
         await self.judge_queue.close()
         await self._commit_results()
+        await self.judge_queue.shares.note()
 
     def _next_batch(self, held: list[Closing]) -> list[Closing]:
         """The first closings that wait, each trace once: a revision needs the earlier result on disk."""
@@ -159,6 +161,7 @@ class Pipeline:
         for result in results:
             if result.trace_id not in refused:
                 del self.judge_queue.results[result.trace_id]
+                self.judge_queue.shares.ended(result.trace_id)
         await self._notify(results, refused)
 
     async def _notify(self, results: Sequence[TraceResult], refused: Mapping[bytes, BaseException]) -> None:

@@ -14,6 +14,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.model import AssemblySection, SessionsSection, StoreSection
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
+from sidejudge.monitor.evaluate.judged_shares import JudgedShares
 from sidejudge.monitor.evaluate.pipeline import BATCH
 from sidejudge.monitor.evaluate.references.places import ReferencePlace
 from sidejudge.monitor.evaluate.stages import EvaluationStages
@@ -74,7 +75,7 @@ def conversations(config: Config) -> SessionTurns | None:
     return SessionTurns(rate=rate, router=Router(section.routes, config.scenarios), hash_key=hash_key)
 
 
-def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[], int]) -> JudgeQueue:
+def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[], int], store: Store) -> JudgeQueue:
     """The stages that wait for an answer: as many at once as the judge takes."""
     judge = config.evaluators.judge
     return JudgeQueue(
@@ -84,6 +85,7 @@ def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[],
         ),
         clock_ns=clock_ns,
         capacity=judge.concurrency if judge else BATCH,
+        shares=JudgedShares(store.kept.room("judged_shares"), clock_ns=clock_ns),
     )
 
 

@@ -159,7 +159,7 @@ class MonitorParts(ABC):
         )  # fmt: skip
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()
-        waiting = judge_queue(config, stages, clock_ns)
+        waiting = judge_queue(config, stages, clock_ns, self.store)
         waiting.waits = self.received.waits
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.failures = FailureGroups(

@@ -128,7 +128,7 @@ class Backfill:
         )
         self._pipeline = Pipeline(
             stages=stages,
-            judge_queue=judge_queue(config, stages, clock_ns),
+            judge_queue=judge_queue(config, stages, clock_ns, store),
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )

@@ -8,6 +8,7 @@ from sidejudge.monitor.config import RouteSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
+from sidejudge.monitor.evaluate.judged_shares import JudgedShares
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
@@ -39,7 +40,10 @@ class PipelineBench:
             evaluator=evaluator, reference_keys=("expected_outcome",),
         )  # fmt: skip
         deferred = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * 10**9, **bounds})
-        self.judge_queue = JudgeQueue(stages=stages, deferred=deferred, clock_ns=self.clock, capacity=room)
+        self.judge_queue = JudgeQueue(
+            stages=stages, deferred=deferred, clock_ns=self.clock, capacity=room,
+            shares=JudgedShares(self.store.kept.room("judged_shares"), clock_ns=self.clock),
+        )  # fmt: skip
         self.pipeline = Pipeline(
             stages=stages, judge_queue=self.judge_queue, commit=one_by_one(self.commit), clock_ns=self.clock,
             listeners=[self.reported.append],

@@ -403,6 +403,27 @@ async def test_what_was_drawn_before_an_outage_is_not_drawn_again_after_it(bench
     assert b.judge.came == {"normal": 1}, "the budget was asked once"
 
 
+@pytest.mark.parametrize("asked", [True, False])
+async def test_what_was_drawn_before_a_restart_is_not_drawn_again_after_it(bench, asked):
+    """Whether the judge was out of reach when the process ended, or was being asked."""
+    b = bench()
+    b.judge.shares["normal"] = 0.5
+    b.judge.gate.clear()
+    await b.close(1)
+    await b.drained()
+    if not asked:
+        b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
+        b.judge.gate.set()
+        await b.drained()
+    await b.pipeline.close()
+    b.store.close()
+    again = bench()
+    again.wait(1)
+    await again.ended(1)
+    assert again.reported[0].verdicts[0].sampling_probability == 0.5
+    assert again.store.kept.room("judged_shares").all() == {}, "nothing is left of it"
+
+
 async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(bench):
     b = bench()
     b.judge.reply = NoAnswer(f"{OUTAGE}: timeout", failed=True)
