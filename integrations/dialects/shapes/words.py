@@ -77,6 +77,14 @@ _LAST: Final[dict[str, Meaning]] = {
     "layer": "kind",
     "agent": "agent", "tool": "tool", "name": "own_name",
 }  # fmt: skip
+_DOERS: Final = frozenset({
+    "span", "observation", "trace", "event", "run", "step", "task", "job", "operation", "action", "execution",
+    "invocation", "process", "request", "response", "result", "call", "tool", "function", "agent", "subagent", "node",
+    "graph", "workflow", "chain", "pipeline", "turn", "llm", "model", "chat", "completion", "generation", "inference",
+    "embedding", "retrieval", "retriever", "search", "query", "final", "exit", "overall",
+})  # fmt: skip
+"""Whose outcome is the call's own, behind the client's name: that of ``acme.validation.status`` is of a check."""
+_BEHIND_CLIENT: Final = re.compile(r"\A[^.]*\.")
 _BROWSER: Final = ("user", "agent")
 _EARLIER: Final = "previous"
 _OF_CALLS: Final = frozenset({("function", "name"), ("definition", "name")})
@@ -114,10 +122,17 @@ def meaning(key: str) -> Meaning | None:
             return "model"
         if named[-2:] in _OF_CALLS and _CALLING.isdisjoint(named[:-1]):
             return None  # any function of a program, or what anything is defined by
-        return found
+        return None if found == "outcome" and not _is_own_outcome(key) else found
     if not _TOKENS.isdisjoint(named):
         return "usage"
     return None if not _NEVER.isdisjoint(named) else _contents(named)
+
+
+def _is_own_outcome(key: str) -> bool:
+    """Whether an outcome is that of what the span does, and not of something in it."""
+    named = words(_BEHIND_CLIENT.sub("", key, count=1))
+    owner = named[:-2] if named[-2:] == ("is", "error") else named[:-1]
+    return not owner or owner[-1] in _DOERS or "." not in key
 
 
 def foreign(key: str) -> bool:
