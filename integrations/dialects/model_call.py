@@ -218,7 +218,7 @@ def usage(prompt: int | None, completion: int | None, cached: int | None, reason
     """Usage from four counts, None when neither of the first two is known."""
     if prompt is None and completion is None:
         return None
-    return Usage(input=prompt or 0, output=completion or 0, cached_input=cached or 0, reasoning_output=reasoning or 0)
+    return Usage(input=prompt, output=completion, cached_input=cached or 0, reasoning_output=reasoning or 0)
 
 
 def from_details(details: Json) -> Usage | None:
@@ -260,9 +260,12 @@ def _from_buckets(details: Mapping[str, Json]) -> Usage | None:
     more_in = {key: n for key, raw in details.items() if key.startswith("input_") and (n := whole(raw))}
     more_out = {key: n for key, raw in details.items() if key.startswith("output_") and (n := whole(raw))}
     disjoint = total is None or total != (prompt or 0) + (completion or 0)
+    if disjoint:
+        prompt = prompt if prompt is None and not more_in else (prompt or 0) + sum(more_in.values())
+        completion = completion if completion is None and not more_out else (completion or 0) + sum(more_out.values())
     return usage(
-        (prompt or 0) + (sum(more_in.values()) if disjoint else 0),
-        (completion or 0) + (sum(more_out.values()) if disjoint else 0),
+        prompt if disjoint else prompt or 0,
+        completion if disjoint else completion or 0,
         sum(n for key, n in more_in.items() if "cache" in key),
         sum(n for key, n in more_out.items() if "reasoning" in key),
     )

@@ -35,8 +35,8 @@ class RunFigures(NamedTuple):
 
 
 def tokens(case: Case) -> int | None:
-    """Tokens of input and output; None where those of the input are unknown."""
-    return None if case.input_tokens is None else case.input_tokens + (case.output_tokens or 0)
+    """Tokens of input and output; None where those of either are unknown."""
+    return None if case.input_tokens is None or case.output_tokens is None else case.input_tokens + case.output_tokens
 
 
 def duration_s(case: Case) -> float | None:
@@ -62,7 +62,7 @@ def _models(trace: Trace) -> Mapping[str, Usage]:
     found: dict[str, Usage] = {}
     for span in usage.reporting_usage(trace):
         if span.usage is not None:
-            _add(found, span.model or span.requested_model, span.usage.input, span.usage.output, 0.0)
+            _add(found, span.model or span.requested_model, span.usage.input or 0, span.usage.output or 0, 0.0)
     for span in usage.reporting_cost(trace):
         _add(found, span.model or span.requested_model, 0, 0, span.cost_usd or 0.0)
     return found

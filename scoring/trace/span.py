@@ -70,12 +70,13 @@ class Message(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``.
 
+    Of ``input`` and ``output`` one may be None: it was not reported.
     ``own``: it covers only the span's own calls, without those of such spans below; otherwise the usage of a span with
     usage below it counts as a roll-up.
     """
 
-    input: int
-    output: int
+    input: int | None
+    output: int | None
     cached_input: int = 0
     reasoning_output: int = 0
     own: bool = False

@@ -18,16 +18,23 @@ from .trace import Trace
 _Figures: TypeAlias = tuple[float, float]
 
 
-def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int, int] | None:
+def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int | None, int | None]:
     """Tokens of the whole trace, of input and of output, by the spans that report their usage.
 
-    None without any, and where a model call that answered reports none, such as a stream: a part is no total.
+    None without any, and where a model call that answered reports none, such as a stream: a part is no total. One side
+    is None where a span reports the other alone; embeddings and calls that failed may have no output.
     """
     counted = _lowest(trace, reporting, _tokens)
     if not counted or _leaves_one_out(trace, counted):
-        return None
-    each = [span.usage for span in counted if span.usage]
-    return sum([u.input for u in each]), sum([u.output for u in each])
+        return None, None
+    each = [(span.usage, span.kind is SpanKind.EMBEDDING or span.error is not None) for span in counted if span.usage]
+    written = [0 if used.output is None and silent else used.output for used, silent in each]
+    return _sum([used.input for used, _ in each]), _sum(written)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _leaves_one_out(trace: Trace, counted: Sequence[Span]) -> bool:
@@ -94,7 +101,7 @@ _MOST_OPEN = 16
 
 
 def _tokens(span: Span) -> _Figures | None:
-    return None if span.usage is None else (span.usage.input, span.usage.output)
+    return None if span.usage is None else (span.usage.input or 0, span.usage.output or 0)
 
 
 def _dollars(span: Span) -> _Figures | None:
@@ -228,13 +235,13 @@ class _Records:
     """
 
     def __init__(self) -> None:
-        self._ended: dict[tuple[int, int], list[Span]] = {}
+        self._ended: dict[_Figures, list[Span]] = {}
 
     def is_one(self, span: Span) -> bool:
         """Whether the span is a record; spans come in order of start."""
-        if span.usage is None:
+        if (figures := _tokens(span)) is None:
             return False
-        of_these = self._ended.setdefault((span.usage.input, span.usage.output), [])
+        of_these = self._ended.setdefault(figures, [])
         if span.end_ns - span.start_ns < _NO_TIME_NS:
             for place, call in enumerate(of_these):
                 same = span.response_id in (None, call.response_id) and span.name != call.name

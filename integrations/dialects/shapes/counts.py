@@ -51,12 +51,13 @@ def by_words(counts: Iterable[tuple[str, object]]) -> Usage | None:
         prompt, cached, apart = uncached + cached + written, 0, 0
     if prompt is None and completion is None:
         return None
-    if total is not None and total != (prompt or 0) + (completion or 0):
-        if total != (prompt or 0) + (completion or 0) + cached:
+    if total is not None:
+        read, written = prompt or 0, completion or 0
+        if total not in (read + written, read + written + cached):
             return None
-        prompt = (prompt or 0) + cached
-    elif total is None and _leaves_cached_out(name for name, _ in counts):
-        prompt = (prompt or 0) + cached + apart
+        prompt, completion = total - written, written
+    elif prompt is not None and _leaves_cached_out(name for name, _ in counts):
+        prompt += cached + apart
     return usage(prompt, completion, found.get("cached"), found.get("reasoned"))
 
 

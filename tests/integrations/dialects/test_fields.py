@@ -40,7 +40,7 @@ def test_the_most_trusted_attribute_that_holds_something_tells_a_field_whatever_
 
 def test_tokens_are_counted_together_and_each_count_names_its_attribute() -> None:
     reading = _reading({"in": 7, "cached": 3, "reasoned": "x"})
-    assert FIELDS.read(reading)["usage"] == Usage(input=7, output=0, cached_input=3)
+    assert FIELDS.read(reading)["usage"] == Usage(input=7, output=None, cached_input=3)
     assert reading.provenance == {"usage": "in", "usage.cached_input": "cached"}
     assert FIELDS.read(_reading({"cached": 3}))["usage"] is None
 

@@ -188,6 +188,9 @@ def test_lists_of_available_tools_are_not_messages() -> None:
          Usage(input=48, output=12, cached_input=4)),
         ({"input_tokens": 47, "output_tokens": 12, "input_tokens_details": {"cached_tokens": 4}},
          Usage(input=47, output=12, cached_input=4)),
+        ({"prompt_tokens": 47, "completion_tokens": None}, Usage(input=47, output=None)),
+        ({"input_tokens": None, "output_tokens": 12}, Usage(input=None, output=12)),
+        ({"input": 47}, Usage(input=47, output=None)), ({"input": 47, "total": 47}, Usage(input=47, output=0)),
         ({"total": 5}, None), ({}, None), ("text", None), (None, None), ({"input": -1}, None),
     ],
 )  # fmt: skip

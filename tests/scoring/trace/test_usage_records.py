@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -22,7 +25,7 @@ def _span(
     output: str | None = None,
     kind: SpanKind = SpanKind.LLM,
     below: str | None = "root",
-    answer: int = 6,
+    answer: int | None = 6,
 ) -> Span:
     start = int(start_ms * MS)
     return Span(
@@ -36,17 +39,27 @@ def test_a_sum_that_leaves_a_call_out_is_no_total() -> None:
     stream = replace(_span("stream", 0, 500, output="Hi."), usage=None)
     call, top = _span("call", 510, 480, output="Bye."), _span("root", 0, 2_000, 90, below=None, kind=SpanKind.AGENT)
 
-    def tokens(*spans: Span) -> tuple[int, int] | None:
+    def tokens(*spans: Span) -> tuple[int | None, int | None]:
         trace = Trace.of("1" * 32, spans, "batch")
         return counted.tokens(trace, [span for span in trace.spans if span.usage])
 
-    assert tokens(stream, call) is None
+    assert tokens(stream, call) == (None, None)
     assert tokens(stream, replace(call, output=None)) == (30, 6), "it may be the record of the call"
     assert tokens(stream, replace(call, start_ns=0)) == (30, 6), "two instrumentations of one call"
     assert tokens(stream, replace(call, parent_id="stream")) == (30, 6), "the call that it wraps"
     assert tokens(stream, top) == (90, 6), "a sum of all below it"
     assert tokens(replace(stream, output=None), call) == (30, 6), "it gave no answer"
     assert tokens(replace(stream, error="down"), call) == (30, 6), "a call that failed takes none"
+
+
+@pytest.mark.parametrize(
+    ("more", "total"),
+    [({}, None), ({"error": "down"}, 6), ({"kind": SpanKind.EMBEDDING}, 6), ({"kind": SpanKind.AGENT}, None)],
+)
+def test_a_side_that_a_call_does_not_report_is_no_part_of_a_total(more: Mapping[str, Any], total: int | None) -> None:
+    spans = [_span("call", 0, 500), replace(_span("half", 510, 480, 20, answer=None), **more)]
+    trace = Trace.of("1" * 32, spans, "batch")
+    assert counted.tokens(trace, trace.spans) == (50, total)
 
 
 @pytest.mark.parametrize(
