@@ -2,8 +2,9 @@
 
 Ids are derived from a score's subject, so that a score sent twice replaces itself, and no id is ever on two traces (the
 first trace would keep it). Up to 4.16 Langfuse merges metadata key by key: a revision sends every key, null where it
-has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain. The metadata of the
-pass always hold the values of all metrics, for comparison with people's labels, whichever scores are written.
+has no value, so that no value of an earlier one remains. Of a trace's first verdict nothing can remain; a session may
+have had others under its id. The metadata of the pass always hold the values of all metrics, for comparison with
+people's labels, whichever scores are written.
 """
 
 from __future__ import annotations
@@ -323,7 +324,8 @@ def _stated(scores: Sequence[Score], detail: str) -> str | None:
 
 def _kept(metadata: Mapping[str, object], verdict: Verdict) -> dict[str, object]:
     """Without nulls, where no earlier revision can have left a value that they are to clear."""
-    return {key: value for key, value in metadata.items() if value is not None or verdict.revision > 1}
+    perhaps = verdict.revision > 1 or not verdict.trace_id
+    return {key: value for key, value in metadata.items() if value is not None or perhaps}
 
 
 def environment(name: str | None) -> str | None:

@@ -45,8 +45,9 @@ _WITHDRAWN: Final = ',"withdrawn":true}'
 class ScoreRow:
     """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body.
 
-    ``body`` None: it is to be deleted, whoever wrote it. ``stands``: it is known to be stored like that already.
-    ``after_ms`` is the time of the writing that stands there, ms since the epoch; None where nothing is known to.
+    ``body`` None: it has none now, and one of an earlier session under the same id is to be deleted. ``stands``: it
+    is known to be stored like that already. ``after_ms`` is the time of the writing that stands there, ms since the
+    epoch; None where nothing is known to.
     """
 
     id: str
@@ -115,16 +116,16 @@ class Dead:
 def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequence[ScoreRow], now_ns: int) -> None:
     """Make these the scores of a trace, inside the transaction that ends it; others that it had are to be deleted."""
     sql = queries()
-    kept = json.dumps([score.id for score in scores])
-    due_ns = now_ns + SETTLES_NS
-    connection.execute(sql["outbox_withdraw"], {"trace_id": trace_id, "kept": kept, "now": now_ns, "due": due_ns})
+    kept = json.dumps([score.id for score in scores if score.body is not None])
+    gone = json.dumps([score.id for score in scores if score.body is None])
+    row = {"trace_id": trace_id, "kept": kept, "gone": gone, "now": now_ns, "due": now_ns + SETTLES_NS}
+    connection.execute(sql["outbox_withdraw"], row)
     for stands, name in ((False, "outbox_put"), (True, "outbox_stands")):
         connection.executemany(
             sql[name],
             [
-                {"id": s.id, "trace_id": trace_id, "now": now_ns, "at": s.at_ns, "body": s.body,
-                 "due": 0 if s.body is not None else due_ns, "after": s.after_ms}
-                for s in scores if s.stands is stands
+                {"id": s.id, "trace_id": trace_id, "now": now_ns, "at": s.at_ns, "body": s.body, "after": s.after_ms}
+                for s in scores if s.stands is stands and s.body is not None
             ],
         )  # fmt: skip
 

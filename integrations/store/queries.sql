@@ -180,16 +180,20 @@ SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
 -- name: outbox_put
 -- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already. It is
 -- written later than all before, whatever the clock says. Of what was never taken, the first may not be there: it
--- stays next to the time of the score, which is that of whatever comes first.
+-- stays next to the time of the score, which is that of whatever comes first. A session that begins under an id that had
+-- one before goes on with its scores: their revisions count on, for of two that are shown the higher stands.
 INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body, written_ms)
-VALUES (:id, :trace_id, 'waiting', :due, :now, :at, 1, 0, 0, NULL, :body,
+VALUES (:id, :trace_id, 'waiting', 0, :now, :at, 1, 0, 0, NULL, :body,
     CASE WHEN :after IS NULL THEN :at / 1000000 ELSE max(:after + 1, :now / 1000000) END)
 ON CONFLICT (id) DO UPDATE SET
     queued_ns = CASE state WHEN 'waiting' THEN queued_ns ELSE excluded.queued_ns END,
     written_ms = max(written_ms + 1, coalesce(:after + 1, 0),
         CASE WHEN state IN ('sent', 'stored') THEN :now / 1000000 ELSE 0 END),
     state = 'waiting', due_ns = excluded.due_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
-    body = excluded.body
+    trace_id = excluded.trace_id,
+    body = CASE WHEN json_extract(body, '$.metadata.revision') >= json_extract(excluded.body, '$.metadata.revision')
+        THEN json_set(excluded.body, '$.metadata.revision', json_extract(body, '$.metadata.revision') + 1)
+        ELSE excluded.body END
 WHERE body IS NOT excluded.body;
 
 -- name: outbox_stands
@@ -198,7 +202,7 @@ INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, atte
 VALUES (:id, :trace_id, 'stored', 0, :now, :at, 1, 0, 0, NULL, :body, coalesce(:after, :at / 1000000))
 ON CONFLICT (id) DO UPDATE SET
     state = 'stored', due_ns = 0, at_ns = excluded.at_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
-    body = excluded.body, written_ms = max(written_ms, excluded.written_ms);
+    trace_id = excluded.trace_id, body = excluded.body, written_ms = max(written_ms, excluded.written_ms);
 
 -- name: outbox_withdraw
 -- What stands there is overwritten at once, for a deletion comes late: a server that stores what it took some seconds
@@ -211,8 +215,9 @@ UPDATE outbox SET
     body = CASE WHEN state IN ('sent', 'stored') OR state = 'waiting' AND written_ms > at_ns / 1000000
         THEN json_set(body, '$.withdrawn', json('true')) END,
     state = 'waiting'
-WHERE trace_id = :trace_id AND body IS NOT NULL AND json_extract(body, '$.withdrawn') IS NULL
-    AND id NOT IN (SELECT value FROM json_each(:kept));
+WHERE (trace_id = :trace_id AND id NOT IN (SELECT value FROM json_each(:kept))
+        OR id IN (SELECT value FROM json_each(:gone)))
+    AND body IS NOT NULL AND json_extract(body, '$.withdrawn') IS NULL;
 
 -- name: outbox_overwritten
 UPDATE outbox SET body = NULL, due_ns = :due, attempts = 0, reason = NULL

@@ -9,7 +9,7 @@ from typing import Final
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.declared_scores import ScoreSelection, declared
 from sidejudge.integrations.langfuse.probe import LangfuseServer, trace_url
-from sidejudge.integrations.langfuse.scores import scores_of
+from sidejudge.integrations.langfuse.scores import score_id, scores_of
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import LangfuseSink
@@ -36,13 +36,22 @@ def outgoing(
     judge_traces: bool = False,
     link_base: str | None = None,
 ) -> list[ScoreRow]:
-    """The selected scores of all its verdicts, changed or not: the store finds the new and the withdrawn ones."""
+    """The selected scores of all its verdicts, changed or not: the store finds the new and the withdrawn ones.
+
+    Of a session also those that it lacks: an earlier one under its id may have had them.
+    """
     at_ns = time_of(result)
-    return [
-        ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
+    rows = {
+        body["id"]: ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
         for verdict in result.verdicts
         for body in scores_of(verdict, rubrics[verdict.rubric], which, judge_traces=judge_traces, link_base=link_base)
-    ]
+    }
+    every = [
+        score_id(verdict.session_id, each.name)
+        for verdict in result.verdicts if result.session and verdict.session_id
+        for each in declared(rubrics[verdict.rubric])
+    ]  # fmt: skip
+    return [*rows.values(), *(ScoreRow(id=name, at_ns=at_ns, body=None) for name in every if name not in rows)]
 
 
 def langfuse_sink(parts: SinkParts) -> LangfuseScores | None:

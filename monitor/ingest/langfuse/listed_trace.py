@@ -117,8 +117,12 @@ class ListedTrace:
         return now_ns >= self.retry_ns and quiet_ns >= (settle_ns if self.rooted else max(settle_ns, rootless_ns))
 
     def around(self, reach_ns: int) -> Window:
-        """The times in which all of its rows are looked for: so far before and behind those that listings showed."""
-        return Window(from_ns=max(0, self.start_ns - reach_ns), to_ns=max(self.end_ns, self.last_ns) + reach_ns)
+        """The times in which all of its rows are looked for: so far before and behind those that listings showed.
+
+        What began before the listed times shows no root there, and may have begun at any time.
+        """
+        from_ns = max(0, self.start_ns - reach_ns) if self.rooted else 0
+        return Window(from_ns=from_ns, to_ns=max(self.end_ns, self.last_ns) + reach_ns)
 
     def case(self) -> Case:
         """The case that rules on content are matched with already."""

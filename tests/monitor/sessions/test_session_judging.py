@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from sidejudge.monitor.api.view import VerdictQuery
@@ -126,6 +128,41 @@ async def test_a_trace_that_joins_late_makes_a_revision_and_one_after_that_a_new
     first, second = b.sessions()
     assert first["case_id"] != second["case_id"]
     assert (b.story(first)["turns"], b.story(second)["turns"]) == (2, 1)
+
+
+TALK = {"judges": "sessions", "metrics": [{"id": "answers", "check": {"contains": "answer"}}]}
+LANGFUSE = {"base_url": "http://127.0.0.1:9", "public_key": "pk", "secret_key": "sk"}
+
+
+async def test_a_new_session_under_an_id_goes_on_with_the_scores_of_the_one_before(bench):
+    of_talk = {"rubrics": {"talk": TALK}, "sessions": {"routes": [{"rubrics": ["talk"]}]}}
+    b = bench(**of_talk, routes=[{"rubrics": []}], sinks={"langfuse": LANGFUSE})
+
+    def waiting():
+        """Names of the scores that wait, each with its revision and whether it is withdrawn."""
+        rows = b.monitor.store.outbox.due(b.now, 10)
+        stated = [(json.loads(row.body), row.withdrawn) for row in rows]
+        return sorted((body["name"], body["metadata"]["revision"], withdrawn) for body, withdrawn in stated)
+
+    def every(revision, *, withdrawn):
+        return [(f"talk_{name}", revision, withdrawn) for name in ("answers", "pass", "score")]
+
+    await b.take(turn(1, stated=False))
+    await b.after(16)
+    await b.take(turn(2, second=5))
+    await b.after(16)
+    assert waiting() == every(2, withdrawn=False)
+    await b.after(31)
+    await b.take(turn(3, second=9))
+    await b.after(16)
+    first, second = b.sessions()
+    assert (first["revision"], second["revision"]) == (2, 1)
+    assert waiting() == every(3, withdrawn=False), "else they pass for older ones"
+    await b.after(31)
+    await b.take(turn(4, second=12, stated=False))
+    await b.after(16)
+    assert b.sessions()[-1]["passed"] is None
+    assert waiting() == every(3, withdrawn=True), "what the last session lacks is no score of an earlier one"
 
 
 async def test_late_spans_of_a_turn_change_the_turn_in_its_own_session(bench):

@@ -66,6 +66,21 @@ def test_times_of_a_trace_are_those_of_its_rows(rows, times):
 
 
 @pytest.mark.parametrize(
+    ("rows", "from_s", "to_s"),
+    [
+        ([row(20), row(30)], 10, 41),
+        ([row(20, parentObservationId="p"), row(30)], 10, 41),
+        ([row(20, parentObservationId="p"), row(30, parentObservationId="p")], None, 41),  # begun before
+        ([row(20, endTime=None)], None, 30),
+    ],
+)
+def test_where_rows_of_a_trace_are_looked_for(rows, from_s, to_s):
+    window = listed(*rows).around(10 * SECOND)
+    shown_s = None if from_s is None else START_NS + from_s * SECOND
+    assert (window.from_ns, window.to_ns) == (shown_s or 0, START_NS + to_s * SECOND)
+
+
+@pytest.mark.parametrize(
     ("more", "changed"),
     [
         (row(1), False),  # seen before
