@@ -207,6 +207,16 @@ async def test_a_trace_whose_root_never_comes_is_read_in_the_end(benches, fake):
     assert bench.taken() == {trace_id(1): 2}
 
 
+async def test_a_run_that_began_long_before_what_is_listed_is_taken_with_its_root(benches, fake):
+    bench = benches(fake)
+    first, *others = rows(1)
+    bench.put(*others, {**first, "startTime": at_ns(START_NS - 300 * MINUTES)})
+    await bench.poll(28)
+    assert bench.taken() == {trace_id(1): 3}
+    await bench.poll(2)
+    assert bench.pull.pending.start_ns is None, "what is taken holds back no listing"
+
+
 async def test_a_trace_that_a_listing_saw_in_part_is_read_twice_before_it_is_taken(benches, fake):
     bench = benches(fake)
     first, *others = rows(1)
