@@ -40,7 +40,7 @@ from typing import TypeAlias
 
 from sidejudge.scoring.result.result import Unavailable
 
-from .interval import Z_95_TWO_SIDED
+from .interval import Z_95_TWO_SIDED, student
 
 Weights = Sequence[Sequence[float]]
 
@@ -169,7 +169,7 @@ def bias(pairs: Pairs) -> ScaleError | Unavailable:
     differences = [given - right for right, given in pairs]
     mean = math.fsum(differences) / n
     variance = math.fsum((each - mean) ** 2 for each in differences) / (n - 1)
-    return _around(mean, math.sqrt(variance / n), n)
+    return _around(mean, math.sqrt(variance / n), n, free=n - 1)
 
 
 def compression(pairs: Pairs) -> ScaleError | Unavailable:
@@ -181,9 +181,9 @@ def compression(pairs: Pairs) -> ScaleError | Unavailable:
         return Unavailable("no two grades that should differ, of three or more")
     slope = math.fsum((x - middle_x) * (y - middle_y) for x, y in pairs) / spread
     left = [(x - middle_x) * (y - middle_y - slope * (x - middle_x)) for x, y in pairs]
-    return _around(1 - slope, math.sqrt(math.fsum(each * each for each in left)) / spread, n)
+    return _around(1 - slope, math.sqrt(math.fsum(each * each for each in left)) / spread, n, free=n - 2)
 
 
-def _around(value: float, error: float, n: int) -> ScaleError:
-    margin = Z_95_TWO_SIDED * error
+def _around(value: float, error: float, n: int, *, free: int) -> ScaleError:
+    margin = student(Z_95_TWO_SIDED, free) * error
     return ScaleError(value=value, lower=value - margin, upper=value + margin, n=n)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from .exact_sums import UNIT, ExactSum
-from .interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Interval, wilson, wilson_pair
+from .interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Interval, student, wilson, wilson_pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def kish(n: int, weight: float, squared_weight: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanEstimate:
-    """``mean`` of ``n`` values and its bounds, in their unit; each bound alone holds with the chance of ``z``."""
+    """``mean`` of ``n`` values and its bounds, in their unit; each bound alone holds with the chance that ``z`` has."""
 
     n: int
     effective_n: float
@@ -152,7 +152,7 @@ def mean_estimate(values: Iterable[tuple[float, float]], *, z: float = Z_95_ONE_
     whole = math.fsum(weight for _, weight in pairs)
     mean = math.fsum(value * (weight / whole) for value, weight in pairs)
     spread = math.fsum(((weight / whole) * (value - mean)) ** 2 for value, weight in pairs)
-    margin = z * math.sqrt(spread * len(pairs) / (len(pairs) - 1))
+    margin = student(z, len(pairs) - 1) * math.sqrt(spread * len(pairs) / (len(pairs) - 1))
     return MeanEstimate(n=len(pairs), effective_n=size, mean=mean, lower=mean - margin, upper=mean + margin, z=z)
 
 
@@ -175,7 +175,7 @@ def mean_from_sums(sums: MeanSums) -> MeanEstimate | None:
     w, p, q = sums.weight.units, sums.product.units, sums.squared_product.units
     apart = sums.squared_square.units * w * w - 2 * p * q * w + p * p * sums.squared_weight.units
     spread = max(0, apart) * UNIT / w**4
-    mean, margin = p / w, Z_95_ONE_SIDED * math.sqrt(spread * sums.n / (sums.n - 1))
+    mean, margin = p / w, student(Z_95_ONE_SIDED, sums.n - 1) * math.sqrt(spread * sums.n / (sums.n - 1))
     return MeanEstimate(
         n=sums.n, effective_n=kish(sums.n, sums.weight.value, sums.squared_weight.value), mean=mean,
         lower=mean - margin, upper=mean + margin,

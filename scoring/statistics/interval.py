@@ -36,6 +36,7 @@ import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 Z_95_ONE_SIDED = 1.6448536269514722
@@ -107,6 +108,28 @@ def wilson_pair(successes: float, n: float, z: float = Z_95_TWO_SIDED) -> Interv
     lower = plain.lower if successes < LEAST_CORRECTED else bound(p)
     upper = plain.upper if n - successes < LEAST_CORRECTED else 1 - bound(1 - p)
     return Interval(lower, upper)
+
+
+def student(z: float, free: int) -> float:
+    """The quantile of Student's distribution with ``free`` degrees of freedom (1 or more) in place of the normal ``z``.
+
+    A standard error of few values is itself uncertain: twice as many means of five lie outside 1.96 of them as should.
+    Exact to 0.2 % up to z = 2: Abramowitz and Stegun, *Handbook of Mathematical Functions*, 26.7.5.
+
+    >>> round(student(Z_95_TWO_SIDED, 1), 2), round(student(Z_95_TWO_SIDED, 9), 3)
+    (12.71, 2.262)
+    """
+    share = 2 * NormalDist().cdf(z) - 1
+    if free == 1:
+        return math.tan(math.pi / 2 * share)
+    if free == 2:
+        return share * math.sqrt(2 / (1 - share * share))
+    s = z * z
+    terms = (
+        z, z * (s + 1) / 4, z * (s * (5 * s + 16) + 3) / 96, z * (s * (s * (3 * s + 19) + 17) - 15) / 384,
+        z * (s * (s * (s * (79 * s + 776) + 1482) - 1920) - 945) / 92160,
+    )  # fmt: skip
+    return math.fsum(term / free**power for power, term in enumerate(terms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from statsmodels.stats.weightstats import DescrStatsW
 
 from sidejudge.scoring.calibration.judge_report import GoldenAnswer
 from sidejudge.scoring.calibration.paired_judges import compare_answers
@@ -59,6 +60,20 @@ def test_judges_that_cannot_be_told_apart_are_not(compared, a, b):
     metric, _ = read(compared(*cases(60, a, b), "--format", "json"))
     assert metric["better"] == "not told apart"
     assert metric["lower"] <= 0 <= metric["upper"]
+
+
+def test_a_lead_that_is_usual_by_chance_names_no_judge(compared):
+    # Of ten cases four differ, all in favour of B: by chance one time in eight.
+    metric, _ = read(compared(*cases(10, 6, 10), "--format", "json"))
+    assert (metric["p"], metric["better"]) == (0.125, "not told apart")
+
+
+def test_distances_of_few_cases_have_the_interval_of_students_distribution(compared):
+    labels = [{"case_id": f"c{i}", "rubric": "qa", "metric": "m", "label": 0.0, "by": "ann"} for i in range(10)]
+    a, b = ([verdict_line(f"c{i}", scores=[metric_line("m", 0.3 + by * i)]) for i in range(10)] for by in (0.0, 0.02))
+    metric, _ = read(compared(labels, a, b, "--format", "json"))
+    low, high = DescrStatsW([0.02 * i for i in range(10)]).tconfint_mean()
+    assert (metric["lower"], metric["upper"]) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_runs_after_the_first_change_neither_figures_nor_costs(compared):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, t
 from statsmodels.stats.proportion import proportion_confint
 
 from sidejudge.scoring.statistics.interval import (
@@ -17,6 +17,7 @@ from sidejudge.scoring.statistics.interval import (
     at_most,
     least_trials,
     most_hits,
+    student,
     wilson,
     wilson_pair,
 )
@@ -28,6 +29,12 @@ quantiles = st.sampled_from([Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED])
 def test_quantiles_are_those_of_the_normal_distribution():
     for z, share in ((Z_95_ONE_SIDED, 0.95), (Z_95_TWO_SIDED, 0.975), (Z_99_ONE_SIDED, 0.99)):
         assert z == pytest.approx(norm.ppf(share), abs=1e-14)
+
+
+@pytest.mark.parametrize("free", [1, 2, 3, 4, 9, 29, 1000])
+@pytest.mark.parametrize("z", [0.5, Z_95_ONE_SIDED, Z_95_TWO_SIDED])
+def test_quantiles_of_few_values_are_those_of_students_distribution(z, free):
+    assert student(z, free) == pytest.approx(t.ppf(norm.cdf(z), free), rel=2e-3)
 
 
 @given(counts, quantiles)

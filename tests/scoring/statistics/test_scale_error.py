@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from statsmodels.stats.weightstats import DescrStatsW
 
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.agreement import bias, compression
@@ -34,6 +35,13 @@ def test_the_slope_is_that_of_numpy():
     pairs = [(each, 0.3 + 0.5 * each + chance.gauss(0, 0.1)) for each in RIGHT]
     slope, _ = np.polyfit(*zip(*pairs, strict=True), 1)
     assert compression(pairs).value == pytest.approx(1 - slope)
+
+
+def test_intervals_of_few_grades_are_as_wide_as_students():
+    given = [0.5, 0.6, 0.5, 0.8]
+    low, high = DescrStatsW([each - 0.5 for each in given]).tconfint_mean()
+    found = bias([(0.5, each) for each in given])
+    assert (found.lower, found.upper) == pytest.approx((low, high), abs=1e-3)
 
 
 def test_the_intervals_hold_the_truth_about_as_often_as_they_promise():
