@@ -29,6 +29,7 @@ _JUDGE = "{{ .Labels.model }} in {{ .Labels.instance }}"
 LAG_WINDOW = "10m"
 LEAST_LAGS = 5
 _RESTART_NS = 5 * MINUTE_NS
+_BETWEEN_LOOKS = ("pass_rate_change", "scenario_drift", "version_worse", "slice_worse")
 _PASSING_NS = 10 * MINUTE_NS
 """How long a recovery may take from *critical* through *warning*, as in process."""
 
@@ -41,12 +42,13 @@ def declared_alerts(declared: Declaration) -> list[AlertingRule]:
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     expr, stated, *alone = _TELLING[condition.id](declared)
     status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
-    reported_in_process = expr.startswith(_IN_PROCESS)
+    # A process's own alert has waited there; a status has its looks, and afterwards its hold. A detector is exported as
+    # verdicts come, and only the process's next look shows whether the alert is sent.
+    waits_ns = 0 if expr.startswith(_IN_PROCESS) else declared.look_ns if condition.id in _BETWEEN_LOOKS else None
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
         meaning=condition.meaning, expr=expr, stated=stated,
-        # A process's own alert has waited there; a status has its looks, and afterwards its hold.
-        for_ns=0 if reported_in_process else condition.for_ns,
+        for_ns=condition.for_ns if waits_ns is None else waits_ns,
         keep_ns=_kept_ns(condition, declared) if status else condition.keep_ns,
         muted_by=() if condition.muted_by is None else (condition.muted_by,), stated_alone="".join(alone),
     )  # fmt: skip

@@ -35,13 +35,13 @@ def _from_processes() -> Iterator[Scenario]:
         ("sidejudge_scenario_drift_timestamp_seconds", "SidejudgeScenarioDrift", "info"),
     ):
         yield Scenario(
-            name=f"{alert} is there as soon as one process has it, with the earliest time",
+            name=f"{alert} is there a look after one process has it, with the earliest time",
             under=(alert,),
             given={
                 **points(change, {**PLACE, **target("a")}, [None] * 5 + [240] * 5 + [None] * 10),
                 **points(change, {**PLACE, **target("b")}, [None] * 7 + [300] * 3 + [None] * 10),
             },
-            checks=(silent(alert, "4m"), fires(alert, "5m", severity=severity), fires(alert, "9m")),
+            checks=(silent(alert, "5m"), fires(alert, "6m", severity=severity), fires(alert, "9m")),
         )
     for by, other, alert in (
         ("version", "metadata.tenant", "SidejudgeVersionWorse"), ("metadata.tenant", "model", "SidejudgeSliceWorse"),
@@ -56,7 +56,7 @@ def _from_processes() -> Iterator[Scenario]:
                 **points(name, {**PLACE, "slice": other, "value": "y", **target("a")}, [240] * 50),
             },
             checks=(
-                silent(alert, "4m"), fires(alert, "5m", severity="warning"), fires(alert, "24m"), silent(alert, "30m"),
+                silent(alert, "5m"), fires(alert, "6m", severity="warning"), fires(alert, "24m"), silent(alert, "30m"),
             ),
         )  # fmt: skip
     for id_, alert, keep in (
@@ -156,11 +156,17 @@ def _held_back() -> Iterator[Scenario]:
             under=(alert,),
             given={
                 **constant(name, {**PLACE, **part, **target("a")}, 240, 60),
-                **points("sidejudge_alert_reported", {**labels, **target("a")}, [0] * 20 + [None] * 40),
+                # Nobody says so before the process's next look.
+                **points("sidejudge_alert_reported", {**labels, **target("a")}, [None] + [0] * 19 + [None] * 40),
                 **points("sidejudge_alert_reported", {**labels, **target("b")}, [None] * 10 + [1] * 10 + [None] * 40),
                 **constant("sidejudge_alert_reported", {**labels, "alert": "another", **target("b")}, 0, 60),
             },
-            checks=(silent(alert, "9m"), fires(alert, "10m"), fires(alert, "19m"), fires(alert, "50m")),
+            checks=(
+                *(silent(alert, at) for at in ("0m", "1m", "10m")),
+                fires(alert, "11m"),
+                fires(alert, "19m"),
+                fires(alert, "50m"),
+            ),
         )
 
 
