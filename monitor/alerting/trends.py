@@ -104,12 +104,16 @@ _TOGETHER: Final = (1, 2, 3, 4, 6, 8, 12)
 
 @dataclass
 class Trends:
-    """The trends of all services, at most a little old. While the store cannot be read, the last ones known."""
+    """The trends of all services, at most a little old. While the store cannot be read, the last ones known.
+
+    ``design`` holds the design effects of services, as their windows have them.
+    """
 
     path: Path
     window_ns: int
     declared: Declaration
     _: KW_ONLY
+    design: Mapping[Key, float] = field(default_factory=dict)
     archive: ArchivedTrends | None = None
     clock_s: Callable[[], float] = time.monotonic
     _known: Mapping[Key, Trend] = field(default_factory=dict, init=False)
@@ -150,7 +154,7 @@ class Trends:
         step_ns = max(1, span_ns // STEPS)
         found = await asyncio.to_thread(self._stretches, now_ns, step_ns, key.rubric)
         stretches = [each for each in found if _key(each) == key]
-        return _trend(stretches, now_ns, step_ns, [_ENOUGH]) if stretches else None
+        return _trend(stretches, now_ns, step_ns, [_ENOUGH], self.design.get(key, 1.0)) if stretches else None
 
     def _read(self, now_ns: int) -> dict[Key, Trend]:
         whole_ns = STEPS * self.window_ns
@@ -164,7 +168,10 @@ class Trends:
         for each in stretches:
             by_key.setdefault(_key(each), []).append(each)
         asked = {key: [self.declared.policy_of(key.rubric).min_samples] if windows == STEPS else [] for key in by_key}
-        return {key: _trend(of, now_ns, step_ns, [*asked[key], _ENOUGH]) for key, of in by_key.items()}
+        return {
+            key: _trend(of, now_ns, step_ns, [*asked[key], _ENOUGH], self.design.get(key, 1.0))
+            for key, of in by_key.items()
+        }
 
     def _stretches(self, now_ns: int, step_ns: int, rubric: str | None = None) -> Sequence[Stretch]:
         stored = read_trends(self.path, until_ns=now_ns, step_ns=step_ns, steps=STEPS, rubric=rubric)
@@ -173,19 +180,27 @@ class Trends:
         return self.archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
 
 
-def _trend(stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: Sequence[float]) -> Trend:
+def _trend(
+    stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: Sequence[float], design_effect: float
+) -> Trend:
     """The trend in the shortest legible stretches; ``enough`` is lowered where none are."""
-    tried = [_pooled(stretches, now_ns, step_ns, least, each) for least in enough for each in _TOGETHER]
+    tried = [
+        _pooled(stretches, now_ns, step_ns, least, each, design_effect=design_effect)
+        for least in enough
+        for each in _TOGETHER
+    ]
     return next((each for each in tried if each.legible), tried[0])
 
 
-def _pooled(stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: float, together: int) -> Trend:
+def _pooled(
+    stretches: Sequence[Stretch], now_ns: int, step_ns: int, enough: float, together: int, *, design_effect: float
+) -> Trend:
     found: dict[int, list[Stretch]] = {number: [] for number in range(STEPS // together)}
     for each in stretches:
         found[each.number // together].append(each)
     return Trend(
         until_ns=now_ns, step_ns=step_ns * together, enough=enough,
-        estimates=tuple(pooled([each.sums for each in of]) for of in found.values()),
+        estimates=tuple(pooled([each.sums for each in of], design_effect) for of in found.values()),
         changes=tuple(dict.fromkeys(each // together for each in _changes(stretches))),
     )  # fmt: skip
 

@@ -106,7 +106,9 @@ class MonitorQueries:
         self.live = parts.works
         history, path, kept_ns = parts.config.sinks.parquet, parts.store.path, parts.config.kept_for.ns
         archive = None if history is None else ArchivedTrends(history.path, kept_ns)
-        self._trends = Trends(path, parts.windows.window_ns, self._watch.declared, archive=archive)
+        self._trends = Trends(
+            path, parts.windows.window_ns, self._watch.declared, archive=archive, design=parts.windows.design
+        )
         self._compared = ComparedSource(path, None if history is None else history.path, kept_ns)
 
     def ready(self) -> bool:

@@ -22,19 +22,14 @@ class VerdictSums:
     failed_weight: float
     squared_weight: float
 
-    @property
-    def estimate(self) -> Estimate | None:
-        """The pass ratio of these verdicts; None where none passed or failed."""
-        return pooled([self])
 
-
-def pooled(sums: Collection[VerdictSums]) -> Estimate | None:
-    """The pass ratio of all these verdicts; None where none passed or failed."""
+def pooled(sums: Collection[VerdictSums], design_effect: float) -> Estimate | None:
+    """The pass ratio of all these verdicts, at the design effect of their window; None where none passed or failed."""
     failures = sum(each.failed for each in sums)
     return from_sums(
         n=sum(each.passed for each in sums) + failures, failures=failures, weight=sum(each.weight for each in sums),
         failed_weight=sum(each.failed_weight for each in sums),
-        squared_weight=sum(each.squared_weight for each in sums),
+        squared_weight=sum(each.squared_weight for each in sums), design_effect=design_effect,
     )  # fmt: skip
 
 

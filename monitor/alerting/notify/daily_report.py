@@ -25,7 +25,7 @@ from sidejudge.scoring.result.reason import Rights
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
-from sidejudge.scoring.status.trend import VerdictSums
+from sidejudge.scoring.status.trend import VerdictSums, pooled
 from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .notifier import Notifier
@@ -109,7 +109,7 @@ class DailyReport:
         """The report of the day that ends now."""
         begin_ns = now_ns - DAY_NS
         sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, now_ns)
-        statuses = {Key(s.service, s.environment, s.rubric): s.appraisal.status for s in self.statuses(now_ns)}
+        statuses = {Key(s.service, s.environment, s.rubric): s for s in self.statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
         firing = [each for each in self.posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
         groups = await self.failures(DAY_NS) if self.failures is not None else ()
@@ -159,12 +159,14 @@ def _failing(group: FailureGroup) -> FailureLine:
     )  # fmt: skip
 
 
-def _course(sums: VerdictSums, statuses: Mapping[Key, Status]) -> ServiceDay:
-    estimate = sums.estimate
+def _course(sums: VerdictSums, statuses: Mapping[Key, ServiceStatus]) -> ServiceDay:
     key = Key.of(sums.service, sums.environment, sums.rubric)
+    status = statuses.get(key)
+    now = None if status is None else status.estimate
+    estimate = pooled([sums], 1.0 if now is None else now.design_effect)
     return ServiceDay(
         service=label(key.service, 200), environment=label(key.environment, 200), rubric=key.rubric,
-        status=statuses.get(key, Status.INSUFFICIENT_DATA),
+        status=Status.INSUFFICIENT_DATA if status is None else status.appraisal.status,
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
         pass_ratio=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
         upper=estimate.upper if estimate else None,

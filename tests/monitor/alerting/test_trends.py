@@ -42,15 +42,19 @@ async def store(tmp_path):
     opened.close()
 
 
-async def test_the_last_stretch_is_what_the_window_holds(store):
+@pytest.mark.parametrize("effect", [1.0, 4.0])
+async def test_the_last_stretch_is_what_the_window_holds(store, effect):
     windows = Windows(HOUR)
+    windows.design[Key("shop", "unknown", "qa")] = effect
     for number in range(1, 41):
         stated = verdict(passed=number % 4 != 0)
         await put(store, number, NOW - number, stated)
         key, seen = observe_stored({**stated, "case_id": str(number)})
         windows.add(key, seen)
-    found = await Trends(store.path, HOUR, Declaration()).at(NOW)
-    trend = found[Key("shop", "unknown", "qa")]
+    trends = Trends(store.path, HOUR, Declaration(), design=windows.design)
+    trend = (await trends.at(NOW))[Key("shop", "unknown", "qa")]
+    closer = await trends.over(Key("shop", "unknown", "qa"), NOW, STEPS * HOUR)
+    assert closer.estimates == trend.estimates
     assert len(trend.estimates) == STEPS
     assert trend.estimates[-1] == estimate_of(windows, Key("shop", "unknown", "qa"), NOW)
     assert set(trend.estimates[:-1]) == {None}

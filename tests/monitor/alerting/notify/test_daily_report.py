@@ -45,11 +45,11 @@ async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, servi
     )  # fmt: skip
 
 
-def daily(store, status=Status.WARNING, **more):
+def daily(store, status=Status.WARNING, now=None, **more):
     notifier = Notifier(
         [NoticeReceiver(name="slack", sender=None)], store.notifications, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS
     )
-    standing = ServiceStatus(service="shop", environment="unknown", rubric="qa", estimate=None,
+    standing = ServiceStatus(service="shop", environment="unknown", rubric="qa", estimate=now,
                         appraisal=Appraisal(status, "so"))  # fmt: skip
     return DailyReport(
         daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.notifications, watched=WATCHED,
@@ -61,13 +61,16 @@ def sent(store):
     return [Notice.of_json(json.loads(each.body)).report for each in store.notifications.waiting("slack", 100)]
 
 
-async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windows(store):
+@pytest.mark.parametrize("effect", [1.0, 1.5])
+async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windows(store, effect):
     drawn = [(True, 0.1), (True, 0.1), (False, 1.0), (False, 0.1), (None, 1.0)]
     for number, (passed, probability) in enumerate(drawn):
         await judged(store, number, passed, probability=probability)
     await judged(store, 99, False, hours_ago=24.5)
-    (course,) = (await daily(store).report(EIGHT_NS)).courses
-    reported = estimate([(passed, 1 / probability) for passed, probability in drawn if passed is not None])
+    now = estimate([(True, 1.0)] * 9, design_effect=effect)
+    (course,) = (await daily(store, now=now).report(EIGHT_NS)).courses
+    decided = [(passed, 1 / probability) for passed, probability in drawn if passed is not None]
+    reported = estimate(decided, design_effect=effect)
     assert (course.passed, course.failed, course.incomplete) == (2, 2, 1)
     assert (course.pass_ratio, course.lower, course.upper) == pytest.approx(
         (reported.pass_ratio, reported.lower, reported.upper)
