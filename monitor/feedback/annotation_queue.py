@@ -77,7 +77,9 @@ class AnnotationQueueFeeder:
             self._looked_ns = now_ns  # what was judged before this was configured is left alone
             await self._remember()
             return
-        since_ns = max(self._looked_ns - AGAIN_NS, now_ns - HOUR_NS)  # after an outage the hour's number is enough
+        since_ns = max(
+            min(self._looked_ns, now_ns) - AGAIN_NS, now_ns - HOUR_NS
+        )  # after an outage the hour's number is enough
         verdicts = await asyncio.to_thread(lambda: list(self._store.verdicts_since(since_ns)))
         try:
             for each in self._doubtful(verdicts):
@@ -108,7 +110,7 @@ class AnnotationQueueFeeder:
     async def _take(self, each: _Doubtful, now_ns: int) -> None:
         if each.kind == "TRACE" and bytes.fromhex(each.object_id) in self._store.untaken:
             return  # it is looked at again while it is new
-        if sum(at > now_ns - HOUR_NS for at in self._put.values()) >= self._per_hour:
+        if sum(0 <= now_ns - at < HOUR_NS for at in self._put.values()) >= self._per_hour:
             self._left_out[each.object_id] = now_ns
             return
         queue_id = self._queue_id or await self._find()

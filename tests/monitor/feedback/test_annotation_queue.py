@@ -97,6 +97,16 @@ async def test_no_more_are_put_in_than_an_hour_allows_and_the_rest_is_left_out(s
     assert [number for _, number in scene.put()] == [1, 2, 3, 7]
 
 
+async def test_what_is_dated_ahead_of_a_clock_that_was_set_back_counts_in_no_hour(scene):
+    routing = await scene.routing(per_hour=1)
+    await scene.judge(1, "credit for an empty answer")
+    await routing.tick()
+    scene.bench.now_ns -= 24 * HOUR_NS
+    await scene.judge(2, "credit for an empty answer")
+    await routing.tick()
+    assert [number for _, number in scene.put()] == [1, 2]
+
+
 async def test_another_process_puts_nothing_in_twice(scene):
     routing = await scene.routing()
     await scene.judge(1, JUDGES_DISAGREE)

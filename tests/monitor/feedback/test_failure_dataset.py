@@ -137,6 +137,10 @@ async def test_no_more_are_written_than_a_day_allows_whatever_process_writes_the
     await scene.judge(5)
     await feeder.tick()
     assert scene.numbers() == [1, 2, 5]
+    scene.bench.now_ns -= 2 * DAY_NS  # the clock was ahead: nothing counts as of this day
+    await scene.judge(6)
+    await feeder.tick()
+    assert 6 in scene.numbers()
     assert trace(1) not in json.dumps(scene.bench.store.fact("failure_dataset"))  # it may have to be forgotten
 
 
