@@ -73,7 +73,7 @@ class Details:
 
 
 def details(members: Sequence[WindowContents], watched: WatchedWindow, design_effect: float = 1.0) -> Details:
-    """The details of one window; the shares of traffic have the design effect of its pass ratio."""
+    """The details of one window; shares of traffic and means have the design effect of its pass ratio."""
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
     followed: dict[bool, list[tuple[bool, float]]] = {False: [], True: []}
     for held in members:
@@ -84,7 +84,7 @@ def details(members: Sequence[WindowContents], watched: WatchedWindow, design_ef
             kept = keeps_to_scenario(zip(held.metrics, held.values, strict=True), signs=signs)
             if kept is not None:
                 runs.append((kept, held.weight))
-    means = {name: mean_estimate(pairs) for name, pairs in values.items()}
+    means = {name: mean_estimate(pairs, design_effect=design_effect) for name, pairs in values.items()}
     return Details(
         blocked=_blocked(members, watched.blocking, design_effect),
         means={name: reported for name, reported in means.items() if reported is not None},

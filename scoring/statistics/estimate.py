@@ -141,8 +141,13 @@ class MeanEstimate:
     z: float = Z_95_ONE_SIDED
 
 
-def mean_estimate(values: Iterable[tuple[float, float]], *, z: float = Z_95_ONE_SIDED) -> MeanEstimate | None:
-    """The estimate of (value, weight) pairs; ``None`` for fewer than two, because one value does not vary."""
+def mean_estimate(
+    values: Iterable[tuple[float, float]], *, z: float = Z_95_ONE_SIDED, design_effect: float = 1.0
+) -> MeanEstimate | None:
+    """The estimate of (value, weight) pairs; ``None`` for fewer than two, because one value does not vary.
+
+    Values of sessions that are alike prove less: ``design_effect`` divides the sample, as in ``from_sums``.
+    """
     pairs = list(values)
     for _, weight in pairs:
         check_weight(weight)
@@ -152,8 +157,11 @@ def mean_estimate(values: Iterable[tuple[float, float]], *, z: float = Z_95_ONE_
     whole = math.fsum(weight for _, weight in pairs)
     mean = math.fsum(value * (weight / whole) for value, weight in pairs)
     spread = math.fsum(((weight / whole) * (value - mean)) ** 2 for value, weight in pairs)
-    margin = student(z, len(pairs) - 1) * math.sqrt(spread * len(pairs) / (len(pairs) - 1))
-    return MeanEstimate(n=len(pairs), effective_n=size, mean=mean, lower=mean - margin, upper=mean + margin, z=z)
+    margin = student(z, len(pairs) - 1) * math.sqrt(design_effect * spread * len(pairs) / (len(pairs) - 1))
+    return MeanEstimate(
+        n=len(pairs), effective_n=max(1.0, size / design_effect), mean=mean, lower=mean - margin, upper=mean + margin,
+        z=z,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,15 +176,15 @@ class MeanSums:
     squared_square: ExactSum
 
 
-def mean_from_sums(sums: MeanSums) -> MeanEstimate | None:
+def mean_from_sums(sums: MeanSums, design_effect: float = 1.0) -> MeanEstimate | None:
     """The same estimate from exact sums, in whole numbers, so that nothing cancels; ``None`` for fewer than two."""
     if sums.n < 2:
         return None
     w, p, q = sums.weight.units, sums.product.units, sums.squared_product.units
     apart = sums.squared_square.units * w * w - 2 * p * q * w + p * p * sums.squared_weight.units
     spread = max(0, apart) * UNIT / w**4
-    mean, margin = p / w, student(Z_95_ONE_SIDED, sums.n - 1) * math.sqrt(spread * sums.n / (sums.n - 1))
+    margin = student(Z_95_ONE_SIDED, sums.n - 1) * math.sqrt(design_effect * spread * sums.n / (sums.n - 1))
+    mean, size = p / w, kish(sums.n, sums.weight.value, sums.squared_weight.value)
     return MeanEstimate(
-        n=sums.n, effective_n=kish(sums.n, sums.weight.value, sums.squared_weight.value), mean=mean,
-        lower=mean - margin, upper=mean + margin,
+        n=sums.n, effective_n=max(1.0, size / design_effect), mean=mean, lower=mean - margin, upper=mean + margin
     )  # fmt: skip

@@ -260,7 +260,7 @@ class FleetWindows:
     def details(self, key: Key, watched: WatchedWindow) -> Details:
         """What the key's verdicts show beside the pass ratio."""
         sums, effect = self._whole(key).sums, self.design.get(key, 1.0)
-        means = {name: _mean_estimate(sums, f"metric/{name}") for name in watched.on_average}
+        means = {name: _mean_estimate(sums, f"metric/{name}", effect) for name in watched.on_average}
         members, judge_failed = sums.n("members"), sums.n("judge_failed")
         blocked = {
             metric: from_sums(
@@ -304,13 +304,14 @@ def _mean(sums: ExactSums, name: str) -> float | None:
     return sums.total(f"{name}/product") / sums.total(f"{name}/weight") if sums.n(name) else None
 
 
-def _mean_estimate(sums: ExactSums, name: str) -> MeanEstimate | None:
+def _mean_estimate(sums: ExactSums, name: str, design_effect: float) -> MeanEstimate | None:
     return mean_from_sums(
         MeanSums(
             n=sums.n(name), weight=sums.exact(f"{name}/weight"), squared_weight=sums.exact(f"{name}/squared_weight"),
             product=sums.exact(f"{name}/product"), squared_product=sums.exact(f"{name}/squared_product"),
             squared_square=sums.exact(f"{name}/squared_square"),
-        )
+        ),
+        design_effect,
     )  # fmt: skip
 
 

@@ -56,6 +56,17 @@ def test_the_bounds_hold_the_weighted_mean_about_as_often_as_they_promise():
     assert 0.91 <= held / 400 <= 0.99
 
 
+def test_values_that_agree_within_sessions_have_the_interval_of_one_value_a_session():
+    rng = np.random.default_rng(6)
+    of_sessions = [(value, 1.0) for value in rng.normal(0.8, 0.1, 40)]
+    one = mean_estimate(of_sessions)
+    for found in (
+        mean_estimate(of_sessions * 5, design_effect=5.0), mean_from_sums(sums_of(of_sessions * 5), design_effect=5.0),
+    ):  # fmt: skip
+        assert (found.n, found.effective_n) == (200, 40.0)
+        assert (found.lower, found.upper) == pytest.approx((one.lower, one.upper), abs=0.03 * (one.upper - one.lower))
+
+
 def test_one_value_does_not_vary():
     assert mean_estimate([]) is None
     assert mean_estimate([(1.0, 1.0)]) is None

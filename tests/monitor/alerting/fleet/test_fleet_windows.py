@@ -143,8 +143,8 @@ def test_what_slices_add_up_to_is_what_a_window_of_verdicts_holds(effect):
         assert (here.violating, here.keeping) == (there.violating, there.keeping)
         mean, of_members = here.means["tone"], there.means["tone"]
         assert mean.n == of_members.n
-        assert [mean.mean, mean.lower, mean.upper] == pytest.approx(
-            [of_members.mean, of_members.lower, of_members.upper], rel=1e-12
+        assert [mean.mean, mean.lower, mean.upper, mean.effective_n] == pytest.approx(
+            [of_members.mean, of_members.lower, of_members.upper, of_members.effective_n], rel=1e-12
         )
 
 
