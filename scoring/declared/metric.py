@@ -6,13 +6,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from types import GeneratorType
 from typing import Final, Protocol
 
+from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.check import CheckError
 from sidejudge.scoring.checks.registry import compile_check
 from sidejudge.scoring.metrics.metric import Measure, Metric
 from sidejudge.scoring.metrics.reported_score import ReportedMeasure
-from sidejudge.scoring.result.result import Bands, Method, must_be_one
+from sidejudge.scoring.questions.question import Begun, Steps
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Bands, Failed, Method, Result, Scored, must_be_one
 from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, all_criteria
 
@@ -231,8 +235,9 @@ def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
         reading.complain(str(error), "python")
         return None
     binary = not any(reading.has(key) for key in ("good", "acceptable", "bounds"))
+    unbounded = not reading.has("bounds") and (binary or reading.has("weight"))
     return _Value(
-        measure=found.measure,
+        measure=_at_most_1(found.measure) if unbounded else found.measure,
         formula=_in_one_line({"python": found.formula, "with": arguments or {}, "passes": list(passes)}),
         meaning=f"what {name} returns",
         source=name,
@@ -240,6 +245,30 @@ def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
         methods=found.methods,
         binary=binary,
     )
+
+
+_ROUNDING: Final = 1e-3
+
+
+def _at_most_1(measure: Measure) -> Measure:
+    """The measure, which fails above 1: a score of another scale would pass, and count as the best, whatever it is."""
+
+    def checked(result: Result) -> Result:
+        if not isinstance(result, Scored) or result.value <= 1 + _ROUNDING:
+            return result
+        why = "the function returned {value}: give the metric bounds, for without them 1 is best"
+        return Failed(Reason(why, value=result.value))
+
+    def in_steps(steps: Steps) -> Steps:
+        return checked((yield from steps))
+
+    def measured(case: Case) -> Begun:
+        begun = measure(case)
+        if isinstance(begun, Scored):
+            return checked(begun)
+        return in_steps(begun) if isinstance(begun, GeneratorType) else begun
+
+    return measured
 
 
 def _of_reported(reading: Reading, _: str, __: Sources) -> _Value | None:

@@ -10,7 +10,7 @@ import pytest
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.ask import PromptText
-from sidejudge.scoring.declared.metric import PythonMetric, Sources
+from sidejudge.scoring.declared.metric import PythonMetric, Sources, read_metric
 from sidejudge.scoring.declared.reading import DeclarationError
 from sidejudge.scoring.declared.rubric import declared_rubric, shared_names
 from sidejudge.scoring.evaluators.score import score
@@ -18,7 +18,7 @@ from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.questions.kinds import AskDeclared
 from sidejudge.scoring.questions.question import Answer, NoAnswer
-from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace
@@ -68,6 +68,29 @@ CASE = Case(
     case_id="c", trace_id="0" * 31 + "1", model_output="See https://docs.acme.com on refunds.", input="My money back",
     tools_used=(ToolCall(name="lookup_order"), ToolCall(name="refund")), latency_e2e_ms=900.0, cost_usd=0.001,
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [1.7, 1.0000001, 0.4, -1.0])
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("more", [{}, {"bounds": [0, 5]}, {"good": 0.8, "acceptable": 0.5, "weight": 1.0}])
+def test_a_number_of_a_function_above_1_is_none_without_bounds(value, asks, more):
+    def steps(_):
+        yield ()
+        return Scored(value=value)
+
+    measure = steps if asks else lambda _: Scored(value=value)
+    sources = Sources(python=lambda *_, **__: PythonMetric(measure=measure, formula="f"))
+    found = read_metric({"id": "a", "python": "m:f", **more}, sources).metric.measure(CASE)
+    if asks:
+        next(found)
+        with pytest.raises(StopIteration) as ended:
+            found.send(())
+        found = ended.value.value
+    too_much = value == 1.7 and "bounds" not in more
+    assert isinstance(found, Failed if too_much else Scored)
+    assert (
+        not too_much or found.reason == "the function returned 1.7: give the metric bounds, for without them 1 is best"
+    )
 
 
 def declared(**changes):
