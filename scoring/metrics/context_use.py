@@ -19,10 +19,10 @@ from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPW
 from sidejudge.scoring.questions.kinds import PiecesNeeded, PiecesUsed
 from sidejudge.scoring.questions.question import Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, together
-from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.result.result import Judgement, Method, Scored
 
 from .correctness import both_sides
-from .settle import NoValueError, settled
+from .settle import settled, unavailable
 from .stated import sentences
 
 MAX_PIECES = 2000
@@ -98,14 +98,13 @@ def _scored(found: ContextUse, value: float, reason: Reason) -> Scored:
 
 
 def _context_use(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], ContextUse]:
-    if isinstance(gap := both_sides(case), Unavailable):
-        raise NoValueError(gap)
+    both_sides(case)
     of = "documents" if case.context else "turns"
     pieces = case.context or tuple(turn.text for turn in transcript_turns(case))
     if not pieces:
-        raise NoValueError(Unavailable(Reason("neither context nor transcript has a piece")))
+        raise unavailable(Reason("neither context nor transcript has a piece"))
     if len(pieces) > MAX_PIECES:
-        raise NoValueError(Unavailable(Reason("more than {most} pieces of context", most=MAX_PIECES)))
+        raise unavailable(Reason("more than {most} pieces of context", most=MAX_PIECES))
     replies = yield PiecesUsed(pieces), PiecesNeeded(pieces)
     (used, needed), method, judgements = settled(replies, lambda value: _marked(value, len(pieces)))
     return ContextUse(used=used, needed=needed, of=of, method=method, judgements=judgements)

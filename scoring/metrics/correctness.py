@@ -12,13 +12,13 @@ from sidejudge.scoring.lexical.text import same
 from sidejudge.scoring.questions.kinds import SameFact, SentenceSimilarity, StatedClaims
 from sidejudge.scoring.questions.question import NoAnswer, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, quoted
-from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .closed_form import FieldComparison, compare
 from .grounding import read_claims
 from .pairing import Pairing, pair_up
-from .settle import judgements_of, least_certain, methods_of, read_cosines, settle
+from .settle import judgements_of, least_certain, methods_of, read_cosines, settled, unavailable
 from .stated import ECHOES, sentences
 from .structure import shown_items
 from .summary import MAX_FACTS, SummaryField
@@ -26,12 +26,12 @@ from .summary import MAX_FACTS, SummaryField
 _SHOWN_WRONG = 20
 
 
-def both_sides(case: Case) -> tuple[Json, Json] | Unavailable:
+def both_sides(case: Case) -> tuple[Json, Json]:
     """The output and the expected outcome, each as JSON or text."""
     if case.expected_outcome is None:
-        return Unavailable(Reason("no expected_outcome"))
+        raise unavailable(Reason("no expected_outcome"))
     if case.model_output is None:
-        return Unavailable(Reason("no output: model_output is null"))
+        raise unavailable(Reason("no output: model_output is null"))
     return case.output_content, case.expected_content
 
 
@@ -53,14 +53,8 @@ def answer_relevancy(case: Case) -> Steps:
 def answer_correctness(case: Case) -> Steps:
     """0.50 × F1 of the facts + 0.50 × similarity of the texts."""
     sides = both_sides(case)
-    if isinstance(sides, Unavailable):
-        return sides
     facts = yield from _facts(case.once(_compared))
     alike = yield from _similar(*map(text_or_json, sides))
-    if not isinstance(facts, _Facts):
-        return facts
-    if not isinstance(alike, Scored):
-        return alike
     return Scored(
         value=0.5 * facts.f1 + 0.5 * alike.value,
         method=least_certain((facts.method, alike.method)),
@@ -79,9 +73,7 @@ def answer_correctness(case: Case) -> Steps:
 
 def exact_match(case: Case) -> Result:
     """Closed-form fields that equal the reference's, over all that either side has."""
-    sides = both_sides(case)
-    if isinstance(sides, Unavailable):
-        return sides
+    both_sides(case)
     made = case.once(_compared)
     if not made.expected:
         return NotApplicable(Reason("the expected outcome has no closed-form field"))
@@ -97,16 +89,13 @@ def exact_match(case: Case) -> Result:
     )
 
 
-def _similar(output: str, other: str) -> Steps:
+def _similar(output: str, other: str) -> Generator[tuple[Question, ...], Sequence[Reply], Scored]:
     if same(output, other):
         return Scored(value=1.0, reason=Reason("equal"))
     if not output.strip() or not other.strip():
         return Scored(value=0.0, reason=Reason("one of the two is empty"))
     replies = yield (SentenceSimilarity(((output, other),)),)
-    settled = settle(replies, lambda value: read_cosines(value, 1)[0])
-    if not isinstance(settled, tuple):
-        return settled
-    (cosine,), method, judgements = settled
+    (cosine,), method, judgements = settled(replies, lambda value: read_cosines(value, 1)[0])
     return Scored(
         value=cosine, method=method, reason=Reason("cosine {cosine:.3f}", cosine=cosine), judgements=judgements
     )
@@ -132,25 +121,19 @@ def _compared(case: Case) -> FieldComparison:
     return compare(case.output_content, case.expected_content, echoes=ECHOES)
 
 
-def _facts(made: FieldComparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
+def _facts(made: FieldComparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts]:
     """Facts matched one to one: closed-form fields at their places, and the statements of the prose anywhere."""
     stated, wanted = _statements(made.stated), _statements(made.wanted)
     if max(len(stated), len(wanted)) > MAX_FACTS:
-        return Unavailable(Reason("more than {most} facts to compare", most=MAX_FACTS))
+        raise unavailable(Reason("more than {most} facts to compare", most=MAX_FACTS))
     apart: Sequence[Reply] = ()
     if stated and wanted and sorted(map(str, stated)) != sorted(map(str, wanted)):
         taken_apart = yield tuple(StatedClaims(tuple(map(str, side))) for side in (stated, wanted))
         # Claims of one side are not held against whole sentences of the other.
         if not any(isinstance(reply, NoAnswer) and not reply.failed for reply in taken_apart):
-            claims = [read_claims(reply, side) for reply, side in zip(taken_apart, (stated, wanted), strict=True)]
-            failed = next((one for one in claims if isinstance(one, Failed)), None)
-            if failed is not None:
-                return failed
-            stated, wanted = (one for one in claims if not isinstance(one, Failed))
+            stated, wanted = map(read_claims, taken_apart, (stated, wanted))
             apart = taken_apart
     paired = yield from pair_up([f.text for f in wanted], [f.text for f in stated], SameFact, "facts")
-    if not isinstance(paired, Pairing):
-        return paired
     counted = _counted(made, paired, len(stated), len(wanted))
     return replace(
         counted,

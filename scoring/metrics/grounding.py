@@ -16,7 +16,7 @@ from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Rep
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
-from .settle import bounded, judgements_of, least_certain, methods_of, refuted, settle, truth
+from .settle import NoValueError, bounded, judgements_of, least_certain, methods_of, refuted, settle, truth, unavailable
 from .stated import stated
 from .structure import shown_items
 from .summary import MAX_FACTS, SummaryField, known_texts, summaries, why
@@ -38,12 +38,12 @@ class Grounding:
     judgements: tuple[Judgement, ...] = ()
 
 
-def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
+def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding]:
     """Check every claim. A claim in the same words as the expected outcome needs no evaluator."""
     if case.model_output is None:
-        return Unavailable(Reason("no output: model_output is null"))
+        raise unavailable(Reason("no output: model_output is null"))
     if case.transcript is None and case.expected_outcome is None:
-        return Unavailable(Reason("neither transcript nor expected_outcome to check claims against"))
+        raise unavailable(Reason("neither transcript nor expected_outcome to check claims against"))
     facts, known = case.once(_stated), case.once(_known)
     if all(_key(fact) in known for fact in facts):
         return Grounding(claims=len(facts))
@@ -55,21 +55,19 @@ def _checked(
     facts: tuple[SummaryField, ...],
     claimed: type[StatedClaims | SummaryClaims],
     is_known: Callable[[SummaryField], bool],
-) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
+) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding]:
     """Split facts into claims, and ask about those that are not known already."""
     if len(facts) > MAX_FACTS:
-        return Unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
+        raise unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
     (reply,) = yield (claimed(tuple(map(str, facts))),)
     claims = read_claims(reply, facts, at_least_one=claimed is SummaryClaims)
-    if isinstance(claims, Failed):
-        return claims
     requested = tuple({Supported(fact.text, fact.about): None for fact in claims if not is_known(fact)})
     replies = yield requested
     against = refuted(requested, replies)
     made_up = {(question.claim, question.about) for question in against}
     unsupported = tuple(str(fact) for fact in claims if (fact.text, fact.about) in made_up)
     if unsupported and case.transcript is None:
-        return Unavailable(Reason("no transcript to look facts up in"))
+        raise unavailable(Reason("no transcript to look facts up in"))
     refuting = tuple(against.values())
     reported = why(refuting or replies) if requested else ""
     found = Grounding(claims=len(claims), unsupported=unsupported, against=refuting, reason=reported)
@@ -86,17 +84,13 @@ def _checked(
 
 def fabrication_free(case: Case) -> Steps:
     """Share of a call summary's claims that the transcript or the reference supports."""
-    both = summaries(case)
-    if isinstance(both, Unavailable):
-        return both
-    facts, known = both[1].facts, known_texts(both[0])
+    reference, given = summaries(case)
+    facts, known = given.facts, known_texts(reference)
     if all(normalise(fact.text) in known for fact in facts):
         return Scored(
             value=1.0, reason=Reason("all it states stands in the reference") if facts else Reason("it states nothing")
         )
     found = yield from _checked(case, facts, SummaryClaims, lambda fact: normalise(fact.text) in known)
-    if not isinstance(found, Grounding):
-        return found
     fabricated, total = found.unsupported, found.claims
     value = (total - len(fabricated)) / total
     reported = Reason("{n} of {all} facts fabricated", n=len(fabricated), all=total)
@@ -116,8 +110,6 @@ def fabrication_free(case: Case) -> Steps:
 def faithfulness(case: Case) -> Steps:
     """Supported claims over all claims; an output that claims nothing is faithful."""
     found = yield from grounding(case)
-    if not isinstance(found, Grounding):
-        return found
     supported = found.claims - len(found.unsupported)
     value = supported / found.claims if found.claims else 1.0
     if found.gap is not None:
@@ -128,8 +120,6 @@ def faithfulness(case: Case) -> Steps:
 def hallucination_rate(case: Case) -> Steps:
     """Unsupported facts over all facts; an output that states nothing makes nothing up."""
     found = yield from grounding(case)
-    if not isinstance(found, Grounding):
-        return found
     made_up = len(found.unsupported)
     value = made_up / found.claims if found.claims else 0.0
     if found.gap is not None:
@@ -139,20 +129,22 @@ def hallucination_rate(case: Case) -> Steps:
 
 def read_claims(
     reply: Reply, facts: tuple[SummaryField, ...], *, at_least_one: bool = False
-) -> tuple[SummaryField, ...] | Failed:
+) -> tuple[SummaryField, ...]:
     """The claims that a judge split facts into; the facts themselves where there is no judge.
 
     ``at_least_one``: the facts of a summary make a claim in any case.
     """
     if isinstance(reply, NoAnswer):
-        return Failed(reply.reason) if reply.failed else facts
+        if reply.failed:
+            raise NoValueError(Failed(reply.reason))
+        return facts
     claims = reply.value
     if not isinstance(claims, tuple | list) or not all(isinstance(one, str) and one.strip() for one in claims):
-        return Failed(Reason("parse_error: claims are not a list of texts"))
+        raise NoValueError(Failed(Reason("parse_error: claims are not a list of texts")))
     if at_least_one and not 0 < len(claims) <= MAX_FACTS:
-        return Failed(Reason("parse_error: not between 1 and {most} claims", most=MAX_FACTS))
+        raise NoValueError(Failed(Reason("parse_error: not between 1 and {most} claims", most=MAX_FACTS)))
     if len(claims) > MAX_FACTS:
-        return Failed(Reason("parse_error: more than {most} claims", most=MAX_FACTS))
+        raise NoValueError(Failed(Reason("parse_error: more than {most} claims", most=MAX_FACTS)))
     return tuple(map(SummaryField, claims))
 
 

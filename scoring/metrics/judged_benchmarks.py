@@ -13,7 +13,7 @@ from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 
 from .correctness import both_sides
-from .settle import settled
+from .settle import settled, unavailable
 from .structure import shown_items
 
 MAX_PARTS = 500
@@ -24,9 +24,7 @@ SOUNDNESS = (0.0, 0.5, 1.0)
 
 def argument_correctness(case: Case) -> Steps:
     """The mean over the steps of the output's reasoning; 0 where it gives none and the reference does."""
-    sides = both_sides(case)
-    if isinstance(sides, Unavailable):
-        return sides
+    both_sides(case)
     replies = yield (SoundReasoning(),)
     ((steps, expected),), method, judgements = settled(replies, read_reasoning)
     if not steps:
@@ -49,8 +47,6 @@ def instruction_following(case: Case) -> Steps:
     if case.model_output is None:
         return Unavailable(Reason("no output: model_output is null"))
     listed = instructions(case)
-    if isinstance(listed, Unavailable):
-        return listed
     if listed == ():
         return NotApplicable(Reason("config.instructions is empty"))
     replies = yield (FollowsInstructions(listed),)
@@ -68,16 +64,17 @@ def instruction_following(case: Case) -> Steps:
     )
 
 
-def instructions(case: Case) -> tuple[str, ...] | Unavailable | None:
+def instructions(case: Case) -> tuple[str, ...] | None:
     """The listed instructions; None when a judge has to find them in the system prompt."""
     listed = case.config.get("instructions")
     if listed is None:
-        known = case.system_prompt is not None and case.system_prompt.strip()
-        return None if known else Unavailable(Reason("neither config.instructions nor system_prompt"))
+        if case.system_prompt is None or not case.system_prompt.strip():
+            raise unavailable(Reason("neither config.instructions nor system_prompt"))
+        return None
     if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
-        return Unavailable(Reason("config.instructions is not a list of texts"))
+        raise unavailable(Reason("config.instructions is not a list of texts"))
     if len(listed) > MAX_PARTS:
-        return Unavailable(Reason("config.instructions: more than {most}", most=MAX_PARTS))
+        raise unavailable(Reason("config.instructions: more than {most}", most=MAX_PARTS))
     return tuple(str(one) for one in listed)
 
 

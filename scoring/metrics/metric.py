@@ -60,7 +60,7 @@ class Metric:
             return ended.result
         except _FAULTS as error:
             return _failed(error)
-        return _guarded(begun) if isinstance(begun, GeneratorType) else begun
+        return guarded(begun) if isinstance(begun, GeneratorType) else begun
 
 
 pass_or_fail: Final = partial(Metric, bands=must_be_one(), unit="pass or fail")
@@ -69,7 +69,8 @@ pass_or_fail: Final = partial(Metric, bands=must_be_one(), unit="pass or fail")
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 
 
-def _guarded(steps: Steps) -> Steps:
+def guarded(steps: Steps) -> Steps:
+    """The same steps, whose end without a value, or by a fault, is a result."""
     try:
         return (yield from steps)
     except NoValueError as ended:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.lexical.text import normalise
-from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.questions.question import Answer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, own
-from sidejudge.scoring.result.result import Failed, Judgement, Method, Unavailable
+from sidejudge.scoring.result.result import Judgement, Method
 
-from .settle import settle, truth
+from .settle import settled, truth, unavailable
 
 MAX_PAIRS = 2500
 """Most pairs that are compared: fifty statements on either side. A summary has some five."""
@@ -28,26 +28,22 @@ class Pairing:
 
 def pair_up(
     wanted: Sequence[str], found: Sequence[str], ask: Callable[[str, str], Question], what: str
-) -> Generator[tuple[Question, ...], Sequence[Reply], Pairing | Unavailable | Failed]:
+) -> Generator[tuple[Question, ...], Sequence[Reply], Pairing]:
     """A largest matching. Equal texts need no answer; for other pairs ``ask(expected, found)`` asks for a bool.
 
-    A pair without an answer leaves no value, unless it cannot change the number. ``what`` names the statements.
+    A pair without an answer ends the metric (``NoValueError``), unless it cannot change the number. ``what`` names the
+    statements.
     """
     missed, spare = _unequal(wanted, found)
     if not missed or not spare:
         return Pairing(missed=tuple(missed))
     if len(missed) * len(spare) > MAX_PAIRS:
-        return Unavailable(Reason("more than {most} pairs of {what} to compare", most=MAX_PAIRS, what=own(what)))
+        raise unavailable(Reason("more than {most} pairs of {what} to compare", most=MAX_PAIRS, what=own(what)))
     replies = yield tuple(ask(one, other) for one in missed for other in spare)
-    settled = settle([reply for reply in replies if isinstance(reply, Answer)], truth)
-    if not isinstance(settled, tuple):
-        return settled
-    _, method, judgements = settled
+    _, method, judgements = settled([reply for reply in replies if isinstance(reply, Answer)], truth)
     certain = _largest(len(missed), replies, open_ones=False)
     if len(certain) < len(_largest(len(missed), replies, open_ones=True)):
-        # A pair that nobody could judge would matter.
-        refused = settle([reply for reply in replies if isinstance(reply, NoAnswer)], truth)
-        return refused if isinstance(refused, Unavailable | Failed) else Unavailable(Reason("a pair was not judged"))
+        settled(replies, truth)  # a pair that nobody could judge would matter: there is no value
     left = tuple(one for at, one in enumerate(missed) if at not in certain)
     return Pairing(missed=left, method=method, judgements=judgements)
 

@@ -12,10 +12,11 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text import normalise
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted, together
-from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Result, Scored
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
+from .settle import unavailable
 from .structure import Matched, items_by_id, reference, shown_by_name, shown_items, strict_key
 
 CLASSES = ("positive", "neutral", "negative")
@@ -63,15 +64,12 @@ class Labels:
         )
 
 
-def read_labels(case: Case) -> Labels | Unavailable:
-    """The reference's sentences with the model's labels; unavailable without a reference that can be used."""
-    both = items_by_id(case, "sentiment", "sentence_id", _unusable)
-    if isinstance(both, Unavailable):
-        return both
-    wanted, matched = both
+def read_labels(case: Case) -> Labels:
+    """The reference's sentences with the model's labels; ``NoValueError`` without a reference that can be used."""
+    wanted, matched = items_by_id(case, "sentiment", "sentence_id", _unusable)
     labelled = [sentence for sentence in wanted if sentence.get("label") is not None]
     if wanted and not labelled:
-        return Unavailable(Reason("expected_outcome.sentiment has no label"))
+        raise unavailable(Reason("expected_outcome.sentiment has no label"))
     return Labels(
         sentences=tuple(
             SentimentSentence(
@@ -166,17 +164,15 @@ def top_emotions(emotions: dict[str, Json]) -> frozenset[str]:
     return frozenset(normalise(name) for name, value in reported.items() if value == most) if most > 0 else frozenset()
 
 
-def expected_emotions(case: Case) -> dict[str, Json] | Unavailable:
-    """The reference's emotions; unavailable when they cannot be used."""
+def expected_emotions(case: Case) -> dict[str, Json]:
+    """The reference's emotions; ``NoValueError`` when they cannot be used."""
     expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
     wanted = expected.get("emotion") if isinstance(expected, dict) else None
     if not isinstance(wanted, dict):
-        return Unavailable(Reason("expected_outcome.emotion is not an object"))
+        raise unavailable(Reason("expected_outcome.emotion is not an object"))
     for name, value in wanted.items():
         if kind(value) != "number" or not isinstance(value, int | float) or value < 0:
-            return Unavailable(
+            raise unavailable(
                 Reason("expected_outcome.emotion.{name} is not a number of 0 or more", name=quoted(label(name)))
             )
     return wanted
@@ -184,11 +180,8 @@ def expected_emotions(case: Case) -> dict[str, Json] | Unavailable:
 
 def dominant_emotion(case: Case) -> Result:
     """1 when both sides have the same top emotions, ties included, else 0."""
-    wanted = expected_emotions(case)
-    if isinstance(wanted, Unavailable):
-        return wanted
     given = case.output.value.get("emotion") if isinstance(case.output.value, dict) else None
-    top, found = top_emotions(wanted), top_emotions(given if isinstance(given, dict) else {})
+    top, found = top_emotions(expected_emotions(case)), top_emotions(given if isinstance(given, dict) else {})
     return Scored(
         value=float(top == found),
         reason="" if top == found else Reason("{found}, expected {top}", found=_named(found), top=_named(top)),

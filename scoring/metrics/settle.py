@@ -12,7 +12,7 @@ from typing import TypeVar
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
 from sidejudge.scoring.result.reason import Reason, own, quoted
-from sidejudge.scoring.result.result import Failed, Judgement, Method, Proven, Scored, Unavailable
+from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Proven, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 
 T = TypeVar("T")
@@ -43,9 +43,21 @@ def settle(
 class NoValueError(SidejudgeError):
     """Ends a metric that has no value: ``result`` states why."""
 
-    def __init__(self, result: Unavailable | Failed) -> None:
+    def __init__(self, result: NotApplicable | Unavailable | Failed) -> None:
         super().__init__(str(result.reason))
         self.result = result
+
+
+def unavailable(why: Reason) -> NoValueError:
+    """The end of a metric for want of what it needs."""
+    return NoValueError(Unavailable(why))
+
+
+def known(found: T | Unavailable) -> T:
+    """What was found; where it is unavailable, the metric ends."""
+    if isinstance(found, Unavailable):
+        raise NoValueError(found)
+    return found
 
 
 def settled(replies: Sequence[Reply], read: Callable[[object], T]) -> tuple[list[T], Method, tuple[Judgement, ...]]:

@@ -22,6 +22,7 @@ from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
 from .metric import Metric, pass_or_fail
+from .settle import NoValueError, unavailable
 
 T = TypeVar("T")
 
@@ -89,24 +90,19 @@ def check(output: ParsedOutput, expected: Json) -> Structure:
 _NO_REFERENCE = Unavailable(Reason("no expected_outcome"))
 
 
-def reference(case: Case) -> Json | Unavailable:
-    """The expected outcome as JSON; text must parse. Unavailable when there is none."""
+def reference(case: Case) -> Json:
+    """The expected outcome as JSON; ``NoValueError`` where there is none, or a text that does not parse."""
     if case.expected_outcome is None:
-        return _NO_REFERENCE
+        raise NoValueError(_NO_REFERENCE)
     parsed = case.expected
     if parsed.error:
-        return _unreadable(parsed.error)
+        raise NoValueError(_unreadable(parsed.error))
     return parsed.value
 
 
-def over(read: Callable[[Case], T | Unavailable], measure: Callable[[T], Result]) -> Callable[[Case], Result]:
-    """The measure of a case from a measure of a value read from it, read once for all metrics; else the reason."""
-
-    def measured(case: Case) -> Result:
-        found = case.once(read)
-        return found if isinstance(found, Unavailable) else measure(found)
-
-    return measured
+def over(read: Callable[[Case], T], measure: Callable[[T], Result]) -> Callable[[Case], Result]:
+    """The measure of a case from a measure of a value read from it, read once for all metrics."""
+    return lambda case: measure(case.once(read))
 
 
 @lru_cache(maxsize=64)
@@ -142,28 +138,27 @@ def match_by_id(found: Sequence[Json], id_key: str, wanted: Sequence[object]) ->
 
 def items_by_id(
     case: Case, key: str, id_key: str, unusable: Callable[[Json], str | None], called: str = "an id"
-) -> tuple[list[dict[str, Json]], Matched] | Unavailable:
+) -> tuple[list[dict[str, Json]], Matched]:
     """The items that the reference lists under ``key``, and the output's items matched with them by id.
 
-    Unavailable where the reference has no such list, an item of it is ``unusable`` (which returns the fault), or an id
-    (``called`` so) occurs twice.
+    Raises:
+        NoValueError: The reference has no such list, an item of it is ``unusable`` (which returns the fault), or an id
+            (``called`` so) occurs twice.
     """
     expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
     if not isinstance(expected, dict) or not isinstance(expected.get(key), list):
-        return Unavailable(Reason("expected_outcome.{key} is not a list", key=own(key)))
+        raise unavailable(Reason("expected_outcome.{key} is not a list", key=own(key)))
     wanted: list[dict[str, Json]] = []
     for index, item in enumerate(items(expected, key)):
         fault = unusable(item)
         if fault or not isinstance(item, dict):
-            return Unavailable(
+            raise unavailable(
                 Reason("expected_outcome.{key}[{at}]: {fault}", key=own(key), at=index, fault=own(fault or ""))
             )
         wanted.append(item)
     ids = [item[id_key] for item in wanted]
     if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable(Reason("expected_outcome.{key}: {id} stands twice", key=own(key), id=own(called)))
+        raise unavailable(Reason("expected_outcome.{key}: {id} stands twice", key=own(key), id=own(called)))
     return wanted, match_by_id(items(case.output.value, key), id_key, ids)
 
 
@@ -311,20 +306,23 @@ def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
                 yield f"{_below(path, key)}: expected a number >= 0"
 
 
-def structure_compliance(reference_fault: Callable[[Case], Unavailable | None]) -> Metric:
-    """Response structure compliance, for a rubric that decides when its reference cannot be used.
+def structure_compliance(*reads: Callable[[Case], object]) -> Metric:
+    """Response structure compliance, for a rubric whose reference can be used where all of these can read it.
 
     A fault of the reference never counts against the output.
     """
-    return replace(response_structure_compliance, measure=lambda case: reference_fault(case) or _measure(case))
+
+    def measure(case: Case) -> Result:
+        for read in reads:
+            case.once(read)
+        return _measure(case)
+
+    return replace(response_structure_compliance, measure=measure)
 
 
 def _measure(case: Case) -> Result:
-    expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
     try:
-        outcome = check(case.output, expected)
+        outcome = check(case.output, reference(case))
     except TooVariedError as error:
         return Unavailable(Reason("{error}", error=own(str(error))))
     details: dict[str, object] = {"differences": list(outcome.differences)}

@@ -18,8 +18,8 @@ from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
-from .pairing import Pairing, pair_up
-from .settle import settled, truth
+from .pairing import pair_up
+from .settle import settled, truth, unavailable
 from .structure import items, reference, shown_items
 
 _WHY = 200
@@ -84,30 +84,25 @@ def read_summary(value: Json) -> Summary:
     )
 
 
-def summaries(case: Case, **needed: str) -> tuple[Summary, Summary] | Unavailable:
-    """The reference's summary and the model's; unavailable unless the reference's keys have the kinds ``needed``."""
+def summaries(case: Case, **needed: str) -> tuple[Summary, Summary]:
+    """The reference's summary and the model's; ``NoValueError`` unless the reference's keys have these kinds."""
     expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
     summary = expected.get("summary") if isinstance(expected, dict) else None
     if not isinstance(summary, dict):
-        return Unavailable(Reason("expected_outcome.summary is not an object"))
+        raise unavailable(Reason("expected_outcome.summary is not an object"))
     for key, wanted in needed.items():
         if kind(summary.get(key)) != wanted:
-            return Unavailable(
+            raise unavailable(
                 Reason("expected_outcome.summary.{key} is not of kind {kind}", key=own(key), kind=own(wanted))
             )
     if "highlights" in needed and not all(isinstance(one, str) for one in items(summary, "highlights")):
-        return Unavailable(Reason("expected_outcome.summary.highlights is not a list of strings"))
+        raise unavailable(Reason("expected_outcome.summary.highlights is not a list of strings"))
     return read_summary(expected), read_summary(case.output.value)
 
 
 def call_intent(case: Case) -> Steps:
     """1.0 the same intent, 0.5 part of it, 0.0 another; equal texts and a blank one need no evaluator."""
-    both = summaries(case, call_purpose="string")
-    if isinstance(both, Unavailable):
-        return both
-    expected, found = both[0].call_purpose, both[1].call_purpose
+    expected, found = (each.call_purpose for each in summaries(case, call_purpose="string"))
     if same(expected, found):
         return Scored(value=1.0, reason=Reason("equal"))
     if not expected.strip():
@@ -121,10 +116,7 @@ def call_intent(case: Case) -> Steps:
 
 def required_fields(case: Case) -> Result:
     """Share of the reference's fields that the model filled; fields that the reference leaves empty may stay empty."""
-    both = summaries(case, call_extracted_info="object")
-    if isinstance(both, Unavailable):
-        return both
-    wanted, found = both[0].fields, both[1].fields
+    wanted, found = (each.fields for each in summaries(case, call_extracted_info="object"))
     if not wanted:
         filled = any(map(is_filled, found.values()))
         return Scored(value=0.0 if filled else 1.0, reason=Reason("the reference has no field"))
@@ -162,18 +154,13 @@ def _intent_level(value: object) -> float:
 
 def highlight_recall(case: Case) -> Steps:
     """Share of the reference's highlights that the model has, matched one to one, as many as can be."""
-    both = summaries(case, highlights="array")
-    if isinstance(both, Unavailable):
-        return both
-    wanted, found = both[0].highlights, both[1].highlights
+    wanted, found = (each.highlights for each in summaries(case, highlights="array"))
     if not wanted or not found:
         return Scored(
             value=float(not wanted and not found),
             reason=Reason("{n} expected, {given} given", n=len(wanted), given=len(found)),
         )
     paired = yield from pair_up(wanted, found, SameHighlight, "highlights")
-    if not isinstance(paired, Pairing):
-        return paired
     missed = list(paired.missed)
     matched = len(wanted) - len(missed)
     return Scored(
@@ -188,12 +175,10 @@ def highlight_recall(case: Case) -> Steps:
 
 def highlight_correctness(case: Case) -> Steps:
     """Share of the model's highlights that nothing contradicts and whose figures and names stand somewhere."""
-    both = summaries(case, highlights="array")
-    if isinstance(both, Unavailable):
-        return both
-    found, known = both[1].highlights, known_texts(both[0])
+    reference_summary, given = summaries(case, highlights="array")
+    found, known = given.highlights, known_texts(reference_summary)
     if not found:
-        return Scored(value=float(not both[0].highlights), reason=Reason("the model gave no highlight"))
+        return Scored(value=float(not reference_summary.highlights), reason=Reason("the model gave no highlight"))
     open_ones = tuple(dict.fromkeys(one for one in found if normalise(one) not in known))
     if not open_ones:
         return Scored(value=1.0, reason=Reason("all {n} stand in the reference", n=len(found)))

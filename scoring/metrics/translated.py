@@ -9,10 +9,10 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.mention import Mentions
 from sidejudge.scoring.lexical.text import normalise, same
 from sidejudge.scoring.result.reason import Reason, own, quoted
-from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
+from .settle import unavailable
 from .structure import Matched, items, items_by_id, reference, shown_by_name, strict_key
 
 
@@ -83,12 +83,9 @@ class Handled:
         return f"{self.name[:40]} ({stated}, expected {self.expected[:40]!r})"
 
 
-def read_translation(case: Case) -> Translation | Unavailable:
-    """The reference's sentences with the model's; unavailable without a reference that can be used."""
-    both = items_by_id(case, "sentence_translations", "source_id", _unusable, "a source_id")
-    if isinstance(both, Unavailable):
-        return both
-    wanted, matched = both
+def read_translation(case: Case) -> Translation:
+    """The reference's sentences with the model's; ``NoValueError`` without a reference that can be used."""
+    wanted, matched = items_by_id(case, "sentence_translations", "source_id", _unusable, "a source_id")
     output = case.output.value
     full = output.get("full_translation") if isinstance(output, dict) else None
     keys = (strict_key(item["source_id"]) for item in wanted)
@@ -101,36 +98,22 @@ def read_translation(case: Case) -> Translation | Unavailable:
     )
 
 
-def read_handled(case: Case, key: str, name_key: str) -> tuple[Handled, ...] | Unavailable:
+def read_handled(case: Case, key: str, name_key: str) -> tuple[Handled, ...]:
     """Terms (or names) of the reference with the model's, the first of each; none where the reference has no list."""
     translation, expected = read_translation(case), reference(case)
-    if isinstance(translation, Unavailable):
-        return translation
     listed = expected.get(key) if isinstance(expected, dict) else None
     if listed is not None and not isinstance(listed, list):
-        return Unavailable(Reason("expected_outcome.{key} is not a list", key=own(key)))
+        raise unavailable(Reason("expected_outcome.{key} is not a list", key=own(key)))
     wanted: dict[str, tuple[str, str]] = {}
     for index, item in enumerate(listed or ()):
         name, handled_as = _text(item, name_key), _text(item, "handled_as")
         if not name.strip() or not handled_as.strip():
-            return Unavailable(
-                Reason(
-                    "expected_outcome.{key}[{at}]: {name} and handled_as are not both texts",
-                    key=own(key),
-                    at=index,
-                    name=own(name_key),
-                )
-            )
+            why = "expected_outcome.{key}[{at}]: {name} and handled_as are not both texts"
+            raise unavailable(Reason(why, key=own(key), at=index, name=own(name_key)))
         known = wanted.setdefault(normalise(name), (name, handled_as))
         if not same(known[1], handled_as):
-            return Unavailable(
-                Reason(
-                    "expected_outcome.{key}[{at}]: {name} stands twice, handled differently",
-                    key=own(key),
-                    at=index,
-                    name=quoted(repr(name[:40])),
-                )
-            )
+            why = "expected_outcome.{key}[{at}]: {name} stands twice, handled differently"
+            raise unavailable(Reason(why, key=own(key), at=index, name=quoted(repr(name[:40]))))
     mentions = Mentions((translation.full, *translation.texts))
     stated = _first_of_each(items(case.output.value, key), name_key)
     return tuple(

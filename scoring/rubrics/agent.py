@@ -17,7 +17,7 @@ from sidejudge.scoring.metrics.judge_metrics import (
     JudgeConfig,
 )
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settled
+from sidejudge.scoring.metrics.settle import known, settled
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeAgent
 from sidejudge.scoring.questions.question import Steps
@@ -110,9 +110,7 @@ def _turns(found: Mapping[str, object]) -> tuple[int, ...]:
 
 def _graded(definition: Definition) -> Callable[[Case], Steps]:
     def measure(case: Case) -> Steps:
-        conversation = turns(case)
-        if isinstance(conversation, Unavailable):
-            return conversation
+        conversation = known(turns(case))
         if definition.score_type == "binary" and case.expected_outcome is None:
             return Unavailable(Reason("no expected_outcome"))
         replies = yield (GradeAgent(definition.name, case.evaluation_criteria_override or None),)

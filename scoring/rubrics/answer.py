@@ -10,7 +10,7 @@ from typing import Literal
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settled_field
+from sidejudge.scoring.metrics.settle import settled_field, unavailable
 from sidejudge.scoring.questions.kinds import GradeAnswer
 from sidejudge.scoring.questions.question import Steps
 from sidejudge.scoring.result.reason import Reason, own
@@ -87,22 +87,20 @@ def _milliseconds(case: Case, field: Literal["latency_e2e_ms", "latency_model_ms
     return Scored(value=value, reason=reason, details={"timed_out": case.timed_out})
 
 
-def _tokens(case: Case) -> tuple[int, int] | Unavailable:
+def _tokens(case: Case) -> tuple[int, int]:
     if case.input_tokens is None or case.output_tokens is None:
-        return Unavailable(Reason("input_tokens and output_tokens are not both known"))
+        raise unavailable(Reason("input_tokens and output_tokens are not both known"))
     return case.input_tokens, case.output_tokens
 
 
 def _total_tokens(case: Case) -> Result:
     used = _tokens(case)
-    if isinstance(used, Unavailable):
-        return used
     return Scored(value=sum(used), details={"input_tokens": used[0], "output_tokens": used[1]})
 
 
 def _token_ratio(case: Case) -> Result:
-    used = _tokens(case)
-    return used if isinstance(used, Unavailable) else Scored(value=used[1] / max(used[0], 1))
+    read, written = _tokens(case)
+    return Scored(value=written / max(read, 1))
 
 
 def accuracy_norm(score: float) -> float:

@@ -18,7 +18,7 @@ from sidejudge.scoring.case.grounds import (
 )
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settled
+from sidejudge.scoring.metrics.settle import known, settled
 from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeDimension, VerifyClaims
@@ -96,10 +96,7 @@ def _factual_accuracy(case: Case) -> Steps:
         return Unavailable(Reason("no output: model_output is null"))
     if case.expected_outcome is None and has_no_sources(case):
         return NotApplicable(Reason("no expected_outcome and no sources: there is nothing to verify claims against"))
-    truth = ground_truth(case)
-    if isinstance(truth, Unavailable):
-        return truth
-    if not truth:
+    if not known(ground_truth(case)):
         return Unavailable(Reason("neither expected_outcome nor context: there is nothing to verify claims against"))
     replies = yield (VerifyClaims(),)
     (claims,), method, judgements = settled(replies, parse_claims)
@@ -138,15 +135,15 @@ def _judged(case: Case, dimension: str) -> Steps:
 
 
 def _completeness(case: Case) -> Steps:
-    wanted = criteria(case)
-    return wanted if isinstance(wanted, Unavailable) else (yield from _judged(case, "completeness"))
+    known(criteria(case))
+    return (yield from _judged(case, "completeness"))
 
 
 def _citation_accuracy(case: Case) -> Steps:
     if _cites_nothing(case):
         return _CITES_NOTHING
-    truth = ground_truth(case)
-    return truth if isinstance(truth, Unavailable) else (yield from _judged(case, "citation_accuracy"))
+    known(ground_truth(case))
+    return (yield from _judged(case, "citation_accuracy"))
 
 
 def _source_quality(case: Case) -> Steps:

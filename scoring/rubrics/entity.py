@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import TypeGuard
 
@@ -12,7 +12,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import MAX_LABELS, label, labels
 from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settled
+from sidejudge.scoring.metrics.settle import NoValueError, settled, unavailable
 from sidejudge.scoring.metrics.structure import items, over, reference, structure_compliance
 from sidejudge.scoring.questions.kinds import SameEntity
 from sidejudge.scoring.questions.question import Begun, Steps
@@ -26,9 +26,6 @@ _PARTS = re.compile("[ _-]")
 _TEXT = frozenset({str})
 _NAMED = 5
 """Most entities that a reason names; the details hold more."""
-_NOT_CONFIGURED = Unavailable(
-    Reason("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
-)
 
 
 class Detection:
@@ -94,12 +91,12 @@ def detected_topics(case: Case) -> frozenset[str]:
     return names(case.output.value, "detected_topics")
 
 
-def expected_keywords(case: Case) -> frozenset[str] | Unavailable:
+def expected_keywords(case: Case) -> frozenset[str]:
     """Keywords of the reference."""
     return _expected(case, "detected_keywords")
 
 
-def expected_topics(case: Case) -> frozenset[str] | Unavailable:
+def expected_topics(case: Case) -> frozenset[str]:
     """Topics of the reference."""
     return _expected(case, "detected_topics")
 
@@ -109,15 +106,12 @@ def detected(case: Case) -> frozenset[str]:
     return case.once(detected_keywords) | case.once(detected_topics)
 
 
-def expected_entities(case: Case) -> frozenset[str] | Unavailable:
+def expected_entities(case: Case) -> frozenset[str]:
     """Keywords and topics of the reference, together."""
-    keywords, topics = case.once(expected_keywords), case.once(expected_topics)
-    if isinstance(keywords, Unavailable):
-        return keywords
-    return topics if isinstance(topics, Unavailable) else keywords | topics
+    return case.once(expected_keywords) | case.once(expected_topics)
 
 
-def configured_entities(case: Case) -> frozenset[str] | Unavailable:
+def configured_entities(case: Case) -> frozenset[str]:
     """``config.keywords`` ∪ ``config.topics``, or ``config.entities``; else the reference's ``valid_entity_set``.
 
     A given value that is no list (``keywords: "loan"``) is a mistake; the next key is not tried.
@@ -126,48 +120,47 @@ def configured_entities(case: Case) -> frozenset[str] | Unavailable:
     for key in ("keywords", "topics", "entities"):
         given = case.config.get(key)
         if given is not None and not _is_texts(given):
-            return _not_texts(f"config.{key}")
+            raise _not_texts(f"config.{key}")
         lists[key] = given or []
-    truth = case.once(reference)
+    truth = case.expected_content
     valid = truth.get("valid_entity_set") if isinstance(truth, dict) else None
     if valid is not None and not _is_texts(valid):
-        return _not_texts("expected_outcome.valid_entity_set")
+        raise _not_texts("expected_outcome.valid_entity_set")
     listed = [*lists["keywords"], *lists["topics"]] or lists["entities"]
     if listed:
         return _normalised(listed)
     if valid is None:
-        return _NOT_CONFIGURED
-    wanted = case.once(expected_entities)  # a reference with a broken list is held against no model
-    return wanted if isinstance(wanted, Unavailable) else _normalised(valid)
+        raise unavailable(
+            Reason("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+        )
+    case.once(expected_entities)  # a reference with a broken list is held against no model
+    return _normalised(valid)
 
 
-@cache
-def _not_texts(field: str) -> Unavailable:
-    return Unavailable(Reason("{field} is not a list of strings", field=own(field)))
+def _not_texts(field: str) -> NoValueError:
+    return unavailable(Reason("{field} is not a list of strings", field=own(field)))
 
 
 def _is_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and _TEXT.issuperset(map(type, value))
 
 
-def _expected(case: Case, key: str) -> frozenset[str] | Unavailable:
-    truth = case.once(reference)
-    if isinstance(truth, Unavailable):
-        return truth
+def _expected(case: Case, key: str) -> frozenset[str]:
+    truth = reference(case)
     found = truth.get(key) if isinstance(truth, dict) else None
-    return _normalised(found) if _is_texts(found) else _not_texts(f"expected_outcome.{key}")
+    if not _is_texts(found):
+        raise _not_texts(f"expected_outcome.{key}")
+    return _normalised(found)
 
 
-def keyword_detection(case: Case) -> Detection | Unavailable:
+def keyword_detection(case: Case) -> Detection:
     """The model's keywords against the reference's."""
-    wanted = case.once(expected_keywords)
-    return wanted if isinstance(wanted, Unavailable) else Detection(case.once(detected_keywords), wanted)
+    return Detection(case.once(detected_keywords), case.once(expected_keywords))
 
 
-def topic_detection(case: Case) -> Detection | Unavailable:
+def topic_detection(case: Case) -> Detection:
     """The model's topics against the reference's."""
-    wanted = case.once(expected_topics)
-    return wanted if isinstance(wanted, Unavailable) else Detection(case.once(detected_topics), wanted)
+    return Detection(case.once(detected_topics), case.once(expected_topics))
 
 
 def _share(name: str, both: Detection) -> Scored:
@@ -176,8 +169,6 @@ def _share(name: str, both: Detection) -> Scored:
 
 def _compliance(case: Case) -> Result:
     allowed = configured_entities(case)
-    if isinstance(allowed, Unavailable):
-        return allowed
     found = case.once(detected)
     if not found:
         return Scored(value=1.0, reason=Reason("no entity detected"))
@@ -197,10 +188,7 @@ def _compliance(case: Case) -> Result:
 
 
 def _fabricated(case: Case) -> Result:
-    wanted = case.once(expected_entities)
-    if isinstance(wanted, Unavailable):
-        return wanted
-    doubtful = case.once(detected) - wanted
+    doubtful = case.once(detected) - case.once(expected_entities)
     if doubtful and case.spoken_text is None:
         return Unavailable(Reason("no transcript to look entities up in"))
     spoken = _Spoken(case.spoken_text or "") if doubtful else None
@@ -241,10 +229,7 @@ class _Spoken:
 
 
 def _cross_language(case: Case) -> Begun:
-    wanted = case.once(expected_entities)
-    if isinstance(wanted, Unavailable):
-        return wanted
-    found = case.once(detected)
+    wanted, found = case.once(expected_entities), case.once(detected)
     by_text = len(wanted & found)
     open_ones = tuple(sorted(wanted - found))
     if not open_ones:
@@ -287,7 +272,7 @@ def _read_matches(value: object, wanted: int, found: int) -> tuple[int | None, .
 
 
 def _f1_family(
-    what: str, compare: Callable[[Case], Detection | Unavailable], bands: Bands, first: int
+    what: str, compare: Callable[[Case], Detection], bands: Bands, first: int
 ) -> tuple[Metric, Metric, Metric]:
     """Precision, recall and F1 of keywords or of topics: one card each."""
     shares = {
@@ -320,17 +305,13 @@ def _f1_family(
     return precision, recall, f1
 
 
-def _reference_fault(case: Case) -> Unavailable | None:
-    wanted = case.once(expected_entities)
-    if isinstance(wanted, Unavailable):
-        return wanted
-    truth = case.once(reference)
+def _valid_entity_set(case: Case) -> None:
+    truth = reference(case)
     if isinstance(truth, dict) and not _is_texts(truth.get("valid_entity_set", [])):
-        return _not_texts("expected_outcome.valid_entity_set")
-    return None
+        raise _not_texts("expected_outcome.valid_entity_set")
 
 
-response_structure_compliance = structure_compliance(_reference_fault)
+response_structure_compliance = structure_compliance(expected_entities, _valid_entity_set)
 keyword_precision, keyword_recall, keyword_f1 = _f1_family(
     "keyword", keyword_detection, at_least(good=0.90, acceptable=0.85), 1
 )

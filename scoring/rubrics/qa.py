@@ -28,7 +28,6 @@ from sidejudge.scoring.result.result import (
     NotApplicable,
     Result,
     Scored,
-    Unavailable,
     at_least,
     at_most,
 )
@@ -112,12 +111,9 @@ class CallScorecard:
         )
 
 
-def read_scorecard(case: Case) -> CallScorecard | Unavailable:
+def read_scorecard(case: Case) -> CallScorecard:
     """The reference's questions with the model's answers; unavailable without a reference that can be used."""
-    both = items_by_id(case, "questions", "question_id", _unusable)
-    if isinstance(both, Unavailable):
-        return both
-    wanted, matched = both
+    wanted, matched = items_by_id(case, "questions", "question_id", _unusable)
     return CallScorecard(items=tuple(_item(question, matched) for question in wanted), matched=matched)
 
 
@@ -196,8 +192,6 @@ def _false_pass_rate(card: CallScorecard) -> Result:
 
 def _evidence(case: Case) -> Steps:
     card = case.once(read_scorecard)
-    if isinstance(card, Unavailable):
-        return card
     reasons: list[tuple[Json, str]] = []
     blank: list[Json] = []
     for item in card.items:
@@ -231,12 +225,7 @@ def _evidence(case: Case) -> Steps:
     )
 
 
-def _reference_fault(case: Case) -> Unavailable | None:
-    card = case.once(read_scorecard)
-    return card if isinstance(card, Unavailable) else None
-
-
-response_structure_compliance = structure_compliance(_reference_fault)
+response_structure_compliance = structure_compliance(read_scorecard)
 question_score_accuracy = Metric(
     id="question_score_accuracy",
     title="Question Score Accuracy",

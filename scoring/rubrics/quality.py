@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import criteria, has_no_sources, sources
 from sidejudge.scoring.metrics.metric import Metric
-from sidejudge.scoring.metrics.settle import settled_field
+from sidejudge.scoring.metrics.settle import known, settled_field, unavailable
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeQuality
-from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.questions.question import Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Bands, Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
@@ -49,9 +49,9 @@ def parse_quality(value: object) -> Quality:
     )
 
 
-def _graded(case: Case, field: str) -> Steps:
+def _graded(case: Case, field: str) -> Generator[tuple[Question, ...], Sequence[Reply], Scored]:
     if case.model_output is None:
-        return Unavailable(Reason("no answer to grade: model_output is null"))
+        raise unavailable(Reason("no answer to grade: model_output is null"))
     replies = yield (GradeQuality(),)
     fields = ("answer_quality", "factual_correctness", "completeness")
     (quality,), method, judgements = settled_field(replies, field, fields, parse_quality)
@@ -61,21 +61,17 @@ def _graded(case: Case, field: str) -> Steps:
 def _factual_correctness(case: Case) -> Steps:
     if has_no_sources(case):
         return NotApplicable(Reason("there are no sources: there is nothing to be correct by"))
-    known = sources(case)
-    if isinstance(known, Unavailable):
-        return Unavailable(Reason("no sources: {why}", why=known.reason))
-    if not known:
+    found = sources(case)
+    if isinstance(found, Unavailable):
+        return Unavailable(Reason("no sources: {why}", why=found.reason))
+    if not found:
         return Unavailable(Reason("no sources: neither a context nor a result of a tool is known"))
     return (yield from _graded(case, "factual_correctness"))
 
 
 def _completeness(case: Case) -> Steps:
-    wanted = criteria(case)
-    if isinstance(wanted, Unavailable):
-        return wanted
+    wanted = known(criteria(case))
     result = yield from _graded(case, "completeness")
-    if not isinstance(result, Scored):
-        return result
     return replace(result, details={"compared_against": wanted.field})
 
 

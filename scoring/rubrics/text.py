@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sidejudge.scoring.case.case import Case
+from functools import partial
+
 from sidejudge.scoring.metrics.grounding import fabrication_free
 from sidejudge.scoring.metrics.metric import Metric, pass_or_fail, weighted
 from sidejudge.scoring.metrics.sentiment import (
@@ -21,7 +22,7 @@ from sidejudge.scoring.metrics.summary import (
     required_fields,
     summaries,
 )
-from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, Unavailable, at_least, count
+from sidejudge.scoring.result.result import Bands, Blocker, Effect, Method, at_least, count
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 3"
@@ -33,13 +34,7 @@ _ALIKE = (Method.EXACT, Method.LEXICAL, Method.EMBEDDING, Method.JUDGE)
 _NO_LABELS = "there is no expected outcome with labelled sentences"
 
 
-def _reference_fault(case: Case) -> Unavailable | None:
-    parts = (
-        read_labels(case),
-        summaries(case, call_purpose="string", highlights="array", call_extracted_info="object"),
-        expected_emotions(case),
-    )
-    return next((part for part in parts if isinstance(part, Unavailable)), None)
+_whole_summaries = partial(summaries, call_purpose="string", highlights="array", call_extracted_info="object")
 
 
 def _sub_score(
@@ -58,7 +53,7 @@ def _sub_score(
     )
 
 
-response_structure_compliance = structure_compliance(_reference_fault)
+response_structure_compliance = structure_compliance(read_labels, _whole_summaries, expected_emotions)
 
 # -- Part 1: Sentiment
 

@@ -13,7 +13,7 @@ from sidejudge.scoring.lexical.shown_text import MAX_REASON, label, plain
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.run_ending import no_run
-from sidejudge.scoring.metrics.settle import bounded, judgements_of, settle, settled
+from sidejudge.scoring.metrics.settle import NoValueError, bounded, judgements_of, settle, settled, unavailable
 from sidejudge.scoring.metrics.trajectory_selection import Budget, outline, requests_of, select
 from sidejudge.scoring.metrics.trajectory_steps import MOST_STEPS, Trajectory, TrajectoryStep
 from sidejudge.scoring.questions import contract
@@ -23,7 +23,6 @@ from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import (
     Bands,
     Method,
-    NotApplicable,
     Result,
     Scored,
     Unavailable,
@@ -111,17 +110,19 @@ def _evened(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def _run(case: Case) -> Trajectory | Unavailable | NotApplicable:
+def _run(case: Case) -> Trajectory:
     if case.trace is None and case.tools_used is None:
-        return Unavailable(Reason("the case has neither a trace nor tool calls, so that it has no steps"))
+        raise unavailable(Reason("the case has neither a trace nor tool calls, so that it has no steps"))
     if (gap := no_run(case)) is not None:
-        return gap
+        raise NoValueError(gap)
     if not case.content_captured:
-        return Unavailable(Reason("contents were not captured"))
+        raise unavailable(Reason("contents were not captured"))
     if case.trace is not None and len(case.trace.spans) > MOST_STEPS:
-        return Unavailable(Reason("the run has more than {most} steps", most=MOST_STEPS))
+        raise unavailable(Reason("the run has more than {most} steps", most=MOST_STEPS))
     run = case.once(trajectory)
-    return run if run.steps else Unavailable(Reason("no step of the run says anything"))
+    if not run.steps:
+        raise unavailable(Reason("no step of the run says anything"))
+    return run
 
 
 def _task(case: Case) -> str:
@@ -131,8 +132,6 @@ def _task(case: Case) -> str:
 def _sound_steps(budget: Budget) -> Callable[[Case], Steps]:
     def measure(case: Case) -> Steps:
         run = _run(case)
-        if not isinstance(run, Trajectory):
-            return run
         lines = outline(run, budget.outline_tokens(run))
         tokens = budget.for_steps(run, estimate(lines))
         marked: Sequence[int] = select(run, tokens)
@@ -228,8 +227,6 @@ def _details(
 def _goal_reached(budget: Budget) -> Callable[[Case], Steps]:
     def measure(case: Case) -> Steps:
         run = _run(case)
-        if not isinstance(run, Trajectory):
-            return run
         if case.input is None:
             return Unavailable(Reason("what the run was to achieve is not known: the trace has no input"))
         if not case.complete:

@@ -18,6 +18,7 @@ from sidejudge.scoring.metrics.settle import (
     settle,
     settled,
     truth,
+    unavailable,
 )
 from sidejudge.scoring.metrics.structure import over, response_structure_compliance, shown_items
 from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
@@ -32,7 +33,6 @@ from sidejudge.scoring.result.result import (
     NotApplicable,
     Result,
     Scored,
-    Unavailable,
     at_least,
 )
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
@@ -64,8 +64,6 @@ def _completeness(translation: Translation) -> Result:
 
 def _meaning(case: Case) -> Steps:
     translation = read_translation(case)
-    if isinstance(translation, Unavailable):
-        return translation
     if not translation.sentences:
         return Scored(value=_ratio(0, translation), reason=Reason("the reference has no sentence"))
     # A text has cosine 1 to itself and a missing one is 0: neither needs a model.
@@ -107,8 +105,6 @@ def fluency_level(value: float) -> float:
 
 def _fluency(case: Case) -> Steps:
     translation = read_translation(case)
-    if isinstance(translation, Unavailable):
-        return translation
     text = translation.delivered
     if not text.strip():
         if not translation.sentences:
@@ -129,8 +125,6 @@ def _fluency(case: Case) -> Steps:
 def _preservation(key: str, name_key: str, what: str) -> Measure:
     def measure(case: Case) -> Result:
         handled = read_handled(case, key, name_key)
-        if isinstance(handled, Unavailable):
-            return handled
         if not handled:
             return NotApplicable(Reason("the reference has no {what}", what=own(what)))
         wrong = [each for each in handled if not each.correct]
@@ -167,23 +161,19 @@ class SentenceTally:
         return max(0.0, 1.0 - drifted / self.expected)
 
 
-def configured_facts(case: Case) -> tuple[str, ...] | Unavailable:
+def configured_facts(case: Case) -> tuple[str, ...]:
     """``config.critical_facts`` without repeats; empty when the case gives none: the reference's are read then."""
     listed = case.config.get("critical_facts")
     if listed is None:
         return ()
     if not isinstance(listed, list) or not all(isinstance(fact, str) and fact.strip() for fact in listed):
-        return Unavailable(Reason("config.critical_facts is not a list of texts"))
+        raise unavailable(Reason("config.critical_facts is not a list of texts"))
     return tuple(dict.fromkeys(str(fact) for fact in listed))
 
 
 def _facts(case: Case) -> Steps:
     translation = read_translation(case)
-    if isinstance(translation, Unavailable):
-        return translation
     listed = configured_facts(case)
-    if isinstance(listed, Unavailable):
-        return listed
     drifts = [drift(s.expected, s.given or "", s.source) for s in translation.sentences]
     if listed:
         return (yield from _facts_of_config(listed, translation, drifts))

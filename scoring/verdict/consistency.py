@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import guarded
 from sidejudge.scoring.metrics.settle import carried, least_certain
 from sidejudge.scoring.questions.question import PendingMetrics, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, cut, own, together
@@ -80,7 +81,7 @@ _Rounds = Generator[tuple[Question, ...], Sequence[Reply], list[Result]]
 
 
 def _by_measure(runs: Sequence[Case], measure: Callable[[Case], Steps]) -> _Rounds:
-    results = yield from PendingMetrics({at: measure(run) for at, run in enumerate(runs)}).rounds()
+    results = yield from PendingMetrics({at: guarded(measure(run)) for at, run in enumerate(runs)}).rounds()
     return [results[at] for at in range(len(runs))]
 
 

@@ -107,7 +107,7 @@ def test_one_code_fence_around_the_output_is_tolerated_and_told(fence):
     outcome = check(parse_output(output), QA)
     assert outcome.matches
     assert outcome.fenced
-    result = response_structure_compliance.measure(Case(case_id="c", model_output=output, expected_outcome=QA))
+    result = response_structure_compliance.start(Case(case_id="c", model_output=output, expected_outcome=QA))
     assert result.details["fenced"] is True
 
 
@@ -132,12 +132,12 @@ def test_an_empty_expected_list_says_nothing_of_its_items():
 
 
 def test_without_expected_outcome_the_check_is_unavailable():
-    assert response_structure_compliance.measure(Case(case_id="c", model_output=QA)).status == "unavailable"
+    assert response_structure_compliance.start(Case(case_id="c", model_output=QA)).status == "unavailable"
 
 
 def test_an_expected_outcome_that_is_text_is_read_as_json():
     case = Case(case_id="c", model_output=QA, expected_outcome=json.dumps(QA))
-    assert response_structure_compliance.measure(case).value == 1.0
+    assert response_structure_compliance.start(case).value == 1.0
 
 
 def test_items_match_by_id_never_by_position_and_the_rest_is_told():
@@ -175,7 +175,7 @@ def test_a_comparison_that_would_take_for_ever_is_given_up_and_says_so():
         return [{"x": below, "y": [kind] * n} for n, kind in enumerate(["a", 1, True, None, {}, [], {"k": 1}])]
 
     case = Case(case_id="c", model_output={"a": tower(9, {"bad": 1})}, expected_outcome={"a": tower(9, {"good": 1})})
-    result = response_structure_compliance.measure(case)
+    result = response_structure_compliance.start(case)
     assert result.status == "unavailable"
     assert "steps" in result.reason
 
@@ -204,7 +204,7 @@ def test_a_fence_that_is_not_closed_and_a_number_without_bounds_are_not_json(tex
 
 @pytest.mark.parametrize("text", ["1e999", "{broken", '{"questions": [{"score": 1e999}]}'])
 def test_a_reference_that_does_not_parse_is_not_held_against_the_output(text):
-    result = response_structure_compliance.measure(Case(case_id="c", model_output=QA, expected_outcome=text))
+    result = response_structure_compliance.start(Case(case_id="c", model_output=QA, expected_outcome=text))
     assert result.status == "unavailable"
     assert "expected_outcome is not JSON" in result.reason
 

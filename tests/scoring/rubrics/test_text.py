@@ -297,9 +297,9 @@ def test_sentiment_agrees_with_scikit_learn(pairs):
     expected, found = [e for e, _ in pairs], [f for _, f in pairs]
     about = labelled(found, expected)
     given_ = [name or "missing" for name in found]
-    assert text.sentiment_accuracy.measure(about).value == pytest.approx(accuracy_score(expected, given_))
+    assert text.sentiment_accuracy.start(about).value == pytest.approx(accuracy_score(expected, given_))
     theirs = f1_score(expected, given_, labels=CLASSES, average="macro", zero_division=1)
-    assert text.sentiment_macro_f1.measure(about).value == pytest.approx(theirs)
+    assert text.sentiment_macro_f1.start(about).value == pytest.approx(theirs)
 
 
 @given(LABELS, st.randoms())
@@ -308,7 +308,7 @@ def test_sentiment_does_not_depend_on_the_order_and_never_falls_when_a_label_is_
     mended = [(pairs[0][0], pairs[0][0]), *pairs[1:]]
     for metric in (text.sentiment_accuracy, text.sentiment_macro_f1):
         at, again, better = (
-            metric.measure(labelled([f for _, f in p], [e for e, _ in p])).value for p in (pairs, shuffled, mended)
+            metric.start(labelled([f for _, f in p], [e for e, _ in p])).value for p in (pairs, shuffled, mended)
         )
         assert at == again
         if metric is text.sentiment_accuracy:
@@ -595,7 +595,7 @@ def test_the_top_emotions_decide_ties_included(given, expected, right):
 @pytest.mark.parametrize("broken", [{"anger": -1}, {"anger": "60"}, {"anger": True}, [], None])
 def test_a_reference_without_usable_emotions_is_unavailable(broken):
     about = case(REFERENCE, {**REFERENCE, "emotion": broken})
-    assert text.dominant_emotion_correctness.measure(about).status == "unavailable"
+    assert text.dominant_emotion_correctness.start(about).status == "unavailable"
 
 
 # -- effects

@@ -226,7 +226,7 @@ def test_ids_of_another_type_are_other_ids():
     expected = output("एक")
     found = output("एक")
     found["sentence_translations"][0]["source_id"] = "1"
-    assert translation.translation_completeness_rate.measure(case(found, expected)).value == 0
+    assert translation.translation_completeness_rate.start(case(found, expected)).value == 0
 
 
 def test_nothing_to_translate_and_nothing_translated_is_perfect():
@@ -479,7 +479,7 @@ def test_a_reference_that_cannot_be_used_makes_every_metric_unavailable(expected
         if not isinstance(found, NotApplicable):  # the structure is 0
             assert isinstance(found, Unavailable)
             assert why in found.reason
-    measured = translation.translation_completeness_rate.measure(case({}, expected))
+    measured = translation.translation_completeness_rate.start(case({}, expected))
     assert isinstance(measured, Unavailable)
     assert why in measured.reason
 
@@ -495,7 +495,7 @@ def test_a_reference_that_cannot_be_used_makes_every_metric_unavailable(expected
 )
 def test_a_list_of_terms_that_cannot_be_used_is_unavailable(terms, why):
     expected = {**output("x"), "domain_terms_handled": terms}
-    measured = translation.domain_term_preservation_rate.measure(case(output("x"), expected))
+    measured = translation.domain_term_preservation_rate.start(case(output("x"), expected))
     assert isinstance(measured, Unavailable)
     assert why in measured.reason
 
