@@ -255,27 +255,26 @@ def _refuses(error: ProviderError, words: Sequence[str]) -> bool:
 
 
 def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completion:
-    usage = _usage(response, model)
-    model_name = str(response.model)
+    whole = Completion(text="", model=str(response.model), usage=_usage(response, model), duration_s=duration_s)
     if not response.choices:
-        return Completion(text="", model=model_name, usage=usage, duration_s=duration_s)
+        return whole
     choice = response.choices[0]
     refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
-    if refusal or choice.finish_reason == "content_filter":
-        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=usage)
-    text = _written(choice.message.content)
-    arguments = "" if text.strip() else _arguments(choice.message)
-    return Completion(
-        text=arguments or text,
-        model=model_name,
-        usage=usage,
-        duration_s=duration_s,
-        cut_off=choice.finish_reason == "length",
-        tool_call=bool(arguments),
-        finish_reason=_text(choice.finish_reason),
-        response_id=_text(getattr(response, "id", None)),
-        tokens=() if arguments else _tokens(getattr(choice, "logprobs", None)),
-    )
+    return _chosen(replace(whole, response_id=_text(_of(response, "id"))), choice, choice.message, refusal)
+
+
+def _chosen(whole: Completion, choice: object, message: object, refusal: object) -> Completion:
+    """A response with its first choice, of whatever form the two are. Raises ``ProviderError`` for a refusal."""
+    reason = _of(choice, "finish_reason")
+    if refusal or reason == "content_filter":
+        stated = "the model would not judge this content"
+        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, stated, usage=whole.usage)
+    text = _written(_of(message, "content"))
+    arguments = "" if text.strip() else _arguments(message)
+    return replace(
+        whole, text=arguments or text, cut_off=reason == "length", tool_call=bool(arguments),
+        finish_reason=_text(reason), tokens=() if arguments else _tokens(_of(choice, "logprobs")),
+    )  # fmt: skip
 
 
 def _tokens(stated: object) -> tuple[tuple[str, float], ...]:
@@ -323,28 +322,14 @@ def completion_of(body: JsonRecord, model: JudgeModel, duration_s: float) -> Com
     """A response as JSON. Raises ``ProviderError`` for a refusal or no choice, others where it cannot be read."""
     read, written = _counts(body.get("usage"))
     paid = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=None)
-    name, identity = str(body.get("model") or model.name), _text(body.get("id"))
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         why = "the body cannot be read: its choices hold no answer"
         raise ProviderError(ProviderErrorKind.BAD_ANSWER, why, usage=paid)
-    choice = choices[0]
-    message, reason = choice["message"], choice.get("finish_reason")
-    if message.get("refusal") or reason == "content_filter":
-        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
-    text = message["content"] if isinstance(message.get("content"), str) else ""
-    arguments = "" if text.strip() else _arguments(message)
-    return Completion(
-        text=arguments or text,
-        model=name,
-        usage=paid,
-        duration_s=duration_s,
-        cut_off=reason == "length",
-        tool_call=bool(arguments),
-        finish_reason=_text(reason),
-        response_id=identity,
-        tokens=() if arguments else _tokens(choice.get("logprobs")),
-    )
+    name, identity = str(body.get("model") or model.name), _text(body.get("id"))
+    whole = Completion(text="", model=name, usage=paid, duration_s=duration_s, response_id=identity)
+    message = choices[0]["message"]
+    return _chosen(whole, choices[0], message, message.get("refusal"))
 
 
 def _counts(usage: object) -> tuple[int, int]:
