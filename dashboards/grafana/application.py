@@ -9,7 +9,7 @@ from sidejudge.dashboards.rules.limited import kept
 from sidejudge.dashboards.rules.promql import fleet
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import Board, DashboardRow, Panel, Query, panel, series
+from .board import Board, Panel, Query, panel, row, series
 from .firing import version_change
 from .words import DRILL, WHERE, per_minute, per_second, ratio_steps, site_variables
 
@@ -41,89 +41,81 @@ def application(declared: Declaration) -> Board:
         variables=site_variables(),
         versions=version_change(WHERE),
         rows=(
-            DashboardRow(
-                title="Quality, and what it takes",
-                panels=(
-                    series(
-                        "Pass ratio", f"Share of all traffic that passes, over the last {window}.", "percentunit",
-                        Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}", legend=f"{_NAMED} · {{{{rubric}}}}"),
-                        maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,),
+            row(
+                "Quality, and what it takes",
+                series(
+                    "Pass ratio", f"Share of all traffic that passes, over the last {window}.", "percentunit",
+                    Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}", legend=f"{_NAMED} · {{{{rubric}}}}"),
+                    maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,),
+                ),
+                series(
+                    "Latency", "Median and 95 % of the root spans of traces that were drawn at random.", "s",
+                    *(
+                        Query(expr=f"histogram_quantile({share}, {buckets})", legend=f"{name} · {_NAMED}")
+                        for share, name in ((0.5, "median"), (0.95, "95 %"))
                     ),
-                    series(
-                        "Latency", "Median and 95 % of the root spans of traces that were drawn at random.", "s",
-                        *(
-                            Query(expr=f"histogram_quantile({share}, {buckets})", legend=f"{name} · {_NAMED}")
-                            for share, name in ((0.5, "median"), (0.95, "95 %"))
-                        ),
-                        empty="No whole trace with a root was drawn at random and evaluated.",
+                    empty="No whole trace with a root was drawn at random and evaluated.",
+                ),
+                _each("Cost of a trace", f.APPLICATION_COST),
+                _each("Tokens of a trace", f.APPLICATION_TOKENS, "direction"),
+            ),
+            row(
+                "Quality by version",
+                series(
+                    "Pass ratio by version", f"Of the versions that were judged last, over the last {r.DAY}.",
+                    "percentunit", Query(expr=f"{v.PASS_RATIO}{{{WHERE}}}", legend=_VERSIONED),
+                    maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,), empty=_NO_VERSION,
+                ),
+                panel(
+                    "timeseries", "Each version against the rest",
+                    f"The version's pass ratio less that of all other traffic of its service, over the "
+                    f"last {r.DAY}, with bounds that hold with 95 % at one look. While all of it is below 0 the "
+                    "version is worse. Bounds that hold at any look: sidejudge compare --by release.",
+                    "percentunit",
+                    *(
+                        Query(expr=f"{record}{{{WHERE}}}", legend=f"{name}{_VERSIONED}")
+                        for record, name in ((v.DIFFERENCE, ""), (v.LOWER, "at least · "), (v.UPPER, "at most · "))
                     ),
-                    _each("Cost of a trace", f.APPLICATION_COST),
-                    _each("Tokens of a trace", f.APPLICATION_TOKENS, "direction"),
+                    empty=f"{_NO_VERSION} Or all verdicts of the last {r.DAY} are of one version.",
                 ),
             ),
-            DashboardRow(
-                title="Quality by version",
-                panels=(
-                    series(
-                        "Pass ratio by version", f"Of the versions that were judged last, over the last {r.DAY}.",
-                        "percentunit", Query(expr=f"{v.PASS_RATIO}{{{WHERE}}}", legend=_VERSIONED),
-                        maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,), empty=_NO_VERSION,
+            row(
+                "Limits",
+                panel(
+                    "timeseries", "Metrics with limits",
+                    "Percentiles and means under limits (alerts.metrics), in their own units, in the "
+                    "process where they are highest, with bounds that hold with 95 % at any look.",
+                    "short",
+                    *(
+                        Query(expr=fleet(family, where=WHERE, operation="max"), legend=f"{name}{_LIMITED}")
+                        for family, name in (
+                            (f.LIMITED_VALUE, ""), (f.LIMITED_LOWER, "at least · "),
+                            (f.LIMITED_UPPER, "at most · "),
+                        )
                     ),
-                    panel(
-                        "timeseries", "Each version against the rest",
-                        f"The version's pass ratio less that of all other traffic of its service, over the "
-                        f"last {r.DAY}, with bounds that hold with 95 % at one look. While all of it is below 0 the "
-                        "version is worse. Bounds that hold at any look: sidejudge compare --by release.",
-                        "percentunit",
-                        *(
-                            Query(expr=f"{record}{{{WHERE}}}", legend=f"{name}{_VERSIONED}")
-                            for record, name in ((v.DIFFERENCE, ""), (v.LOWER, "at least · "), (v.UPPER, "at most · "))
-                        ),
-                        empty=f"{_NO_VERSION} Or all verdicts of the last {r.DAY} are of one version.",
-                    ),
+                    empty=_NO_LIMIT,
+                ),
+                series(
+                    "Kept share",
+                    f"Share of all traffic within a limit of a percentile, over the last {window}; of a mean its "
+                    "place on the scale, 1 being best.",
+                    "percentunit",
+                    Query(expr=f"{kept(window)}{{{WHERE}}}", legend=f"{_LIMITED} · {{{{level}}}}"),
+                    maximum=1, empty=_NO_LIMIT,
                 ),
             ),
-            DashboardRow(
-                title="Limits",
-                panels=(
-                    panel(
-                        "timeseries", "Metrics with limits",
-                        "Percentiles and means under limits (alerts.metrics), in their own units, in the "
-                        "process where they are highest, with bounds that hold with 95 % at any look.",
-                        "short",
-                        *(
-                            Query(expr=fleet(family, where=WHERE, operation="max"), legend=f"{name}{_LIMITED}")
-                            for family, name in (
-                                (f.LIMITED_VALUE, ""), (f.LIMITED_LOWER, "at least · "),
-                                (f.LIMITED_UPPER, "at most · "),
-                            )
-                        ),
-                        empty=_NO_LIMIT,
-                    ),
-                    series(
-                        "Kept share",
-                        f"Share of all traffic within a limit of a percentile, over the last {window}; of a mean its "
-                        "place on the scale, 1 being best.",
-                        "percentunit",
-                        Query(expr=f"{kept(window)}{{{WHERE}}}", legend=f"{_LIMITED} · {{{{level}}}}"),
-                        maximum=1, empty=_NO_LIMIT,
-                    ),
+            row(
+                "Models and versions",
+                _stacked("Traces by version", f"Traces a minute. {_ALL}", f.APPLICATION_TRACES, "version"),
+                series(
+                    "Share of each version",
+                    "Of the traffic of its service. A version that takes over is marked on all boards.",
+                    "percentunit",
+                    Query(expr=_of_traces(f.APPLICATION_TRACES, "version"), legend=f"{_NAMED} · {{{{version}}}}"),
+                    maximum=1, stacked=True,
                 ),
-            ),
-            DashboardRow(
-                title="Models and versions",
-                panels=(
-                    _stacked("Traces by version", f"Traces a minute. {_ALL}", f.APPLICATION_TRACES, "version"),
-                    series(
-                        "Share of each version",
-                        "Of the traffic of its service. A version that takes over is marked on all boards.",
-                        "percentunit",
-                        Query(expr=_of_traces(f.APPLICATION_TRACES, "version"), legend=f"{_NAMED} · {{{{version}}}}"),
-                        maximum=1, stacked=True,
-                    ),
-                    _stacked("Cost by model", f"US dollars a minute. {_ALL}", f.APPLICATION_COST, "model"),
-                    _stacked("Tokens by model", f"Tokens a minute. {_ALL}", f.APPLICATION_TOKENS, "model", "direction"),
-                ),
+                _stacked("Cost by model", f"US dollars a minute. {_ALL}", f.APPLICATION_COST, "model"),
+                _stacked("Tokens by model", f"Tokens a minute. {_ALL}", f.APPLICATION_TOKENS, "model", "direction"),
             ),
         ),
     )  # fmt: skip

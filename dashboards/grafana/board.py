@@ -99,12 +99,17 @@ def table(title: str, description: str, *queries: Query, **look: Unpack[PanelLoo
     return Panel("table", title, description, "short", queries, {"width": WIDTH, "height": 6, **look})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DashboardRow:
     """A heading and the panels below it."""
 
     title: str
     panels: tuple[Panel, ...]
+
+
+def row(title: str, *panels: Panel) -> DashboardRow:
+    """A row of these panels."""
+    return DashboardRow(title, panels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

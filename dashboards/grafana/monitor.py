@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 
-from .board import GREEN, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, Steps, series, stat, table
+from .board import GREEN, RED, YELLOW, Board, DashboardVariable, Panel, Query, Steps, row, series, stat, table
 from .words import SITE, per_minute, per_second, targets
 
 _JOB = f'{SITE},instance=~"$instance"'
@@ -22,10 +22,10 @@ def monitor() -> Board:
         description="What arrives, where it ends, what waits, and what judging costs.",
         variables=(*targets(), DashboardVariable(name="instance", label="Instance", query=instances)),
         rows=(
-            DashboardRow(title="Traces", panels=_traces()),
-            DashboardRow(title="Keeping up", panels=_keeping_up()),
-            DashboardRow(title="The judge", panels=_judge()),
-            DashboardRow(title="What runs", panels=_what_runs()),
+            row("Traces", *_traces()),
+            row("Keeping up", *_keeping_up()),
+            row("The judge", *_judge()),
+            row("What runs", *_what_runs()),
         ),
     )
 

@@ -6,7 +6,7 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.rules import recordings as r
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps, panel, series, stat, table
+from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, Panel, Query, Steps, panel, row, series, stat, table
 from .firing import RANKS, version_change, with_rank, with_runbook
 from .words import (
     ALERTING,
@@ -44,10 +44,8 @@ def overview(declared: Declaration, runbooks: str | None = None) -> Board:
         variables=site_variables(),
         versions=version_change(WHERE),
         rows=(
-            DashboardRow(
-                title="Now", panels=(*_counts(), _standing(r.window_of(declared)), _firing(declared, runbooks))
-            ),
-            DashboardRow(title="Over time", panels=_over_time(declared)),
+            row("Now", *_counts(), _standing(r.window_of(declared)), _firing(declared, runbooks)),
+            row("Over time", *_over_time(declared)),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 
-from .board import Board, DashboardRow, Panel, Query, series
+from .board import Board, Panel, Query, row, series
 from .words import SERVICE, per_minute, per_second, site_variables
 
 _ENDINGS = "completed|answered|answer_intact|not_refused"
@@ -21,41 +21,37 @@ def runs() -> Board:
         description="Runs of agents without any reference: how they end, where they go wrong, which tools fail.",
         variables=(*site, service, langfuse),
         rows=(
-            DashboardRow(
-                title="Runs",
-                panels=(
-                    _share("Runs that end badly", _ENDINGS, "An error at the top, no answer, one that is cut off or an "
-                           "error message, a refusal: share of the runs of each service."),
-                    _share("Runs that go wrong on the way", _WAY, "Tools and steps that fail, errors that come again, "
-                           "loops, calls that do not fit the offered tools: share of the runs."),
-                    _share("Runs that take too much", _EFFORT, "Far more cost, tokens, steps or time than is usual for "
-                           "the service, or more than its budget: share of the runs."),
-                    _share("Runs with gaps in their telemetry", "telemetry", "Dropped attributes, missing parents, no "
-                           "contents, no token counts, clocks that differ: about the instrumentation alone."),
-                    series(
-                        "Runs a minute", "Runs a minute that were looked at, drawn at random.", "cpm",
-                        Query(expr=per_minute(f.RUNS, SERVICE, "service"), legend="{{service}}"),
-                        stacked=True, width=24,
-                    ),
+            row(
+                "Runs",
+                _share("Runs that end badly", _ENDINGS, "An error at the top, no answer, one that is cut off or an "
+                       "error message, a refusal: share of the runs of each service."),
+                _share("Runs that go wrong on the way", _WAY, "Tools and steps that fail, errors that come again, "
+                       "loops, calls that do not fit the offered tools: share of the runs."),
+                _share("Runs that take too much", _EFFORT, "Far more cost, tokens, steps or time than is usual for "
+                       "the service, or more than its budget: share of the runs."),
+                _share("Runs with gaps in their telemetry", "telemetry", "Dropped attributes, missing parents, no "
+                       "contents, no token counts, clocks that differ: about the instrumentation alone."),
+                series(
+                    "Runs a minute", "Runs a minute that were looked at, drawn at random.", "cpm",
+                    Query(expr=per_minute(f.RUNS, SERVICE, "service"), legend="{{service}}"),
+                    stacked=True, width=24,
                 ),
             ),
-            DashboardRow(
-                title="Tools",
-                panels=(
-                    series(
-                        "Share of calls that fail", "By status and by what the tool returned.", "percentunit",
-                        Query(
-                            expr=f"{_rate(f.TOOL_ERRORS, 'tool')} / ({_rate(f.TOOL_CALLS, 'tool')} > 0)",
-                            legend="{{service}} · {{tool}}",
-                        ),
+            row(
+                "Tools",
+                series(
+                    "Share of calls that fail", "By status and by what the tool returned.", "percentunit",
+                    Query(
+                        expr=f"{_rate(f.TOOL_ERRORS, 'tool')} / ({_rate(f.TOOL_CALLS, 'tool')} > 0)",
+                        legend="{{service}} · {{tool}}",
                     ),
-                    series(
-                        "Calls", "Tool calls a minute.", "cpm",
-                        Query(
-                            expr=per_minute(f.TOOL_CALLS, SERVICE, "service", "tool"), legend="{{service}} · {{tool}}"
-                        ),
-                        stacked=True,
+                ),
+                series(
+                    "Calls", "Tool calls a minute.", "cpm",
+                    Query(
+                        expr=per_minute(f.TOOL_CALLS, SERVICE, "service", "tool"), legend="{{service}} · {{tool}}"
                     ),
+                    stacked=True,
                 ),
             ),
         ),

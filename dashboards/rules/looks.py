@@ -11,28 +11,11 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Status
 
+from . import recordings as r
 from .promql import ON_RUBRIC, fleet, over_processes, sent
-from .recordings import (
-    BELOW,
-    DAY,
-    FIGURE,
-    HELD,
-    KNOWN,
-    LEVELS,
-    LOOKS_BELOW,
-    STATUS,
-    STATUS_CODES,
-    THRESHOLD,
-    effective,
-    failures,
-    lower,
-    pass_ratio,
-    upper,
-    window_of,
-)
 from .rule import RecordingRule, prometheus_duration
 
-_CODES = tuple((text.replace(" ", "_"), code) for code, text in reversed(STATUS_CODES.items()))
+_CODES = tuple((text.replace(" ", "_"), code) for code, text in reversed(r.STATUS_CODES.items()))
 """A number for each status; of several processes the largest holds."""
 _ALARMS = (("critical", 2, "== 2"), ("warning", 1, "> 0"))
 """Level, code, and how a status that is so bad compares."""
@@ -42,11 +25,11 @@ _AT = "{service=%q,environment=%q,rubric=%q}"
 def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
     if is_reported(declared):
-        figure = RecordingRule(FIGURE, over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
+        figure = RecordingRule(r.FIGURE, over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
         return [_in_process(), figure, _known(), _held()]
     return [
-        *(_below(declared, level) for level in LEVELS),
-        *(_counted(declared, level) for level in LEVELS),
+        *(_below(declared, level) for level in r.LEVELS),
+        *(_counted(declared, level) for level in r.LEVELS),
         _status(declared),
         _known(),
         _held(),
@@ -61,18 +44,18 @@ def breaching(declared: Declaration, level: str) -> str:
     sends again goes on.
     """
     worse = {"warning": 1, "critical": 2}[level]
-    known = f"{STATUS} >= {worse} or {HELD} >= {worse}"
+    known = f"{r.STATUS} >= {worse} or {r.HELD} >= {worse}"
     if not is_reported(declared):
-        return f"last_over_time({pass_ratio(window_of(declared))}[{DAY}])\nand\n({known})"
+        return f"last_over_time({r.pass_ratio(r.window_of(declared))}[{r.DAY}])\nand\n({known})"
     reported = sent(f"pass_rate_{level}")
     # The process may look further back than a window that is recorded here: its own figure is the one to show.
-    return f"last_over_time({FIGURE}[{DAY}])\nand\n(\n  {known}\n  or {reported} == 1\n)\nunless\n{reported} == 0"
+    return f"last_over_time({r.FIGURE}[{r.DAY}])\nand\n(\n  {known}\n  or {reported} == 1\n)\nunless\n{reported} == 0"
 
 
 def interval(declared: Declaration) -> str:
     """A template of Prometheus: the bounds of the pass ratio that ``breaching`` answers, where they are known."""
-    window = window_of(declared)
-    least, most = f"{lower(window)}{_AT}", f"{upper(window)}{_AT}"
+    window = r.window_of(declared)
+    least, most = f"{r.lower(window)}{_AT}", f"{r.upper(window)}{_AT}"
     if is_reported(declared):
         least, most = _of_worse(f"{f.PASS_LOWER_RATIO.name}{_AT}"), _of_worse(f"{f.PASS_UPPER_RATIO.name}{_AT}")
     labels = "$labels.service $labels.environment $labels.rubric"
@@ -91,43 +74,43 @@ def is_reported(declared: Declaration) -> bool:
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
     """1 or 0; absent where there is too little data or too few failures, as a finding in process is."""
-    window, policy = window_of(declared), declared.policy
+    window, policy = r.window_of(declared), declared.policy
     bounded = policy.mode == "bound"
-    compared = upper(window) if bounded else f"round({pass_ratio(window)}, 1e-9)"
-    against = f'{ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
-    guard = f"\nand\n({failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
-    enough = f"\nand\n{effective(window)} >= {policy.min_samples:g}"
-    return RecordingRule(BELOW, f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
+    compared = r.upper(window) if bounded else f"round({r.pass_ratio(window)}, 1e-9)"
+    against = f'{ON_RUBRIC} {r.THRESHOLD}{{level="{level}"}}'
+    guard = f"\nand\n({r.failures(window)} >= {policy.min_failures} or {compared} >= {against})" if bounded else ""
+    enough = f"\nand\n{r.effective(window)} >= {policy.min_samples:g}"
+    return RecordingRule(r.BELOW, f"({compared} < bool {against}){guard}{enough}", labels={"level": level})
 
 
 def _counted(declared: Declaration, level: str) -> RecordingRule:
     return RecordingRule(
-        LOOKS_BELOW, f'sum_over_time({BELOW}{{level="{level}"}}[{_reach(declared)}])', labels={"level": level}
+        r.LOOKS_BELOW, f'sum_over_time({r.BELOW}{{level="{level}"}}[{_reach(declared)}])', labels={"level": level}
     )
 
 
 def _status(declared: Declaration) -> RecordingRule:
     """A number for each status; with missing looks, only statuses that the others prove."""
-    window = window_of(declared)
-    enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
-    warned, below = _without_level(LOOKS_BELOW, "warning"), _without_level(BELOW, "warning")
-    seen = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
+    window = r.window_of(declared)
+    enough = f"{r.effective(window)} >= {declared.policy.min_samples:g}"
+    warned, below = _without_level(r.LOOKS_BELOW, "warning"), _without_level(r.BELOW, "warning")
+    seen = f'sum without (level) (count_over_time({r.BELOW}{{level="warning"}}[{_reach(declared)}]))'
     healthy = f"{below} == 0\nand\n({warned} == 0 or {seen} - {warned} >= {declared.rule.needed})\nand\n{enough}"
     # Where no verdict ever passed or failed there are no samples: a process still knows the window, by the incomplete.
     undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
     worse = "".join(f"{_worse(declared, *alarm)}\nand\n{enough}\nor\n" for alarm in _ALARMS)
     return RecordingRule(
-        STATUS, f"{_silent()}\nor\n{worse}{healthy}\nor\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)"
+        r.STATUS, f"{_silent()}\nor\n{worse}{healthy}\nor\n{r.effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)"
     )
 
 
 def _worse(declared: Declaration, level: str, code: int, so_bad: str) -> str:
     """The code where enough looks were so bad, and the latest is, or the status was and its interval allows it."""
-    counted, below = _without_level(LOOKS_BELOW, level), _without_level(BELOW, level)
-    above = f'{lower(window_of(declared))} > {ON_RUBRIC} {THRESHOLD}{{level="{level}"}}'
+    counted, below = _without_level(r.LOOKS_BELOW, level), _without_level(r.BELOW, level)
+    above = f'{r.lower(r.window_of(declared))} > {ON_RUBRIC} {r.THRESHOLD}{{level="{level}"}}'
     return (
         f"{code} * ({counted} >= bool {declared.rule.needed}) > 0\n"
-        f"and\n({below} == 1 or {STATUS} {so_bad} unless {above})"
+        f"and\n({below} == 1 or {r.STATUS} {so_bad} unless {above})"
     )
 
 
@@ -147,12 +130,12 @@ def _of_any(matcher: str) -> str:
 
 def _known() -> RecordingRule:
     """The status where it can be known; the last known one outlives the traffic."""
-    return RecordingRule(KNOWN, f"{STATUS} >= 0")
+    return RecordingRule(r.KNOWN, f"{r.STATUS} >= 0")
 
 
 def _held() -> RecordingRule:
     """The last status within a day, while the present one is unknown."""
-    return RecordingRule(HELD, f"last_over_time({KNOWN}[{DAY}])\nunless\n{STATUS} >= 0")
+    return RecordingRule(r.HELD, f"last_over_time({r.KNOWN}[{r.DAY}])\nunless\n{r.STATUS} >= 0")
 
 
 def _reach(declared: Declaration) -> str:
@@ -169,4 +152,4 @@ def _of_worse(series: str) -> str:
 def _in_process() -> RecordingRule:
     """The worst status that any process reports."""
     codes = "\n  or\n  ".join(f'{code} * ({f.STATUS.name}{{status="{each}"}} == 1)' for each, code in _CODES)
-    return RecordingRule(STATUS, over_processes(f"\n  {codes}\n", "status", operation="max"))
+    return RecordingRule(r.STATUS, over_processes(f"\n  {codes}\n", "status", operation="max"))

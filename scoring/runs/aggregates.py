@@ -44,16 +44,16 @@ class Sample:
     weight: float
     sample_score: float | None
     passed: bool | None
-    accuracy_score: float | None
-    faithfulness_score: float | None
+    accuracy_score: float | None = None
+    faithfulness_score: float | None = None
     ungraded: str | None
-    latency_e2e_ms: float | None
-    latency_model_ms: float | None
-    timed_out: bool
-    input_tokens: float | None
-    output_tokens: float | None
-    total_tokens: float | None
-    token_efficiency_ratio: float | None
+    latency_e2e_ms: float | None = None
+    latency_model_ms: float | None = None
+    timed_out: bool = False
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    total_tokens: float | None = None
+    token_efficiency_ratio: float | None = None
 
 
 def read_sample(verdict: Mapping[str, object]) -> Sample:
@@ -70,16 +70,11 @@ def read_sample(verdict: Mapping[str, object]) -> Sample:
         weight=stands.weight,
         sample_score=stands.composite,
         passed=stands.passed,
-        accuracy_score=values["accuracy_score"],
-        faithfulness_score=values["faithfulness_score"],
         ungraded=_ungraded(lines),
-        latency_e2e_ms=values["latency_e2e_ms"],
-        latency_model_ms=values["latency_model_ms"],
         timed_out=stated.get("timed_out") is True,
         input_tokens=number(stated, "input_tokens", least=0),
         output_tokens=number(stated, "output_tokens", least=0),
-        total_tokens=values["total_tokens"],
-        token_efficiency_ratio=values["token_efficiency_ratio"],
+        **values,
     )
 
 
@@ -90,8 +85,6 @@ def sample_of_any(verdict: Mapping[str, object]) -> Sample:
     return Sample(
         weight=line.weight, sample_score=line.composite, passed=line.passed,
         ungraded=None if failed is None else f"{failed[0]} failed: {label(failed[1].reason or 'no reason', 200)}",
-        accuracy_score=None, faithfulness_score=None, latency_e2e_ms=None, latency_model_ms=None, timed_out=False,
-        input_tokens=None, output_tokens=None, total_tokens=None, token_efficiency_ratio=None,
     )  # fmt: skip
 
 
