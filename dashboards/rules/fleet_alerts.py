@@ -6,8 +6,12 @@ for 216 % failures at an objective of 85 %: thresholds are capped so that they c
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.conditions import monitoring
+from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
 
 from .promql import ON_RUBRIC, SHOWN_PLACE, SHOWN_SHARE, SITE, fleet, listed
@@ -120,14 +124,8 @@ def _refusing() -> AlertingRule:
     each = f"increase({f.REQUESTS_REFUSED.name}{{code=%q}}[15m]) >= 1"
     instances = listed(each, "$labels.code", "{{ .Value | humanize }} by {{ .Labels.instance }}")
     stated = "{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m"
-    return AlertingRule(
-        id="requests_refused", severity=Severity.WARNING, title="Requests with traces are refused",
-        when="at least 5 OTLP requests in 15 minutes were answered with an error",
-        meaning="their traces are seen by nobody unless the sender tries again; the status code shows what is wrong",
-        expr=f'{fleet(f.REQUESTS_REFUSED, window="15m")} >= 5',
-        stated=f"{stated}:{instances}", stated_alone=f"{stated}.",
-        for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
-    )  # fmt: skip
+    expr = f"{fleet(f.REQUESTS_REFUSED, window='15m')} >= 5"
+    return _as_in_process("requests_refused", expr, f"{stated}:{instances}", f"{stated}.")
 
 
 def _exports() -> AlertingRule:
@@ -144,29 +142,15 @@ def _exports() -> AlertingRule:
 
 def _stalled() -> AlertingRule:
     state = fleet(f.CONNECTION_STATE, "state", where='state=~"retrying|stopped"', operation="max")
-    return AlertingRule(
-        id="connection_stalled", severity=Severity.WARNING, title="A destination or a source cannot be used",
-        when="a destination, `sources.langfuse`, a prompt of Langfuse or a place of references is *retrying* or "
-        "*stopped* in any process",
-        meaning="scores wait, traces are not read, questions are asked in the text that was read last, or verdicts are "
-        "reached without their references; it is noticed "
-        "from the first start on, when nothing was counted yet",
-        expr=f"{state} == 1",
-        stated="{{ $labels.connection }} cannot be used; the status page says why.",
-        for_ns=10 * MINUTE_NS, keep_ns=5 * MINUTE_NS,
-    )  # fmt: skip
+    stated = "{{ $labels.connection }} cannot be used; the status page says why."
+    rule = _as_in_process("connection_stalled", f"{state} == 1", stated)
+    return replace(rule, meaning=f"{rule.meaning}; it is noticed from the first start on, when nothing was counted yet")
 
 
 def _unsent() -> AlertingRule:
     oldest = fleet(f.QUEUE_OLDEST, where='queue=~"langfuse|otel_events"', operation="min")
-    return AlertingRule(
-        id="exports_waiting", severity=Severity.WARNING, title="Verdicts wait too long to be sent",
-        when="the oldest score or event has waited for an hour",
-        meaning="more is judged than the destination takes: the budget of requests is too small, or it is slow",
-        expr=f"time() - {oldest} > 3600",
-        stated="What goes to {{ $labels.queue }} has waited for {{ $value | humanizeDuration }}.",
-        for_ns=10 * MINUTE_NS,
-    )  # fmt: skip
+    stated = "What goes to {{ $labels.queue }} has waited for {{ $value | humanizeDuration }}."
+    return _as_in_process("exports_waiting", f"time() - {oldest} > 3600", stated)
 
 
 def _labels() -> AlertingRule:
@@ -230,12 +214,17 @@ def _absent() -> AlertingRule:
 
 
 def _traffic() -> AlertingRule:
+    stated = "{{ $labels.kind }} was found; the status page has its cause and remedy."
+    return _as_in_process("traffic_suspected", f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1", stated)
+
+
+_IN_PROCESS = {condition.id: condition for condition in monitoring(Declaration())}
+
+
+def _as_in_process(id_: str, expr: str, stated: str, stated_alone: str = "") -> AlertingRule:
+    """The rule of a condition that each process watches as well, in the same words."""
+    known = _IN_PROCESS[id_]
     return AlertingRule(
-        id="traffic_suspected", severity=Severity.WARNING, title="Something is odd about the traffic",
-        when="a monitor reports an anomaly: ids that are not random, traces that are torn, or claims about how traces "
-        "were drawn that are not believed",
-        meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
-        expr=f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1",
-        stated="{{ $labels.kind }} was found; the status page has its cause and remedy.",
-        for_ns=10 * MINUTE_NS, keep_ns=15 * MINUTE_NS,
+        id=id_, severity=known.severity, title=known.title, when=known.when, meaning=known.meaning, expr=expr,
+        stated=stated, stated_alone=stated_alone, for_ns=known.for_ns, keep_ns=known.keep_ns,
     )  # fmt: skip
