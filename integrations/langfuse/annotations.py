@@ -22,9 +22,9 @@ from sidejudge.scoring.trace.span import Json
 
 from .client import Langfuse, Query
 from .existing_scores import read_back
-from .observations import instant_ns
+from .observations import instant, instant_ns
 from .pages import PAGE, Row, by_cursor, by_number, rows_of
-from .scores import WRITTEN, finite, timestamp
+from .scores import WRITTEN, finite
 
 _FIELDS: Final = "details,subject,annotation"
 _SOURCES: Final = {"EVAL": "an evaluator of Langfuse"}
@@ -79,7 +79,7 @@ async def annotations_named(langfuse: Langfuse, ids: Sequence[str], *, v3: bool)
 
 async def any_as_old(langfuse: Langfuse, at_ns: int, *, v3: bool) -> bool:
     """Whether the project shows a score of this time or before. Raises ``LangfuseError``."""
-    query: Query = {"limit": 1, "fromTimestamp": timestamp(0), "toTimestamp": timestamp(at_ns + 10**6)}
+    query: Query = {"limit": 1, "fromTimestamp": instant(0), "toTimestamp": instant(at_ns + 10**6)}
     return bool(rows_of(await langfuse.get("v3/scores" if v3 else "v2/scores", query)))
 
 
@@ -90,7 +90,7 @@ def pages_of_scores(
 
     ``filters`` are those of ``v3/scores``; ``fields`` among them are left out where the older read gives all.
     """
-    between: Query = {"limit": PAGE, "fromTimestamp": timestamp(since_ns), "toTimestamp": timestamp(until_ns)}
+    between: Query = {"limit": PAGE, "fromTimestamp": instant(since_ns), "toTimestamp": instant(until_ns)}
     if v3:
         return by_cursor(langfuse, "v3/scores", {**filters, **between})
     older = {name: value for name, value in filters.items() if name != "fields"}

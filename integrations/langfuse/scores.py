@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final, Literal, TypedDict
 
 from sidejudge.scoring.lexical.shown_text import label, seen
@@ -337,14 +336,3 @@ def environment(name: str | None) -> str | None:
     stated = (name or "").lower()
     fits = 0 < len(stated) <= 40 and stated.isascii() and all(c.isalnum() or c in "-_" for c in stated)
     return stated if fits and not stated.startswith("langfuse") else None
-
-
-def timestamp(at_ns: int) -> str:
-    """Nanoseconds since the epoch as Langfuse writes times: to the millisecond, in UTC.
-
-    >>> timestamp(1_700_000_000_123_999_999)
-    '2023-11-14T22:13:20.123Z'
-    """
-    seconds, rest = divmod(at_ns, 10**9)
-    at = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 10**6 * 1000)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -24,7 +24,8 @@ from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 
 from .client import Langfuse, encoded
 from .errors import LangfuseError, LangfuseErrorKind
-from .scores import ScoreOfLangfuse, timestamp
+from .observations import instant
+from .scores import ScoreOfLangfuse
 
 BATCH: Final = 15
 """Scores in an array: as many as the SDK sends."""
@@ -140,7 +141,7 @@ class ScoreSender:
         events = {self._event_id(writings[index].score): index for index in group}
         batch = [
             {
-                "id": name, "type": "score-create", "timestamp": timestamp(writings[index].at_ms * 10**6),
+                "id": name, "type": "score-create", "timestamp": instant(writings[index].at_ms * 10**6),
                 "body": writings[index].score,
             }
             for name, index in events.items()

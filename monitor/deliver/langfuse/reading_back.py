@@ -22,9 +22,9 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, REVISION, ExistingScore, existing_scores
-from sidejudge.integrations.langfuse.observations import SHOWN_NS, anything_before
+from sidejudge.integrations.langfuse.observations import SHOWN_NS, anything_before, instant
 from sidejudge.integrations.langfuse.probe import LangfuseServer
-from sidejudge.integrations.langfuse.scores import WRITTEN, ScoreOfLangfuse, timestamp, withdrawn
+from sidejudge.integrations.langfuse.scores import WRITTEN, ScoreOfLangfuse, withdrawn
 from sidejudge.integrations.store.outbox import NAMED, Outbox, PendingScore
 from sidejudge.monitor.deliver.dispatcher import DeliveryCounters
 from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
@@ -80,8 +80,8 @@ class ReadingBack:
         metadata = dict(body.get("metadata") or {})
         if self.server is not None and not self.server.merges_metadata:
             metadata = {key: value for key, value in metadata.items() if value is not None}
-        metadata[WRITTEN] = timestamp(row.written_ms * 10**6)
-        return {**body, "metadata": metadata, "timestamp": timestamp(time_in_array(row))}
+        metadata[WRITTEN] = instant(row.written_ms * 10**6)
+        return {**body, "metadata": metadata, "timestamp": instant(time_in_array(row))}
 
     async def in_higher_revision(self, rows: Sequence[PendingScore]) -> frozenset[str]:
         """Ids of scores that are shown in a higher revision. Raises ``LangfuseError``."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.langfuse.declared_scores import MOST_IN_SUMMARY, declared, names_of
 from sidejudge.integrations.langfuse.normalise import raw_spans, span_id
+from sidejudge.integrations.langfuse.observations import instant
 from sidejudge.integrations.langfuse.scores import (
     MAX_COMMENT,
     environment,
@@ -20,7 +21,6 @@ from sidejudge.integrations.langfuse.scores import (
     pass_comment,
     score_id,
     scores_of,
-    timestamp,
 )
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.otlp.wire.encode import encode_spans
@@ -326,7 +326,7 @@ def test_an_environment_is_one_that_langfuse_keeps_as_it_is(name):
 
 @given(at_ns=st.integers(0, 4_000_000_000 * 10**9))
 def test_times_are_written_to_the_millisecond_in_utc(at_ns):
-    read = datetime.fromisoformat(timestamp(at_ns))
+    read = datetime.fromisoformat(instant(at_ns))
     assert abs(read.timestamp() - at_ns // 10**6 / 1000) < 1e-4
 
 

@@ -12,7 +12,8 @@ from sidejudge.integrations.langfuse.annotations import put
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
 from sidejudge.integrations.langfuse.datasets import NewDatasetItem, make_dataset, put_item
 from sidejudge.integrations.langfuse.declared_scores import declared
-from sidejudge.integrations.langfuse.scores import scores_of, timestamp
+from sidejudge.integrations.langfuse.observations import instant
+from sidejudge.integrations.langfuse.scores import scores_of
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Scored
@@ -50,7 +51,7 @@ def bodies():
         case = Case(case_id="c", model_output="x", environment="Production", **of)
         reached = reach_verdict(QA, case, results, created_at="2026-11-20T00:00:00.000Z", revision=2)
         for body in scores_of(reached, QA, judge_traces=True):
-            yield {**body, "timestamp": timestamp(1_795_000_000 * 10**9)}
+            yield {**body, "timestamp": instant(1_795_000_000 * 10**9)}
 
 
 def fits(model: str, body: object) -> None:

@@ -7,7 +7,8 @@ import time
 import pytest
 import yaml
 
-from sidejudge.integrations.langfuse.scores import scores_of, timestamp
+from sidejudge.integrations.langfuse.observations import instant
+from sidejudge.integrations.langfuse.scores import scores_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
@@ -35,10 +36,10 @@ def fake(request):
     with FakeLangfuse(request.param) as server:
         for trace, results in VERDICTS.items():
             for body in scores_of(verdict(trace, results), QA, "all"):
-                server.scores.add(**body, timestamp=timestamp(time.time_ns() - 3600 * 10**9), source="API")
+                server.scores.add(**body, timestamp=instant(time.time_ns() - 3600 * 10**9), source="API")
         server.scores.add(
             id="of-somebody", traceId="a" * 32, name="qa_score_gap_accuracy", value=1, dataType="NUMERIC",
-            timestamp=timestamp(time.time_ns()), source="API",
+            timestamp=instant(time.time_ns()), source="API",
         )  # fmt: skip
         yield server
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from sidejudge.integrations.langfuse.scores import timestamp
+from sidejudge.integrations.langfuse.observations import instant
 from sidejudge.integrations.langfuse.sending import EVENTS, traces_per_minute
 from sidejudge.integrations.store.archive import read_dead
 from sidejudge.integrations.store.outbox import LOOKS_NS
@@ -31,7 +31,7 @@ async def test_a_batch_keeps_the_timestamps_in_every_version(batching, mode):
         await batching.end(number, score(number))
     await batching.settle()
     found = {row["id"]: row["timestamp"] for row in batching.fake.scores.stored()}
-    assert found == {score(n)["id"]: timestamp(START_NS + n) for n in range(3)}
+    assert found == {score(n)["id"]: instant(START_NS + n) for n in range(3)}
     assert bool(batching.posts()) is not bool(batching.batches()), "in one body or the other"
     assert bool(batching.posts()) is (mode is Mode.NEW), "arrays go before batches where they are taken"
 

@@ -8,7 +8,8 @@ import random
 import pytest
 
 from sidejudge.integrations.langfuse.client import Access, Langfuse
-from sidejudge.integrations.langfuse.scores import WRITTEN, timestamp
+from sidejudge.integrations.langfuse.observations import instant
+from sidejudge.integrations.langfuse.scores import WRITTEN
 from sidejudge.integrations.store.outbox import DELETES_NS
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.cli import doctor_checks
@@ -46,7 +47,7 @@ async def test_the_latest_of_many_revisions_is_shown_whole(bench, mode, events):
         assert (row["metadata"]["revision"], shown(bench, "qa_pass")["value"]) == (number, bool(number % 2))
     assert bench.failed.total() == 0
     if events or mode is Mode.NEW:
-        assert row["timestamp"] == timestamp(START_NS + 1), "a score keeps the time of its trace"
+        assert row["timestamp"] == instant(START_NS + 1), "a score keeps the time of its trace"
 
 
 @by_transport
@@ -97,7 +98,7 @@ async def test_of_what_was_never_taken_the_time_of_the_score_is_kept_when_it_is_
     await bench.end(1, revision(2, 0.75), revision=2)
     bench.fake.standing_fault = None
     await bench.settle()
-    assert (shown(bench)["value"], shown(bench)["timestamp"][:19]) == (0.75, timestamp(START_NS)[:19])
+    assert (shown(bench)["value"], shown(bench)["timestamp"][:19]) == (0.75, instant(START_NS)[:19])
 
 
 async def test_the_transport_may_change_between_revisions(bench):
@@ -432,7 +433,7 @@ async def test_a_word_of_the_same_revision_stays_if_it_is_later_than_ours_and_no
     await bench.delivery.step()
     bench.now_ns += 20 * SECOND
     there = shown(bench)
-    written = timestamp(bench.now_ns + ahead_ms * 10**6)
+    written = instant(bench.now_ns + ahead_ms * 10**6)
     bench.fake.scores.edit(there["id"], value=0.5, metadata={**there["metadata"], WRITTEN: written})
     await bench.delivery.step()
     assert bench.failed["overtaken"] == believed

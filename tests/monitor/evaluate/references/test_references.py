@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
-from sidejudge.integrations.langfuse.scores import timestamp
+from sidejudge.integrations.langfuse.observations import instant
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.otlp.wire.recording import read_files
 from sidejudge.integrations.raw import RawSpan
@@ -149,7 +149,7 @@ async def test_a_correction_that_is_edited_or_deleted_a_day_later_is_noticed(mod
                 await place.refresh()
                 assert {name: place.entries.get(name * 32) for name in wanted} == wanted
 
-            at = timestamp(now_ns[0] - hour_ns)
+            at = instant(now_ns[0] - hour_ns)
             for name in "abc":
                 correct(fake, name * 32, "first", id=f"of-{name}")
                 fake.scores.edit(f"of-{name}", timestamp=at)
@@ -179,9 +179,7 @@ async def test_scores_of_others_are_read_by_name_and_our_own_are_not(newer):
                 scores=lambda _: place,
             )  # fmt: skip
             references.follow(["tone"])
-            score(
-                fake, "a", 0.5, source="EVAL", comment="one\nline", timestamp=timestamp(time.time_ns() - 3600 * 10**9)
-            )
+            score(fake, "a", 0.5, source="EVAL", comment="one\nline", timestamp=instant(time.time_ns() - 3600 * 10**9))
             score(fake, "b", "good", source="ANNOTATION", authorUserId="ann", observationId="b" * 16)
             score(fake, "c", 0.1, metadata={"written": "2026-01-01T00:00:00.000Z"})
             score(fake, "d", 0.1, name="taste")
