@@ -8,7 +8,7 @@ forms: to 1.36 one for each message, named after its role, and ``gen_ai.choice``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -259,7 +259,7 @@ def events_in(value: AttributeValue) -> tuple[RawEvent, ...]:
     )  # fmt: skip
 
 
-_WITHHELD = Message(role="assistant", withheld=True)
+_WITHHELD, _EMPTY = Message(role="assistant", withheld=True), Message(role="assistant")
 
 
 def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = "event") -> EventContents:
@@ -288,11 +288,19 @@ def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = 
             if stated := messages.stated(_choice(event.attributes)):
                 old_out += stated
                 reading.note("output", f"{source} {event.name}")
-            elif unwrap.decoded(event.attributes.get("message")) == {"role": "assistant"}:
+            elif unwrap.decoded(event.attributes.get("message")) in ({}, {"role": "assistant"}):
                 old_out.append(_WITHHELD)
     return EventContents(
-        requested=requested or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions
+        requested=requested or tuple(old_in),
+        answered=answered or _beside(old_in, old_out),
+        instructions=instructions,
     )
+
+
+def _beside(requested: Sequence[Message], answered: Sequence[Message]) -> tuple[Message, ...]:
+    """The answers; one without words beside a question in words is empty, for contents are kept back of both."""
+    asked = any(message.text for message in requested)
+    return tuple(_EMPTY if asked and message is _WITHHELD else message for message in answered)
 
 
 def _opened(event: RawEvent) -> RawEvent:

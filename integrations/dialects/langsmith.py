@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
@@ -25,6 +27,8 @@ _KINDS = {
     "chain": SpanKind.CHAIN, "prompt": SpanKind.CHAIN, "parser": SpanKind.CHAIN,
 }  # fmt: skip
 _KIND, _IN, _OUT = "langsmith.span.kind", "gen_ai.prompt", "gen_ai.completion"
+_SYSTEM = ("system", "instructions")
+"""Where Anthropic's requests and OpenAI's Responses have the instructions, beside the messages."""
 _SETTINGS = frozenset({"model", "model_name", "stream", "temperature", "_type", "usage_metadata", "max_tokens", "stop"})
 _PRINTED_ERROR = re.compile(r"(?:\w+: )?(\w+)\(([\"'])(.{0,2000})\2\)", re.DOTALL)
 """An exception as Python prints it, which is how a run's error is kept."""
@@ -68,7 +72,12 @@ def _without_settings(metadata: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _error(raw: RawSpan) -> str | None:
-    error = failure(raw)
+    """An exception is recorded of a failed run alone.
+
+    JavaScript's exporter states success when a run begins, which OpenTelemetry's SDK lets nothing change.
+    """
+    raised = any(event.name == "exception" for event in raw.events)
+    error = failure(replace(raw, status_code=2) if raised else raw)
     printed = _PRINTED_ERROR.fullmatch(error) if error else None
     return f"{printed[1]}: {printed[3]}" if printed else error
 
@@ -83,6 +92,9 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     requested, answered = messages.read(given), messages.read(returned)
     fields = messages.asked(requested) | messages.answered(answered)
     fields["input"] = fields["input"] or unwrap.task(given)
+    if fields["system_prompt"] is None and isinstance(given, dict):
+        stated = next((given[key] for key in _SYSTEM if given.get(key)), None)
+        fields["system_prompt"] = messages.system_text(messages.read({"role": "system", "content": stated}))
     if not answered:
         fields["output"] = unwrap.answer(returned)
     return fields | {

@@ -34,9 +34,15 @@ _BODIES: Final = (
 )  # fmt: skip
 """Attributes that hold a response, the reason somewhere in it."""
 _IN_BODY: Final = re.compile(
-    r"""(?<!\\)["'](?:finish_reason|finishReason|stop_reason|stopReason)["']\s*:\s*["']([A-Za-z_.]{1,40})["']"""
+    r"""(?<!\\)["'](?:(?:finish_reason|finishReason|stop_reason|stopReason)["']\s*:"""
+    r"""|incomplete_details["']\s*:\s*\{\s*["']reason["']\s*:"""
+    r"""|type["']\s*:\s*["']message["'][^][{}]{0,200}["']status["']\s*:\s*(?=["']incomplete["']))"""
+    r"""\s*["']([A-Za-z_.]{1,40})["']"""
 )
-"""Quotes behind a backslash are text of the answer, not keys of the response."""
+"""Quotes behind a backslash are text of the answer, not keys of the response.
+
+OpenAI's Responses give a reason only where an answer is incomplete, beside it; each message has a status.
+"""
 _LONGEST_BODY: Final = 1 << 18
 _WORDS: Final = {
     "stop": "stop", "end_turn": "stop", "stop_sequence": "stop", "completed": "stop", "complete": "stop", "eos": "stop",
@@ -70,7 +76,9 @@ _FIRST_AT: Final = "langfuse.observation.completion_start_time"
 _FIRST_EVENT: Final = "First Token Stream Event"
 """OpenInference's event at the first token."""
 
-LANGCHAIN_MODEL: Final = re.compile(r'"response_metadata": ?\{(?:[^{}]|\{[^{}]*+\})*?"model_name": ?"([^"\\]{1,100})"')
+LANGCHAIN_MODEL: Final = re.compile(
+    r'"(?:response_metadata|generationInfo)": ?\{(?:[^{}]|\{[^{}]*+\})*?"model(?:_name)?": ?"([^"\\]{1,100})"'
+)
 """The model that answered, in a message that LangChain has serialised."""
 
 

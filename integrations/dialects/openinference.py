@@ -165,9 +165,10 @@ def _carried_out(raw_in: AttributeValue, raw_out: str) -> tuple[Message, ...]:
 
 
 def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
-    """The messages; calls of tools and their answers with what some clients leave in the raw body alone.
+    """The messages with what some clients leave in the raw body alone.
 
-    That is ids, and arguments where there are none: an empty map has nothing to flatten.
+    That is ids of calls and of answers to them, arguments where there are none, for an empty map has nothing to
+    flatten, and texts that are sent as a list of parts.
     """
     if not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in stated):
         return stated
@@ -177,6 +178,7 @@ def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Mes
     return tuple(
         replace(
             m,
+            text=m.text or whole.text,
             tool_call_id=m.tool_call_id or whole.tool_call_id,
             name=m.name or whole.name,
             tool_calls=tuple(map(_completed, m.tool_calls, whole.tool_calls)),
@@ -186,7 +188,8 @@ def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Mes
 
 
 def _lacks(message: Message) -> bool:
-    return any(call.call_id is None or call.arguments is None for call in message.tool_calls)
+    empty = not message.text and not message.tool_calls
+    return empty or any(call.call_id is None or call.arguments is None for call in message.tool_calls)
 
 
 def _completed(call: ToolCall, full: ToolCall) -> ToolCall:

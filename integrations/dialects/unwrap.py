@@ -35,8 +35,9 @@ _WHOLE_MARKS = frozenset({_BY_LITELLM, "HIDDEN:non-empty", "<REDACTED>", "[REDAC
 _LONGEST_MARK = max(map(len, _WHOLE_MARKS))
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
-_RETURNED = frozenset({"output", "result", "_value", "__default__"})
-"""Around what a function returned; the last two are MLflow's with smolagents and Agenta's."""
+_RETURNED = frozenset({"output", "outputs", "result", "_value", "__default__"})
+"""Around what a function returned; ``outputs`` is LangSmith's in JavaScript, the last two MLflow's with smolagents and
+Agenta's."""
 _ANSWER_KEYS = _RETURNED | {"raw", "response", "content", "text", "return_value"}
 _NONE = ("None", "null", "")
 """The text that stands for *no arguments*."""

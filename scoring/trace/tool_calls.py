@@ -42,7 +42,8 @@ def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int
     """The message call that each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
     At last by name and arguments in another spelling: many models accept only letters, digits and ``_``; or by the name
-    and the requested arguments among those that the tool ran with, beside its defaults.
+    and the requested arguments among those that the tool ran with, beside its defaults. Of more equal calls than spans,
+    a span carried out the latest that was made before it: some clients send no span of a tool that raises.
     """
     matched: dict[int, int] = {}
     taken: set[int] = set()
@@ -53,15 +54,25 @@ def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int
         for index, ask in enumerate(requested):
             for key in keys(ask.call, requested=True) if index not in taken else ():
                 free.setdefault(key, deque()).append(index)
-        for number, span in enumerate(spans):
+        open_ = [(number, span) for number, span in enumerate(spans) if span.tool and number not in matched]
+        sought = Counter(key for _, span in open_ if span.tool for key in keys(span.tool, requested=False))
+        for number, span in open_:
             for key in keys(span.tool, requested=False) if span.tool and number not in matched else ():
                 waiting = free.get(key, deque())
-                while waiting and waiting[0] in taken:
+                while waiting and (
+                    waiting[0] in taken or (len(waiting) > sought[key] and _made_again(requested, waiting, span))
+                ):
                     waiting.popleft()
+                sought[key] -= 1
                 if waiting:
                     taken.add(waiting[0])
                     matched[number] = waiting.popleft()
     return matched | _with_defaults(spans, requested, matched)
+
+
+def _made_again(requested: Sequence[RequestedCall], waiting: Sequence[int], span: Span) -> bool:
+    """Whether the next of the waiting calls, too, was made before the span began, and by a later answer."""
+    return len(waiting) > 1 and requested[waiting[0]].at_ns < requested[waiting[1]].at_ns <= span.start_ns
 
 
 def _with_defaults(
@@ -265,6 +276,7 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
         if span.kind is not SpanKind.LLM and span.span_id in covered and at_first_hand:
             continue
         calls = _echoed(span, [call for message in span.output_messages for call in message.tool_calls], trace.models)
+        calls = _with_arguments(calls, trace.models)
         ids = {call.call_id for call in calls}
         history = (call for message in span.input_messages for call in message.tool_calls)
         known = {call_identity(call) for call in history if call.call_id in ids}
@@ -294,6 +306,22 @@ def _echoed(span: Span, calls: list[ToolCall], models: Sequence[Span]) -> Sequen
     echoed = following.input_messages[len(asked)].tool_calls if following is not None else ()
     names = {call.name for call in echoed if call.call_id is not None}
     return echoed if {call.name for call in calls} <= names and len(echoed) >= len(calls) else calls
+
+
+def _with_arguments(calls: Sequence[ToolCall], models: Sequence[Span]) -> Sequence[ToolCall]:
+    """The calls; those without arguments with what the history of a later model call has under their ids.
+
+    OpenLLMetry for JavaScript leaves out the arguments of streamed calls.
+    """
+    bare = {call.call_id for call in calls if call.arguments in (None, {})} - {None}
+    if not bare:
+        return calls
+    history = (call for model in models for message in model.input_messages for call in message.tool_calls)
+    stated = {call.call_id: call.arguments for call in history if call.call_id in bare and call.arguments}
+    return [
+        replace(call, arguments=stated[call.call_id]) if call.call_id in stated else call
+        for call in calls
+    ]  # fmt: skip
 
 
 def _above_models(trace: Trace) -> set[str]:

@@ -131,11 +131,10 @@ class _DuplicateUsage:
         if figures is None or span.parent_id is None or span.kind in _DOERS:
             return False
         earlier = self._open.setdefault(figures, [])
-        if span.response_id is None:
-            other = next((each for each in earlier[-_MOST_OPEN:] if _same_call(each, span)), None)
-            if other is not None:
-                earlier.remove(other)  # each describes one call
-                return True
+        other = next((each for each in earlier[-_MOST_OPEN:] if _same_call(each, span)), None)
+        if other is not None:
+            earlier.remove(other)  # each describes one call
+            return True
         earlier.append(span)
         return False
 
@@ -144,14 +143,18 @@ def _same_call(earlier: Span, span: Span) -> bool:
     """Whether two spans with the same figures describe one call, because the later one shows nothing new.
 
     Within the other's time, the later span has another dialect, or another name where one of them has no contents or
-    both have the same. After it, the later span has another name and no contents, and is no model call unless both are
-    siblings. Two model calls without contents are two calls.
+    both have the same; or both are siblings with the same answer, of which one alone names its response. After it, the
+    later span has another name and no contents, and is no model call unless both are siblings. Two model calls without
+    contents are two calls, and so are two responses.
     """
-    if earlier.name == span.name and earlier.dialect == span.dialect:  # an agent that asks its model again and again
-        return False
     if None not in (earlier.usage, span.usage) and _tokens(earlier) != _tokens(span):
         return False
     within = earlier.end_ns >= span.end_ns
+    if span.response_id is not None or (earlier.name == span.name and earlier.dialect == span.dialect):
+        # An agent that asks its model again and again, unless two clients made them: one names responses, one does not.
+        two_clients = (earlier.response_id is None) is not (span.response_id is None)
+        beside = within and earlier.parent_id == span.parent_id and earlier.kind is span.kind
+        return two_clients and beside and (span.output or "") == (earlier.output or "")
     if within and earlier.dialect != span.dialect and earlier.kind is span.kind is SpanKind.LLM:
         return True
     own, other = _contents(span), _contents(earlier)

@@ -35,7 +35,7 @@ _PRINTED: Final = re.compile(r"[A-Z]\w*\(\w+=")
 _EMPTY: Final = frozenset({"{}", "[]", '""', "null", "None"})
 _DESCRIBING: Final = frozenset({
     "role", "type", "id", "index", "object", "model", "name", "finish_reason", "finishReason", "stop_reason", "status",
-    "created", "system_fingerprint", "service_tier", "mime_type", "role_name", "usage",
+    "created", "system_fingerprint", "service_tier", "mime_type", "role_name", "usage", "generationInfo",
 })  # fmt: skip
 """Keys whose texts describe a message and are none of it."""
 _ENVELOPE: Final = frozenset({

@@ -344,6 +344,37 @@ def test_what_openinference_for_javascript_sends_of_anthropic_s_tool_results_is_
     )
 
 
+def test_openinference_for_javascript_leaves_texts_in_parts_to_the_raw_body() -> None:
+    """LangChain's ``createAgent``, in a stream whose answer is empty."""
+
+    def dumped(kind: str, content: Any, **more: Any) -> dict[str, Any]:
+        kwargs = {"content": content, "additional_kwargs": {}, **more}
+        return {"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", kind], "kwargs": kwargs}
+
+    said = {
+        "text": "",
+        "generationInfo": {"prompt": 0, "finish_reason": "stop", "model_name": "m-1"},
+        "message": dumped("AIMessageChunk", "", response_metadata={"model_provider": "p"}),
+    }
+    asked = [
+        dumped("SystemMessage", [{"type": "text", "text": "Be brief."}]),
+        dumped("HumanMessage", [{"type": "text", "text": "Where?"}]),
+    ]
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "input.value": json.dumps({"messages": [asked]}),
+        "output.value": json.dumps({"generations": [[said]], "llmOutput": {}}),
+        "llm.model_name": "m",
+        "llm.input_messages.0.message.role": "system",
+        "llm.input_messages.1.message.role": "user",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "",
+    }
+    span = normalise(_raw("ChatOpenAI", "@arizeai/openinference-instrumentation-langchain", attributes=attributes))
+    assert (span.system_prompt, span.input, span.model, span.requested_model) == ("Be brief.", "Where?", "m-1", "m")
+    assert span.unread == ()
+
+
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
     span = normalise(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))

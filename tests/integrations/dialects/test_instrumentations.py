@@ -233,6 +233,22 @@ def test_events_of_messages_without_contents_show_which_tools_were_called_and_no
         assert case.capture_switch is not None
 
 
+@pytest.mark.parametrize("message", [{}, {"role": "assistant"}])
+@pytest.mark.parametrize(("asked", "value"), [({"content": "Where?"}, 0.0), ({}, None)])
+def test_an_answer_without_words_beside_a_question_in_words_is_empty(message: Any, asked: Any, value: Any) -> None:
+    """OpenTelemetry's instrumentations of OpenAI for Node.js and Python, which leave an empty content out."""
+    events = (
+        RawEvent(name="gen_ai.user.message", time_ns=0, attributes=asked),
+        RawEvent(name="gen_ai.choice", time_ns=0, attributes={"index": 0, "finish_reason": "stop", "message": message}),
+    )
+    span = normalise(_raw("chat m", "", attributes=CHAT, events=events))
+    case = extract(Trace.of(span.trace_id, [span], "batch"))
+    (found,) = [
+        each.result for each in score(case, RUBRICS["run_health"], created_at="").scores if each.metric == "answered"
+    ]
+    assert getattr(found, "value", None) == value
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -599,6 +615,24 @@ def test_the_only_argument_of_langsmith_s_traceable_function_is_the_question() -
     for given, wanted in (({"q": "Where?"}, "Where?"), ({"q": "Where?", "n": 3}, {"q": "Where?", "n": 3})):
         attributes = {"langsmith.span.kind": "chain", "gen_ai.prompt": json.dumps(given)}
         assert normalise(_raw("ask", "langsmith", attributes=attributes)).input == wanted
+
+
+def test_a_run_of_langsmith_s_in_javascript_has_failed_by_its_exception_and_returns_what_outputs_holds() -> None:
+    event = RawEvent(
+        name="exception", time_ns=1, attributes={"exception.type": "Error", "exception.message": "Error: down"}
+    )
+    tool = {"langsmith.span.kind": "tool", "gen_ai.tool.name": "find", "gen_ai.prompt": '{"order": "A-17"}'}
+    raised = normalise(_raw("find", "langsmith", status_code=1, attributes=tool, events=(event,)))
+    ran = normalise(_raw("find", "langsmith", status_code=1, attributes=tool | {
+        "gen_ai.completion": '{"outputs": "shipped"}',
+    }))  # fmt: skip
+    assert (raised.error, ran.error) == ("Error: down", None)
+    assert raised.tool is not None
+    assert ran.tool is not None
+    assert (raised.tool.error, ran.tool.result) == ("Error: down", "shipped")
+    asked = {"input": [{"role": "user", "content": "Where?"}], "instructions": "Be brief."}
+    llm = {"langsmith.span.kind": "llm", "gen_ai.prompt": json.dumps(asked)}
+    assert normalise(_raw("ChatOpenAI", "langsmith", attributes=llm)).system_prompt == "Be brief."
 
 
 def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_there() -> None:

@@ -34,6 +34,17 @@ def _span(**attributes):
         ({"langfuse.observation.metadata.finish_reason": '"tool_calls"'}, "tool_calls"),
         ({"output.value": json.dumps({"choices": [{"finish_reason": "length", "message": {}}]})}, "length"),
         ({"llm.openai.choices": "[{'finish_reason': 'stop'}]"}, "stop"),
+        ({"output.value": json.dumps({"incomplete_details": {"reason": "max_output_tokens"}, "output": []})}, "length"),
+        ({"output.value": json.dumps({"incomplete_details": None, "status": "completed"})}, None),
+        (
+            {
+                "langfuse.observation.output": json.dumps(
+                    {"type": "message", "role": "assistant", "status": "incomplete"}
+                )
+            },
+            "length",
+        ),
+        ({"langfuse.observation.output": json.dumps({"order": "A-17", "status": "incomplete"})}, None),
         ({"output.value": json.dumps({"content": json.dumps({"finish_reason": "length"})})}, None),
         ({"gen_ai.response.finish_reasons": []}, None),
         ({"gen_ai.response.finish_reasons": [7, None]}, None),

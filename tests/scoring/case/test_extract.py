@@ -292,6 +292,21 @@ def test_a_streamed_answer_that_made_one_call_of_several_without_an_id_called_wh
     assert [call.name for call in _case(_span("root", None, A, 0, 9), streamed, others).tools_used] == ["tide"]
 
 
+def test_of_equal_calls_a_lone_span_carried_out_the_one_before_it_and_bare_calls_have_the_history_s_arguments() -> None:
+    """OpenLLMetry for JavaScript sends no span of a tool that raises, and no arguments of streamed calls."""
+    first, again = (_call("find", {"q": 1}, each) for each in ("c1", "c2"))
+    failed = Message(role="tool", text="Error: down", tool_call_id="c1")
+    spans = (
+        _span("llm1", "root", L, 0, 1, output_messages=_asks(replace(first, arguments={}))),
+        _span("llm2", "root", L, 2, 3, input_messages=(*_asks(first), failed), output_messages=_asks(again)),
+        _span("find", "root", T, 4, 5, tool=ToolCall(name="find", arguments={"q": 1}, result="here")),
+    )
+    called = _case(_span("root", None, A, 0, 9), *spans).tools_used
+    assert [(call.call_id, call.arguments, call.result) for call in called] == [
+        ("c1", {"q": 1}, "Error: down"), ("c2", {"q": 1}, "here"),
+    ]  # fmt: skip
+
+
 def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_trace() -> None:
     earlier = Message(role="assistant", tool_calls=(_call("find", {"q": "old"}, "c0"),))
     case = _case(

@@ -110,6 +110,8 @@ ELSEWHERE = [_bare("a", None), _bare("b", None)]
         ([_span("call", 5, 400, output="Hi.", below="a"), _span("log", 410, 5, kind=STEP, below="b")], (30, 6)),
         ([_span("call", 5, 400, below="a"), _span("part", 0, 500, kind=AGENT, output="Hi.", below="b")], (30, 6)),
         ([_span("call", 5, 400, below="a"), _span("part", 0, 500, kind=TOOL, below=None)], (30, 6)),
+        ([_span("c#1", 5, 400, output="Hi.", below="a"), _span("c#2", 10, 380, 30, "r", output="Hi.", below="a")],
+         (30, 6)),
         # several, added up elsewhere
         ([_span("c 1", 5, 100, below="a"), _span("c 2", 120, 100, tokens=31, below="a"),
           _span("sum", 300, 9, tokens=61, answer=12, kind=STEP, below="b")], (61, 12)),
@@ -118,6 +120,10 @@ ELSEWHERE = [_bare("a", None), _bare("b", None)]
           below="b")], (61, 12)),
         # calls that only look alike
         ([_span("c#1", 5, 400, output="Hi.", below="a"), _span("c#2", 10, 380, output="Hi.", below="b")], (60, 12)),
+        ([_span("c#1", 5, 400, output="Hi.", below="a"), _span("c#2", 10, 380, 30, "r", output="Oh.", below="a")],
+         (60, 12)),
+        ([_span("c#1", 5, 400, 30, "q", output="Hi.", below="a"),
+          _span("c#2", 10, 380, 30, "r", output="Hi.", below="a")], (60, 12)),
         ([_span("c 1", 5, 400, below="a"), _span("c 2", 10, 380, below="b")], (60, 12)),
         ([_span("c 1", 5, 400, output="Hi.", below="a"), _span("c 2", 500, 9, below="b")], (60, 12)),
         ([_span("part", 0, 500, kind=AGENT, below=None), _bare("other", None, AGENT),
