@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
-from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .fields import Fields, real, text, tokens
@@ -223,6 +223,14 @@ def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned
         outcome = unwrap.result(reading.value("tool.result", returned))
         tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
     fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def with_cached(reading: SpanReading, used: Usage) -> Usage:
+    """Usage of which the input leaves out what was read from a cache and written to it, as Anthropic counts."""
+    if used.input is None:
+        return used
+    written = reading.whole("usage.cache_creation", "gen_ai.usage.cache_creation.input_tokens") or 0
+    return replace(used, input=used.input + used.cached_input + written)
 
 
 def _own_events(raw: RawSpan) -> bool:

@@ -174,9 +174,8 @@ def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
         # A function of the application's: its result stands where messages do.
         fields["output"] = reading.text("output", "gen_ai.output.messages")
     used: Usage | None = fields["usage"]
-    if used is not None and used.input is not None and attributes.get("gen_ai.provider.name") == "anthropic":
-        written = reading.whole("usage.cache_creation", "gen_ai.usage.cache_creation.input_tokens") or 0
-        fields["usage"] = replace(used, input=used.input + used.cached_input + written)
+    if used is not None and attributes.get("gen_ai.provider.name") == "anthropic":
+        fields["usage"] = genai.with_cached(reading, used)
     return kind
 
 

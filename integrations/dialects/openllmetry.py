@@ -33,6 +33,8 @@ _SCOPES = frozenset(
         "google_generativeai",
     )
 )  # fmt: skip
+_JAVASCRIPT = "@traceloop/"
+"""How the scopes of the packages for JavaScript begin."""
 _RESULT, _TASKS_DONE, _TASKS = "crewai.crew.result", "crewai.crew.tasks_output", "crewai.crew.tasks"
 _ASSOCIATED = "traceloop.association.properties."
 _LC_AGENT = f"{_ASSOCIATED}lc_agent_name"
@@ -48,7 +50,7 @@ _PROMPT, _COMPLETION = "gen_ai.prompt.", "gen_ai.completion."
 
 def speaks(raw: RawSpan) -> bool:
     """Whether OpenLLMetry made the span; others put what it is associated with on their own spans too."""
-    if raw.scope_name in _SCOPES or raw.scope_name.startswith("traceloop."):
+    if raw.scope_name in _SCOPES or raw.scope_name.startswith(("traceloop.", _JAVASCRIPT)):
         return True
     own = [key for key in raw.attributes if key.startswith("traceloop.")]
     return any(not key.startswith(_ASSOCIATED) for key in own) or (
@@ -58,6 +60,8 @@ def speaks(raw: RawSpan) -> bool:
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A decorator's span states the kind of the step, regardless of the operation beside it."""
+    if reading.raw.scope_name.startswith(_JAVASCRIPT):
+        _javascript(reading, fields)
     stated = reading.text("traceloop.kind", _KIND)
     reading.provenance.pop("traceloop.kind", None)
     if stated in _KINDS:
@@ -79,6 +83,16 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
     if kind is SpanKind.AGENT:
         fields["agent"] = reading.text("agent", "gen_ai.agent.name", _NAME) or reading.raw.name.removesuffix(".agent")
     return kind
+
+
+def _javascript(reading: SpanReading, fields: SpanFields) -> None:
+    """A decorator does not end its span when the step raises, so that it never comes.
+
+    Anthropic's tokens are left as Anthropic counts them.
+    """
+    fields["parent_raises"] = reading.raw.status_code == 2
+    if reading.raw.scope_name.endswith("anthropic") and (used := fields["usage"]) is not None:
+        fields["usage"] = genai.with_cached(reading, used)
 
 
 def _tool(reading: SpanReading, fields: SpanFields) -> None:

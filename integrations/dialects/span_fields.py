@@ -18,6 +18,7 @@ class SpanFields(TypedDict, total=False):
 
     error: str | None
     root_hint: bool
+    parent_raises: bool
     agent: str | None
     tool: ToolCall
     input: Json

@@ -79,6 +79,12 @@ class _Known:
 
 _MESSAGES: Final = (
     _Known(
+        "its retries were used up",
+        r"attempt|retr(?:y|ies)|tries",
+        r"(?:(?:the |this )?(?:request|call|run|task) )?failed after \d+ (?:attempts|retries|tries)"
+        rf"(?:{_STOP}|[.:;,] *(?:the )?last error\b)",
+    ),
+    _Known(
         GAVE_UP,
         r"(?:max\w*|limit\w*|máximo|massimo|最大|최대).{0,40}(?:round|iteration|step|turn|runde|schritt|paso|tour"
         r"|étape|passo|轮|步|迭代|ラウンド|ステップ|단계)",
@@ -99,8 +105,6 @@ _MESSAGES: Final = (
         rf"(?:i |the agent |the run |we )?ran out of (?:time|{_ROUNDS}|tokens){_END}",
         rf"max_(?:turns|rounds|steps|iterations|consecutive_auto_reply)(?: (?:\(?\d+\)? )?(?:reached|exceeded))?{_END}",
         rf"max(?:imum)? (?:{_ROUNDS}|retries) exceeded(?: for this (?:request|task|run))?{_STOP}",
-        r"(?:(?:the |this )?(?:request|call|run|task) )?failed after \d+ (?:attempts|retries|tries)"
-        rf"(?:{_STOP}|[.:;,] *(?:the )?last error\b)",
         r"(?:i was |the agent was )?(?:unable to|could not|failed to) (?:complete|finish) .{0,40} within the "
         rf"(?:\w+ )?(?:(?:step|iteration|turn|round|time) (?:limit|budget)|{_ROUNDS}){_STOP}",
         r"(?:the |this )?(?:task|run|agent|execution) exceeded (?:the |its )?(?:maximum )?(?:allowed |execution |run )?"

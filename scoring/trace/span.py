@@ -100,7 +100,8 @@ class Unread(Struct, frozen=True, kw_only=True):
 class Span(Struct, frozen=True, kw_only=True):
     """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
 
-    ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come. ``capture_switch``
+    ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come. ``parent_raises``: it
+    failed, and its emitter never ends a span that raises, such as that above it if nothing went on. ``capture_switch``
     names the setting that would capture contents, when they were not captured; ``unread`` are values that look like
     contents where the span lacks an input or an output, and were not understood. ``reported`` are others' scores of it.
     ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
@@ -122,6 +123,7 @@ class Span(Struct, frozen=True, kw_only=True):
     end_ns: int
     error: str | None = None
     root_hint: bool = False
+    parent_raises: bool = False
     agent: str | None = None
     tool: ToolCall | None = None
     input: Json = None

@@ -70,7 +70,9 @@ class Trace:
                 children[parent].append(span)
             else:
                 children[parent] = [span]
-        root = _root(ordered, children)
+        raising = _below_raising(children.get(None, ())) if missing else []
+        missing.difference_update(span.parent_id for span in raising if span.parent_id)
+        root = _root(ordered, children) or (next(iter(raising), None) if not missing else None)
         from_top = _from_top(ordered, children, root)
         return cls(
             trace_id=trace_id,
@@ -167,6 +169,12 @@ def _root(ordered: Sequence[Span], children: Mapping[str | None, Sequence[Span]]
         if span.parent_id is None:
             return span
     return next((span for span in ordered if span.root_hint), None)
+
+
+def _below_raising(tops: Sequence[Span]) -> list[Span]:
+    """Of the spans below one that will never come, for it raised and was not ended, the one that failed at last."""
+    last = {span.parent_id: span for span in sorted(tops, key=lambda span: span.end_ns)}
+    return [span for span in last.values() if span.parent_raises and span.parent_id is not None]
 
 
 def _run_root(top: Span | None, from_top: Sequence[Span]) -> Span | None:

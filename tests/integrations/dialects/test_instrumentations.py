@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import RawEvent, RawSpan
@@ -123,6 +124,23 @@ def test_a_run_of_the_openai_agents_sdk_for_javascript_that_raises_is_its_trace_
     assert [span.root_hint for span in trace.spans] == [True, False, False]
     scores = score(extract(trace), RUBRICS["run_health"], created_at="").scores
     assert [getattr(each.result, "value", None) for each in scores if each.metric == "completed"] == [0.0]
+
+
+def test_a_run_of_openllmetry_s_in_javascript_that_raises_has_failed_unless_it_went_on() -> None:
+    """Its decorators end no span of what raises, and Anthropic's input tokens are without those of the cache."""
+
+    def call(number: int, **given: Any) -> RawSpan:
+        return _raw("chat m", "@traceloop/instrumentation-anthropic", number=number, parent=1, **given)
+
+    used = {"gen_ai.usage.input_tokens": 16, "gen_ai.usage.output_tokens": 7, "gen_ai.usage.cache_read.input_tokens": 4}
+    first, again = (replace(call(number, attributes=CHAT | used), end_ns=number + 1) for number in (2, 4))
+    raised = replace(call(3, attributes=CHAT, status_code=2, status_message="Error: down"), end_ns=4)
+    for raws, value in (([first, raised], 0.0), ([first, raised, again], None), ([first], None)):
+        trace = Trace.of(first.trace_id, [normalise(raw) for raw in raws], "batch")
+        scores = score(extract(trace), RUBRICS["run_health"], created_at="").scores
+        (found,) = [each.result for each in scores if each.metric == "completed"]
+        assert getattr(found, "value", None) == value
+    assert normalise(first).usage == Usage(input=20, output=7, cached_input=4)
 
 
 def test_pydantic_ai_since_format_2() -> None:

@@ -81,6 +81,11 @@ def test_a_limit_of_rounds_or_time_is_named_where_it_is_reached(step):
     assert named("not_exhausted", run(*SOUND, step)) == ["a"]
 
 
+def test_retries_that_were_used_up_are_no_limit_of_rounds():
+    failed = span("a", "run", SpanKind.CHAIN, 6, error="AI_RetryError: Failed after 3 attempts. Last error: no")
+    assert named("not_exhausted", run(*SOUND, failed)) == []
+
+
 def test_a_limit_that_a_customer_asks_about_and_a_tool_that_is_slow_are_none():
     slow = tool("t2", 6, error="TimeoutError: 30 s", port="Oslo")
     case = run(*SOUND, slow, model("m3", 7, "The speed limit was reached by the Aurora at nine."))
