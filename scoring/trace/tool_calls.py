@@ -236,7 +236,10 @@ def _contents_unknown(trace: Trace) -> bool:
 
     One answer that was not captured is enough where its model was offered tools, or where the history of another model
     call holds calls that its own does not. A span without contents beside another of the same response hides none.
+    A model that stopped for the sake of calls made some, which some clients leave out.
     """
+    if any(each.finish_reason == "tool_calls" for each in trace.models):
+        return True
     spoken = [each for each in trace.models if each.output is not None or each.output_messages]
     shown = {each.response_id for each in spoken} - {None}
     silent = [

@@ -117,6 +117,14 @@ def test_tools_are_unknown_where_one_answer_was_not_captured_that_may_hold_a_cal
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), error="HTTP 500"), last) == ()
 
 
+def test_tools_are_unknown_where_a_model_stopped_for_calls_that_nothing_shows() -> None:
+    """LlamaIndex in TypeScript, by OpenLLMetry."""
+    asks = _span("llm1", "root", L, 0, 1, finish_reason="tool_calls", output_messages=(Message(role="assistant"),))
+    answers = _span("llm2", "root", L, 2, 3, finish_reason="stop", output="Hi.")
+    assert _case(_span("root", None, A, 0, 9), asks, answers).tools_used is None
+    assert _case(_span("root", None, A, 0, 9), answers).tools_used == ()
+
+
 def test_calls_and_results_without_ids_in_one_answer_belong_together_by_name_and_order() -> None:
     def held(*results: tuple[str, str]) -> Any:
         answers = tuple(Message(role="tool", name=name, text=text) for name, text in results)
