@@ -11,7 +11,7 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
-from .model_call import from_details, real
+from .model_call import from_details, real, sole_reason
 from .reading import Dialect, SpanReading, failure
 from .span_fields import SpanFields
 from .unwrap import Content, as_text
@@ -78,6 +78,9 @@ def normalise(raw: RawSpan) -> Span:
         }
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
+        if kind is SpanKind.CHAIN and (reason := sole_reason(answered)) is not None:
+            fields["finish_reason"] = reason  # of the call below, from whose span LangChain's handlers leave it out
+            reading.note("finish_reason", _OUT)
     return reading.span(NAME, kind, **fields)
 
 

@@ -145,6 +145,14 @@ def _reason_in(value: AttributeValue) -> str | None:
     return normal_reason(match[1]) if match else None
 
 
+def sole_reason(value: AttributeValue) -> str | None:
+    """The reason in a text that holds one, in what LangChain keeps of a response: of several it is unknown whose."""
+    if not isinstance(value, str) or len(value) > _LONGEST_BODY or '"response_metadata"' not in value:
+        return None
+    found = _IN_BODY.findall(value)
+    return normal_reason(found[0]) if len(found) == 1 else None
+
+
 def _first_token_s(raw: RawSpan, keys: tuple[str, ...]) -> tuple[float, str] | None:
     """Seconds from the span's start to the first token, and where that stands; None where nothing reports it."""
     for key in keys:

@@ -240,12 +240,15 @@ def _answer_intact(case: Case) -> Result:
 
 
 def _stopped_by(case: Case, last: Span) -> str | None:
-    """Why the last model call stopped: a span that a client lays around its calls may leave that to them."""
-    if last.finish_reason is not None or case.trace is None or last.span_id not in case.trace.children:
+    """Why the last model call stopped: some clients leave that to the calls below it, others to the step above it."""
+    if last.finish_reason is not None or case.trace is None:
         return last.finish_reason
-    below = from_above(case.trace, False, lambda span, upper: upper or span is last)
-    within = [span for span in speaking(case.trace) if below[span.span_id]]
-    return max(within, key=lambda span: span.end_ns).finish_reason if within else None
+    if last.span_id in case.trace.children:
+        below = from_above(case.trace, False, lambda span, upper: upper or span is last)
+        if within := [span for span in speaking(case.trace) if below[span.span_id]]:
+            return max(within, key=lambda span: span.end_ns).finish_reason
+    above = case.trace.parent(last)
+    return above.finish_reason if above is not None and above.kind is SpanKind.CHAIN else None
 
 
 @of_run

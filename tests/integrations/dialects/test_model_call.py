@@ -56,6 +56,13 @@ def test_a_reason_is_read_wherever_a_client_writes_it(attributes, reason):
     assert _span(**attributes).finish_reason == reason
 
 
+@pytest.mark.parametrize(("reasons", "reason"), [(["length"], "length"), (["tool_calls", "length"], None), ([], None)])
+def test_a_step_of_langchain_s_above_a_call_states_why_the_call_stopped_if_its_answer_is_the_only_one(reasons, reason):
+    answers = [{"content": "He", "response_metadata": {"finish_reason": each}} for each in reasons]
+    stated = {"langfuse.observation.type": "span", "langfuse.observation.output": json.dumps({"messages": answers})}
+    assert _span(**{"gen_ai.operation.name": None} | stated).finish_reason == reason
+
+
 @pytest.mark.parametrize(
     ("attributes", "texts"),
     [

@@ -219,6 +219,13 @@ FAULTS = {
         ),
         {"answer_intact"}, False,
     ),
+    "cut off by what the step right above the call states": (
+        run(
+            *SOUND[:2], span("n", "agent", SpanKind.CHAIN, 5, finish_reason="length"),
+            model("m2", 6, "Aurora sai", finish=None, parent="n"),
+        ),
+        {"answer_intact"}, False,
+    ),
     "filtered": (run(*SOUND[:2], model("m2", 5, "Auro", finish="content_filter")), {"answer_intact"}, False),
     "the answer is an exception": (run(*SOUND, answer="TimeoutError: 30 s"), {"answer_intact"}, False),
     "a refusal": (run(*SOUND, answer="I'm sorry, but I can't help with that."), {"not_refused"}, True),
