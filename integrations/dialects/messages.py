@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from sidejudge.scoring.trace.span import Json, Message, ToolCall
 
@@ -156,8 +157,8 @@ def _pair(item: Json, found: list[Message]) -> bool:
 
 
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
-    if "lc" in item or "data" in item or "message.role" in item or _langchain4j_role(item) is not None:
-        item = _plain(item)
+    serialised = "lc" in item or "data" in item or "message.role" in item or _langchain4j_role(item) is not None
+    item = _plain(item) if serialised else _of_a_tool(item, found)
     if item.get("type") in ("function_call", "function_call_output"):
         found.append(_responses_item(item))
         return
@@ -179,6 +180,19 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         if isinstance(held := item.get(key), list):
             _read(held, found, depth - 1)
             return
+
+
+def _of_a_tool(item: dict[str, Json], found: Sequence[Message]) -> dict[str, Json]:
+    """The item; one that has the name of a tool that was just called in a role's place is what the tool returned.
+
+    So sends Langfuse's handler of LangChain for JavaScript.
+    """
+    named = item.get("role")
+    if not isinstance(named, str) or named in ROLES or not found:
+        return item
+    asking = next((message for message in reversed(found) if message.role != "tool"), None)
+    called = asking is not None and any(call.name == named for call in asking.tool_calls)
+    return {**item, "role": "tool", "name": named} if called else item
 
 
 def _plain(item: dict[str, Json]) -> dict[str, Json]:

@@ -141,6 +141,16 @@ def test_an_answer_of_a_tool_that_failed_says_so() -> None:
         assert (message.role, message.text, message.tool_call_id, message.error) == ("tool", "no", "c", True)
 
 
+def test_the_name_of_a_tool_that_was_called_in_a_role_s_place_is_that_of_its_result() -> None:
+    """Langfuse's handler of LangChain for JavaScript."""
+    called = {"id": "c", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    asks: Json = {"role": "assistant", "content": "", "tool_calls": [called]}
+    returned: Json = {"role": "look_up", "content": "Error: no such tool", "additional_kwargs": {}}
+    (_, message) = messages.read([asks, returned])
+    assert (message.role, message.name, message.text) == ("tool", "look_up", "Error: no such tool")
+    assert messages.read([returned]) == messages.read([asks, {**returned, "role": "other"}])[1:] == ()
+
+
 def test_what_the_ai_sdk_s_tool_returned_is_read_without_its_form() -> None:
     for returned, text in (
         ({"type": "text", "value": "found"}, "found"),
