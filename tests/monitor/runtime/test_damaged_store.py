@@ -60,15 +60,21 @@ async def test_without_it_a_start_names_the_command_that_recovers_which_then_doe
     assert app.monitor.outcomes.open == NUMBER
 
 
+_judged = bytearray()
+
+
 async def judged(started, path):
-    """A monitor that has judged traces and is gone."""
-    app = await started(**ANY, store={"path": str(path)})
-    for number in range(NUMBER):
-        await app.post(request([root(number + 1, HIGH)]))
-    await app.settled(NUMBER)
-    await app.monitor.stop()
-    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return bytearray(path.read_bytes())
+    """The store of a monitor that has judged traces and is gone. It is made once: each test damages a copy."""
+    if not _judged:
+        app = await started(**ANY, store={"path": str(path)})
+        for number in range(NUMBER):
+            await app.post(request([root(number + 1, HIGH)]))
+        await app.settled(NUMBER)
+        await app.monitor.stop()
+        sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        _judged.extend(path.read_bytes())
+    path.write_bytes(_judged)
+    return bytearray(_judged)
 
 
 @pytest.mark.parametrize("byte", [0xFF, ord("}")], ids=["no text", "no JSON"])
