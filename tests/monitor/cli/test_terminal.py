@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 import time
@@ -20,30 +21,26 @@ from hypothesis import strategies as st
 from sidejudge.monitor.cli import terminal
 from sidejudge.monitor.cli.status import services_table
 from sidejudge.monitor.cli.terminal import _fitted, counted, progress, table, waiting
+from tests.forked import Forked
 from tests.running import ROOT
 
-ENTRY = Path(sys.executable).with_name("sidejudge")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def on_a_terminal(*arguments: str, columns: int = 80, code: int = 0, **variables: str) -> str:
     """What the command shows on a terminal of this width."""
     ours, theirs = pty.openpty()
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"COLUMNS": str(columns)}
-    environ = {k: v for k, v in environ.items() if k not in ("NO_COLOR", "TERM")} | variables
-    process = subprocess.Popen([str(ENTRY), *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
+    screen = Path(os.ttyname(theirs))
+    environ = {"COLUMNS": str(columns), "NO_COLOR": "", "TERM": "", **variables}
+    process = Forked(*arguments, env=environ, stdin=screen, stdout=screen, stderr=screen)
+    reported, ended = b"", False
+    while not ended or select.select([ours], [], [], 0)[0]:
+        ended = process.poll() is not None
+        if select.select([ours], [], [], 0.02)[0]:
+            reported += os.read(ours, 65536)
     os.close(theirs)
-    reported = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # a terminal that nobody holds any more
-            break
-        if not part:
-            break
-        reported += part
     os.close(ours)
-    assert process.wait(timeout=60) == code
+    assert process.returncode == code
     return reported.decode().replace("\r\n", "\n")
 
 
