@@ -72,6 +72,13 @@ def trace_url(base_url: str, project_id: str, trace_id: str) -> str:
 
 async def probe(langfuse: Langfuse) -> LangfuseServer:
     """Detect the server and its features. Raises ``LangfuseError`` when it is unreachable or refuses the keys."""
+    server = await _detected(langfuse)
+    if server.scores_v3 or server.legacy_reads:
+        return server
+    return await _detected(langfuse)  # it may have been a proxy's 404 of one moment: scores would be taken for unread
+
+
+async def _detected(langfuse: Langfuse) -> LangfuseServer:
     version = await version_of(langfuse)
     project_id, name = await project_of(langfuse)
     arrays, allowed = await _array_of_none(langfuse)

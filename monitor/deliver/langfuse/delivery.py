@@ -157,8 +157,6 @@ class ScoreDelivery(DeliveryTask):
 
     async def _introduce(self) -> None:
         server = await probe(self._langfuse)
-        if not (server.scores_v3 or server.legacy_reads):
-            server = await probe(self._langfuse)  # a proxy's 404 of one moment: what is not read back is believed
         before, self.reading_back.server = self.reading_back.server, server
         self._introduced_ns = self._clock_ns()
         if before == server:

@@ -40,6 +40,13 @@ async def test_a_server_without_ingestion_is_known(fake, client, absent):
     assert not (await probe(client())).takes_events
 
 
+async def test_a_404_of_one_moment_is_no_server_whose_scores_cannot_be_read(fake, client):
+    fake.mode, moment = Mode.NEW, [error(404, "gone")]
+    fake.standing_fault = lambda request: moment.pop()(request) if moment and request.path == "/v3/scores" else None
+    assert (await probe(client())).scores_v3
+    assert not moment
+
+
 async def test_a_server_whose_database_is_away_still_names_its_version(fake, client):
     fake.fails(error(503, status="Database not available", version="4.16.0"))
     assert await version_of(client()) == "4.16.0"
