@@ -62,8 +62,8 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     draw, and scores get the same ids: an equal verdict there stays, a different one becomes its next revision, under
     the time of the first. Call an interrupted run again, and it goes on where it was. A monitor may run meanwhile; its
     judge budget is counted separately. Sessions are judged too where they are configured, but not with --filter; one
-    that goes on outside the time is not complete. The exit code is 1 when scores were given up, or traces could not be
-    read.
+    that goes on outside the time is not complete, and replaces nothing in Langfuse. The exit code is 1 when scores were
+    given up, or traces could not be read.
 
     With fleet.database several processes share the work: call the same command in each, with the same --from and --to
     and another --state. If one is killed, others take over its share.
@@ -215,7 +215,8 @@ def _outcome(at: Progress, exports: ExportSnapshot, path: Path) -> int:
     if at.sessions:
         click.echo(f"sessions judged: {at.sessions:,}")
     if at.sessions_cut:
-        click.echo(f"  not complete, for turns lie outside --from and --to or were not read: {at.sessions_cut:,}")
+        why = "turns lie outside --from and --to or were not read; what Langfuse has of them stays"
+        click.echo(f"  not complete, for {why}: {at.sessions_cut:,}")
     if at.unchanged or at.revised:
         click.echo(f"of these, in Langfuse already as they are: {at.unchanged:,}, next revision: {at.revised:,}")
     if at.elsewhere:

@@ -58,11 +58,14 @@ class Numbering:
             for name in (composite_name(rubric.id), pass_name(rubric.id))
         }  # fmt: skip
 
-    async def number(self, verdicts: Sequence[Verdict], at_ns: int) -> list[Numbered]:
-        """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``."""
+    async def number(self, verdicts: Sequence[Verdict], at_ns: int, *, of_part: bool = False) -> list[Numbered]:
+        """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``.
+
+        ``of_part``: a part of the session was judged, so what Langfuse has stays.
+        """
         ids = list(dict.fromkeys(score for v in verdicts if _subject(v) for score in self._ids(v)))
         there = await self._there(ids)
-        return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
+        return [self._numbered(verdict, there, at_ns, of_part=of_part) for verdict in verdicts]
 
     async def overtaken_by(self, rows: Iterable[PendingScore]) -> frozenset[str]:
         """Ids of scores that Langfuse has in a version not older than ours. Raises ``LangfuseError``."""
@@ -77,7 +80,7 @@ class Numbering:
     async def _there(self, ids: list[str]) -> Mapping[str, ExistingScore]:
         return await existing_scores(self._langfuse, ids, v3=self._v3) if ids and self._langfuse is not None else {}
 
-    def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
+    def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int, *, of_part: bool) -> Numbered:
         rubric = self._rubrics[verdict.rubric]
         bodies = _bodies(verdict, rubric, "all", self._link_base)
         known = {
@@ -89,6 +92,9 @@ class Numbering:
             bodies = _bodies(verdict, rubric, self._which, self._link_base)
             return Numbered(verdict=verdict, scores=_out(bodies, {}, at_ns))
         latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
+        if of_part:
+            verdict = replace(verdict, revision=latest)
+            return Numbered(verdict=verdict, scores=tuple(_standing(each, verdict) for each in known.values()))
         same = known.keys() <= bodies.keys() and all(self._states(known[score], bodies[score]) for score in known)
         revision = latest if same else max(verdict.revision, latest + 1)
         verdict = replace(verdict, revision=revision)
@@ -117,6 +123,21 @@ def _bodies(
 
 def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
     """A score that the verdict has no more: it is overwritten, then deleted, for deletions have a limit by the day."""
+    stated = _named(existing, verdict)
+    body = {**withdrawn(stated), "metadata": {REVISION: verdict.revision}, "withdrawn": True}
+    text = json.dumps(body, separators=(",", ":"))
+    return ScoreRow(id=stated["id"], at_ns=existing.at_ns, body=text, after_ms=existing.latest_ms)
+
+
+def _standing(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
+    """A score that is left as it is, whatever it says."""
+    text = json.dumps({**_named(existing, verdict), "metadata": {REVISION: existing.revision}}, separators=(",", ":"))
+    return ScoreRow(
+        id=str(existing.row["id"]), at_ns=existing.at_ns, body=text, stands=True, after_ms=existing.latest_ms
+    )
+
+
+def _named(existing: ExistingScore, verdict: Verdict) -> ScoreOfLangfuse:
     environment = existing.row.get("environment")
     stated: ScoreOfLangfuse = {
         "id": str(existing.row["id"]), "name": str(existing.row["name"]),
@@ -126,9 +147,7 @@ def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
         stated["traceId"] = verdict.trace_id
     elif verdict.session_id:
         stated["sessionId"] = verdict.session_id
-    body = {**withdrawn(stated), "metadata": {REVISION: verdict.revision}, "withdrawn": True}
-    text = json.dumps(body, separators=(",", ":"))
-    return ScoreRow(id=stated["id"], at_ns=existing.at_ns, body=text, after_ms=existing.latest_ms)
+    return stated
 
 
 def _out(

@@ -61,7 +61,8 @@ class Progress:
 
     ``before`` of the ``done`` traces were judged by an earlier call, ``elsewhere`` are traces that other processes of
     the job judged. ``sessions_cut`` of the judged ``sessions`` are incomplete: turns lie outside the time range or
-    could not be read. ``unchanged`` verdicts were in Langfuse already; ``revised`` ones replace a different verdict.
+    could not be read; what Langfuse has of them stays. ``unchanged`` verdicts were in Langfuse already; ``revised``
+    ones replace a different verdict.
     ``unread`` are the ids of traces that could not be read.
     """
 
@@ -263,7 +264,8 @@ class Backfill:
     async def _commit(self, result: TraceResult) -> None:
         past = self._past.get(result.trace_id) if result.session else None
         at_ns = time_of(result) if past is None else past.ended_ns
-        numbered = await self._reader.patiently(lambda: self._numbering.number(result.verdicts, at_ns))
+        torn = past is not None and past.torn
+        numbered = await self._reader.patiently(lambda: self._numbering.number(result.verdicts, at_ns, of_part=torn))
         verdicts = [each.verdict for each in numbered]
         await self._store.finish(
             FinishedTrace(
@@ -279,7 +281,7 @@ class Backfill:
         del self._held[result.trace_id]
         if past is not None:
             self.progress.sessions += 1
-            self.progress.sessions_cut += past.closing.completion == "pressure"
+            self.progress.sessions_cut += torn
             del self._past[result.trace_id]
         elif not result.verdicts:
             self.progress.unjudged[result.reason.value] += 1

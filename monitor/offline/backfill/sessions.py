@@ -2,7 +2,7 @@
 
 A session id that was quiet for longer than ``idle`` and ``late`` begins another session, with the same scores: of
 several under one id only the last is judged, for its word is the one that stands. A conversation of which turns lie
-outside the stretch of time, or could not be read, is not complete and is judged so.
+outside the stretch of time, or could not be read, is not complete and is judged so; its verdict replaces none.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ class HeldTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSession:
-    """The last session under an id, for judging."""
+    """The last session under an id, for judging. ``torn``: turns of it are missing here."""
 
     identity: SessionIdentity
     turns: tuple[HeldTurn, ...]
     closing: Closing
+    torn: bool = False
 
     @property
     def ended_ns(self) -> int:
@@ -55,7 +56,7 @@ class PastSession:
 
     def cut(self) -> PastSession:
         """The same, as one of which turns are missing."""
-        return replace(self, closing=replace(self.closing, completion="pressure"))
+        return replace(self, closing=replace(self.closing, completion="pressure"), torn=True)
 
     def beyond(self, window: Window, limits: SessionLimits, around_ns: int) -> list[Window]:
         """Times outside a window at which spans of further turns may have begun; a trace may take ``around_ns``."""

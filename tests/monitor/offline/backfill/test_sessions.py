@@ -127,6 +127,18 @@ async def test_a_session_with_turns_outside_the_range_is_not_complete_and_is_sai
     assert reported["verdicts"][0]["state"] == "incomplete" or "complete" in json.dumps(reported["verdicts"])
 
 
+async def test_a_part_of_a_session_replaces_nothing_that_langfuse_has_of_it(scene, talk):
+    talk(1, 125, output="")
+    talk(2, 115)
+    await scene.run(minutes=130)
+    whole = session_scores(scene)
+    (scene.folder / "backfill.sqlite").unlink()
+    for number in (3, 4):  # the second call has what the first left in its outbox
+        at = await scene.run(minutes=120)
+        assert (at.sessions, at.sessions_cut, at.revised, session_scores(scene)) == (1, 1, 0, whole)
+        talk(number, 115 - number)
+
+
 async def test_what_is_outside_the_range_by_more_than_a_pause_is_another_session(scene, talk):
     talk(1, 200)
     talk(2, 110)
