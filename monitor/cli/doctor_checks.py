@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -341,7 +342,7 @@ def _judges(config: Config) -> Iterator[CheckResult]:
         return
     settings = judge_settings(config)
     for model in dict.fromkeys(model for each in (settings, *settings.others.values()) for model in each.models):
-        probe = try_model(model)
+        probe = asyncio.run(try_model(model))
         if probe.fault is not None:
             remedy = "check evaluators.judge: model, api_base and api_key"
             yield CheckResult(f"judge {model.name}", "fail", probe.fault, remedy)
@@ -364,7 +365,7 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
         return
     subject = f"embeddings {section.model}"
     try:
-        yield CheckResult(subject, "ok", f"answers with {try_embedding(section)} dimensions")
+        yield CheckResult(subject, "ok", f"answers with {asyncio.run(try_embedding(section))} dimensions")
     except EmbeddingError as error:
         remedy = error.remedy or "check evaluators.embedding: model and api_base"
         yield CheckResult(subject, "fail", error.cause, remedy)
@@ -374,7 +375,7 @@ def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) 
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
     from sidejudge.monitor.deliver.langfuse.probe import introduction, scores_per_trace
 
-    each = introduction(key, project, scores_per_trace(config) if config is not None else None)
+    each = asyncio.run(introduction(key, project, scores_per_trace(config) if config is not None else None))
     return _graded(key, each.found, each.remedy, "warn" if each.works else "fail")
 
 
@@ -414,7 +415,7 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
     """Whether the datasets, the queue and the prompts that are named are in the project, and whether clocks agree."""
     from sidejudge.monitor.deliver.langfuse.probe import named_parts
 
-    for each in named_parts(loaded.config):
+    for each in asyncio.run(named_parts(loaded.config)):
         yield _graded(each.subject, each.found, each.remedy, "warn" if each.works else "fail")
     for prompt in loaded.prompts.snapshots():
         subject = f"prompt {prompt.name}"
@@ -431,7 +432,7 @@ def _otel_events(section: OtelEventsSink) -> CheckResult:
     """Whether the endpoint answers and accepts an empty request."""
     from sidejudge.monitor.deliver.otel_events.sink import try_endpoint
 
-    found, remedy = try_endpoint(section)
+    found, remedy = asyncio.run(try_endpoint(section))
     return _graded("sinks.otel_events", found, remedy, "fail")
 
 
@@ -445,13 +446,12 @@ def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.fleet.probe import try_database
 
-    found, remedy = try_database(section)
+    found, remedy = asyncio.run(try_database(section))
     yield _graded("fleet.database", found, remedy, "fail")
     if remedy:
         return
-    leader = leader_of_other_settings(
-        section, settings_digest(declaration(config), configured(config), config.sampling.hash_key)
-    )
+    own = settings_digest(declaration(config), configured(config), config.sampling.hash_key)
+    leader = asyncio.run(leader_of_other_settings(section, own))
     if leader is not None:
         text = f"the fleet's leader {leader} has other rubrics, thresholds, windows or randomness_key than this one"
         yield CheckResult("fleet", "warn", text, REMEDY)
@@ -470,6 +470,6 @@ def _notified(config: Config) -> Iterator[CheckResult]:
 
     if not config.alerts.notify:
         yield CheckResult("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")
-    for name, why in try_receivers(config):
+    for name, why in asyncio.run(try_receivers(config)):
         remedy = "check its address and its secret in alerts.notify" if why is not None else ""
         yield _graded(f"notify {name}", "took a test notice" if why is None else why, remedy, "fail")

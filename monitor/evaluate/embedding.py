@@ -264,15 +264,11 @@ def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingMod
 _TEXT = "Where is my parcel?"
 
 
-def try_embedding(section: EmbeddingSection) -> int:
+async def try_embedding(section: EmbeddingSection) -> int:
     """Embed one short text and return the number of its dimensions. Raises ``EmbeddingError``, without the key.
 
     A model in this process is loaded for it; an endpoint is called once, and again after a transient failure.
     """
-    return asyncio.run(_try(section))
-
-
-async def _try(section: EmbeddingSection) -> int:
     library = LiteLLM()
     model = embedding_model(section, library)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Final
 
@@ -24,12 +23,8 @@ ORDER BY 1
 """
 
 
-def try_database(section: FleetSection) -> tuple[str, str]:
+async def try_database(section: FleetSection) -> tuple[str, str]:
     """(what was found, what to do about it; empty when it is well)."""
-    return asyncio.run(_try(section))
-
-
-async def _try(section: FleetSection) -> tuple[str, str]:
     database = database_of(section)
     begun_s = time.monotonic()
     try:

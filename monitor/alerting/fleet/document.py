@@ -5,7 +5,6 @@ Whether a monitor watches by the settings of the fleet's leader: thresholds, win
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,12 +71,8 @@ def settings_digest(declared: Declaration, rubrics: Iterable[str], hash_key: byt
     return hashlib.blake2b(repr(settings).encode(), digest_size=8, key=hash_key).hexdigest()
 
 
-def leader_of_other_settings(section: FleetSection, digest: str) -> str | None:
+async def leader_of_other_settings(section: FleetSection, digest: str) -> str | None:
     """The leader that watches by other settings than these; None where there is none or nothing is known."""
-    return asyncio.run(_leader(section, digest))
-
-
-async def _leader(section: FleetSection, digest: str) -> str | None:
     database = database_of(section)
     try:
         async with database.transaction() as transaction:

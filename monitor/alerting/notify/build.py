@@ -216,15 +216,11 @@ class Notifications:
             dispatcher.wake()
 
 
-def try_receivers(config: Config) -> list[tuple[str, str | None]]:
+async def try_receivers(config: Config) -> list[tuple[str, str | None]]:
     """(name, why it did not take a test notice, ``None`` when it did) of each receiver; all at a time."""
-    return asyncio.run(_try_all(receivers(config, time.time_ns)))
-
-
-async def _try_all(reported: list[NoticeReceiver]) -> list[tuple[str, str | None]]:
     now_ns = time.time_ns()
     notice = Notice(id=f"test-{now_ns // 10**9}", kind=NoticeKind.TEST, at_ns=now_ns)
-    return list(await asyncio.gather(*(_try(each, notice) for each in reported)))
+    return list(await asyncio.gather(*(_try(each, notice) for each in receivers(config, time.time_ns))))
 
 
 async def _try(receiver: NoticeReceiver, notice: Notice) -> tuple[str, str | None]:

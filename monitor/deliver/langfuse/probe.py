@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +58,7 @@ def allowed_rates(config: Config) -> str | None:
     )
 
 
-def introduction(key: str, project: LangfuseProject, scores: int | None = None) -> NamedPart:
+async def introduction(key: str, project: LangfuseProject, scores: int | None = None) -> NamedPart:
     """Ask a Langfuse what it is.
 
     Args:
@@ -71,7 +70,8 @@ def introduction(key: str, project: LangfuseProject, scores: int | None = None) 
         What was found, and what to do about it: empty when all is well.
     """
     try:
-        server = asyncio.run(_ask(project))
+        async with Langfuse(project.access) as langfuse:
+            server = await probe(langfuse)
     except LangfuseError as error:
         return NamedPart(key, f"{project.base_url}: {error}", _remedy(key, error))
     reads = "v2 observations" if server.observations_v2 else "legacy reads" if server.legacy_reads else "no reads"
@@ -116,13 +116,13 @@ class NamedPart:
     works: bool = False
 
 
-def named_parts(config: Config) -> list[NamedPart]:
+async def named_parts(config: Config) -> list[NamedPart]:
     """Whether the datasets and the queue that are named are there, and whether the clocks agree.
 
     Where Langfuse cannot be asked that is one line; ``introduction`` has the remedy.
     """
     try:
-        return asyncio.run(_named_parts(config))
+        return await _named_parts(config)
     except LangfuseError as error:
         return [NamedPart("names in Langfuse", f"not examined: {error}", "mend the connection first")]
 
@@ -196,11 +196,6 @@ def _clock(skew_s: float | None) -> NamedPart:
         "clock of Langfuse", f"{abs(skew_s):,.0f} s {ahead} ours",
         "set both clocks: what is new is listed by time, and may be missed",
     )  # fmt: skip
-
-
-async def _ask(project: LangfuseProject) -> LangfuseServer:
-    async with Langfuse(project.access) as langfuse:
-        return await probe(langfuse)
 
 
 def _remedy(key: str, error: LangfuseError) -> str:

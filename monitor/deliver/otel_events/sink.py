@@ -190,12 +190,8 @@ class SignalDestination:
 _PATHS = {"traces": "/v1/traces", "logs": "/v1/logs"}
 
 
-def try_endpoint(section: OtelEventsSink) -> tuple[str, str]:
+async def try_endpoint(section: OtelEventsSink) -> tuple[str, str]:
     """The finding, and the remedy, empty when all is well."""
-    return asyncio.run(_try(section))
-
-
-async def _try(section: OtelEventsSink) -> tuple[str, str]:
     headers = {"content-type": "application/x-protobuf", **section.sent_headers}
     for signal in section.signals:
         path = _PATHS[signal]

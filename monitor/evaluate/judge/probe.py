@@ -5,7 +5,6 @@ The second is one short request that every model can answer.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,15 +35,11 @@ class JudgeProbe:
     accounted: bool = True
 
 
-def try_model(model: JudgeModel) -> JudgeProbe:
+async def try_model(model: JudgeModel) -> JudgeProbe:
     """Ask the model a plain question in the form of every prompt.
 
     As in a monitor, the question is repeated once after an unreadable answer. No reason holds the key.
     """
-    return asyncio.run(_try(model))
-
-
-async def _try(model: JudgeModel) -> JudgeProbe:
     library = LiteLLM()
     client = JudgeClient(library)
     ((request,), _) = requests(_CASE, [_QUESTION], context_tokens=_ENOUGH)

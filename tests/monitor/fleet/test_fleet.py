@@ -252,7 +252,7 @@ async def test_the_probe_names_a_database_that_takes_no_writes(
 ) -> None:
     url = postgres.url(postgres.new_database()) + (f"?options={options}" if options else "")
     section = FleetSection.model_validate({"database": url})
-    stated, to_do = await asyncio.to_thread(try_database, section)
+    stated, to_do = await try_database(section)
     assert found in stated
     assert remedy in to_do
 
@@ -273,7 +273,7 @@ async def test_a_schema_is_one_fleet_s_and_a_monitor_of_another_is_refused_with_
     assert "is the fleet blue's, this monitor is of green\ngive this fleet another fleet.schema_name" in other.away
     await first.round()
     assert first.present == ["a", "b"], "what is refused leaves nothing behind"
-    stated, to_do = await asyncio.to_thread(try_database, other.section)
+    stated, to_do = await try_database(other.section)
     assert "blue" in stated
     assert "fleet.schema_name" in to_do
     await asyncio.sleep(1.1)  # all of the first fleet are gone: it was given another identity

@@ -32,24 +32,24 @@ from tests.fakes.langfuse.server import (
         (login_page(), "check sinks.langfuse.base_url"),
     ],
 )
-def test_the_remedy_fits_what_is_wrong(fault, remedy):
+async def test_the_remedy_fits_what_is_wrong(fault, remedy):
     with FakeLangfuse() as fake:
         fake.standing_fault = fault
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        reported = introduction("sinks.langfuse", project)
+        reported = await introduction("sinks.langfuse", project)
     assert reported.remedy.startswith(remedy) if remedy else reported.remedy == ""
     assert project.base_url in reported.found
 
 
-def test_wrong_keys_are_told_apart_from_a_wrong_address():
+async def test_wrong_keys_are_told_apart_from_a_wrong_address():
     with FakeLangfuse() as fake:
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr("sk-wrong")
         )
-        assert introduction("sinks.langfuse", project).remedy.startswith("check sinks.langfuse.public_key")
-    assert introduction("sinks.langfuse", project).remedy.startswith(
+        assert (await introduction("sinks.langfuse", project)).remedy.startswith("check sinks.langfuse.public_key")
+    assert (await introduction("sinks.langfuse", project)).remedy.startswith(
         "check sinks.langfuse.base_url, and that this machine"
     )
 
@@ -63,20 +63,22 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
         (Mode.DUAL, False, "single scores; 600 requests a minute allow 147 traces a minute at 4 scores a trace"),
     ],
 )
-def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(mode, takes_events, stated):
+async def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(
+    mode, takes_events, stated
+):
     with FakeLangfuse(mode) as fake:
         fake.scores.takes_events = takes_events
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        reported = introduction("sinks.langfuse", project, 4)
+        reported = await introduction("sinks.langfuse", project, 4)
     assert stated in reported.found
     warned = "the time of its delivery" in reported.remedy
     assert (warned, reported.works) == (stated.startswith("single"), True)
 
 
 @pytest.mark.parametrize("takes_events", [True, False], ids=["batches", "no batches"])
-def test_keys_that_may_not_write_are_found_though_nothing_is_written(takes_events):
+async def test_keys_that_may_not_write_are_found_though_nothing_is_written(takes_events):
     with FakeLangfuse(Mode.DUAL) as fake:
         fake.scores.takes_events = takes_events
         forbidden = error(403, "Access denied")
@@ -84,7 +86,7 @@ def test_keys_that_may_not_write_are_found_though_nothing_is_written(takes_event
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        reported = introduction("sinks.langfuse", project, 4)
+        reported = await introduction("sinks.langfuse", project, 4)
     assert "these keys may not write scores (HTTP 403)" in reported.found
     assert not reported.works
 
