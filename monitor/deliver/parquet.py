@@ -31,12 +31,6 @@ _WRITER: Final = "parquet_writer"
 _COMPACT_S: Final = 600.0
 
 
-def parquet_sink(parts: SinkParts) -> ParquetHistory | None:
-    """The configured sink; None without one."""
-    section = parts.config.sinks.parquet
-    return None if section is None else ParquetHistory(section, parts)
-
-
 class PacedQueue(StoredQueue):
     """Shows nothing until it is ``asked``; then all waiting results, so that a file holds many."""
 

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sidejudge.integrations.backoff import DestinationUnreachableError
 from sidejudge.integrations.jsonl import JsonLines
@@ -16,11 +16,12 @@ from sidejudge.integrations.store.notification_outbox import Entry, PendingNotic
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.plugins import SINKS, factory
-from sidejudge.monitor.config.sinks import PluginSink
+from sidejudge.monitor.config.section import Section
+from sidejudge.monitor.config.sinks import JsonlSink, PluginSink
 from sidejudge.monitor.deliver.fleet import FLEET, NOT_ARCHIVED, fleet_sink
 from sidejudge.monitor.deliver.otel_events.sink import OTEL_EVENTS
 from sidejudge.monitor.deliver.otel_events.sink import REASONS as OTEL_EVENTS_REASONS
-from sidejudge.monitor.deliver.parquet import PARQUET, parquet_sink
+from sidejudge.monitor.deliver.parquet import PARQUET, ParquetHistory
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.status.snapshots import ExportSnapshot
@@ -38,21 +39,15 @@ JSONL: Final = "jsonl"
 _READ_BY_OTHERS: Final = 0o044
 
 
-def jsonl_sink(parts: SinkParts) -> VerdictLines | None:
-    """The configured sink; None without one."""
-    section = parts.config.sinks.jsonl
-    return None if section is None else VerdictLines(JsonLines(section.path, int(section.mode, 8)), parts)
-
-
 class VerdictLines(VerdictSink):
     """Appends each new or changed verdict to a file, as one line. The file is a copy; the store keeps the truth.
 
     Lines pass through the outbox, so that no kill costs one.
     """
 
-    def __init__(self, lines: JsonLines, parts: SinkParts) -> None:
+    def __init__(self, section: JsonlSink, parts: SinkParts) -> None:
         super().__init__(JSONL, parts, FILE_TERMS)
-        self._lines = lines
+        self._lines = JsonLines(section.path, int(section.mode, 8))
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Append the lines; see ``Destination``."""
@@ -66,11 +61,6 @@ class VerdictLines(VerdictSink):
 
 
 _LONGEST: Final = 300
-
-
-def plugin_sinks(parts: SinkParts) -> list[PluginVerdicts]:
-    """The configured ones, in order."""
-    return [PluginVerdicts(name, section, parts) for name, section in parts.config.sinks.plugins.items()]
 
 
 class PluginVerdicts(VerdictSink):
@@ -97,35 +87,44 @@ class PluginVerdicts(VerdictSink):
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
-    """One kind of sink: its key in ``sinks`` and label in metrics, why it may fail, and how it is built."""
+    """One kind of sink: its key in ``sinks`` and label in metrics, why it may fail, and how it is built of its section.
+
+    None is built where the process is to have none in spite of the section.
+    """
 
     name: str
     reasons: Sequence[str]
-    build: Callable[[SinkParts], Sink | None]
+    build: Callable[[Any, SinkParts], Sink | None]
 
 
 KINDS: Final = (
-    SinkKind(JSONL, (NOT_WRITTEN,), jsonl_sink),
+    SinkKind(JSONL, (NOT_WRITTEN,), VerdictLines),
     SinkKind(LANGFUSE, LANGFUSE_REASONS, langfuse_sink),
     SinkKind(OTEL_EVENTS, OTEL_EVENTS_REASONS, otel_events_sink),
-    SinkKind(PARQUET, (NOT_WRITTEN,), parquet_sink),
+    SinkKind(PARQUET, (NOT_WRITTEN,), ParquetHistory),
 )
 
 
 def failure_reasons(config: Config) -> Mapping[str, Sequence[str]]:
     """Why each configured sink may refuse its deliveries, by its name."""
-    shipped = {kind.name: kind.reasons for kind in KINDS if getattr(config.sinks, kind.name) is not None}
+    shipped = {kind.name: kind.reasons for kind, _ in _configured(config)}
     if config.fleet is not None and config.fleet.archive is not None:
         shipped[FLEET] = (NOT_ARCHIVED,)
     return shipped | dict.fromkeys(config.sinks.plugins, (NOT_DELIVERED,))
+
+
+def _configured(config: Config) -> list[tuple[SinkKind, Section]]:
+    named = [(kind, getattr(config.sinks, kind.name)) for kind in KINDS]
+    return [(kind, section) for kind, section in named if section is not None]
 
 
 class Sinks:
     """The configured sinks of one monitor, as one."""
 
     def __init__(self, parts: SinkParts) -> None:
-        built = [*(kind.build(parts) for kind in KINDS), fleet_sink(parts)]
-        self._sinks = [sink for sink in (*built, *plugin_sinks(parts)) if sink is not None]
+        built = [*(kind.build(section, parts) for kind, section in _configured(parts.config)), fleet_sink(parts)]
+        plugins = (PluginVerdicts(name, section, parts) for name, section in parts.config.sinks.plugins.items())
+        self._sinks = [sink for sink in (*built, *plugins) if sink is not None]
 
     @property
     def langfuse(self) -> LangfuseScores | None:

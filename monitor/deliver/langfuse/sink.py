@@ -54,11 +54,9 @@ def outgoing(
     return [*rows.values(), *(ScoreRow(id=name, at_ns=at_ns, body=None) for name in every if name not in rows)]
 
 
-def langfuse_sink(parts: SinkParts) -> LangfuseScores | None:
-    """The configured sink, not started yet; None without one."""
-    section, own = parts.config.sinks.langfuse, parts.config.sinks.otel_events
-    if section is None:
-        return None
+def langfuse_sink(section: LangfuseSink, parts: SinkParts) -> LangfuseScores:
+    """The configured sink, not started yet."""
+    own = parts.config.sinks.otel_events
     return LangfuseScores(
         section, langfuse=parts.connections.to(section.access), store=parts.store, rubrics=parts.rubrics,
         counters=parts.counters, clock_ns=parts.clock_ns, judge_traces=own is not None and "traces" in own.signals,

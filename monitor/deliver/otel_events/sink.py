@@ -45,11 +45,8 @@ TERMS: Final = DeliveryTerms(
 _WORST_FIRST: Final[tuple[ExportState, ...]] = ("stopped", "retrying", "ok", "starting")
 
 
-def otel_events_sink(parts: SinkParts) -> OtelEvents | None:
-    """The configured sink, not started yet; None without one, or where OpenTelemetry's SDK is disabled."""
-    section = parts.config.sinks.otel_events
-    if section is None:
-        return None
+def otel_events_sink(section: OtelEventsSink, parts: SinkParts) -> OtelEvents | None:
+    """The configured sink, not started yet; None where OpenTelemetry's SDK is disabled."""
     from sidejudge.integrations.otel_events.providers import DisabledError  # noqa: PLC0415  # only where it is configured
 
     try:
