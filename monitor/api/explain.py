@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from sidejudge.integrations.otlp.wire.tracestate import probability, random_bits, threshold
 from sidejudge.integrations.store.contents import AnswerDocument, ExchangeDocument, JudgeCallDocument
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
 from sidejudge.scoring.trace.instant import iso_time

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.otlp.wire.kept import PackedSpansError
+from sidejudge.integrations.otlp.wire.tracestate import probability, random_bits, threshold
 from sidejudge.integrations.store.pulled import PendingRevisions
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
@@ -17,7 +18,6 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.evaluate.result import REPORTED
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
-from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.result.reason import GAP, outline
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from sidejudge.scoring.trace.instant import iso_time

@@ -1,22 +1,7 @@
 """Configuration: one YAML file and the environment, read once, validated whole, immutable after."""
 
-from .errors import ConfigError, Problem
+from .errors import ConfigError
 from .load import Loaded, load, resolve
-from .match import MatchSection
-from .model import Config, RouteSection
-from .sampling import SamplingRuleSection
-from .units import Address, Duration
+from .model import Config
 
-__all__ = [
-    "Address",
-    "Config",
-    "ConfigError",
-    "Duration",
-    "Loaded",
-    "MatchSection",
-    "Problem",
-    "RouteSection",
-    "SamplingRuleSection",
-    "load",
-    "resolve",
-]
+__all__ = ["Config", "ConfigError", "Loaded", "load", "resolve"]

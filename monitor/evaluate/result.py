@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
+from sidejudge.integrations.otlp.wire.tracestate import probability, threshold
 from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
+from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.record import record

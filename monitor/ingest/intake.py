@@ -22,12 +22,13 @@ from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passa
 from sidejudge.integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from sidejudge.integrations.otlp.wire.request_json import split_json
 from sidejudge.integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
+from sidejudge.integrations.otlp.wire.tracestate import incoming_threshold, random_bits
 from sidejudge.integrations.store.sqlite import Store, StoreError
 
 from .assembler import PASSED_OVER, Arrival, Assembler
 from .load_shedding import AdaptiveRate, LoadShedding
 from .outcomes import EndReason, TraceOutcomes
-from .sampler import Sampler, incoming_threshold, random_bits
+from .sampler import Sampler
 from .sampling_skew import SamplingSkew
 from .trace_limits import Fitted, TraceLimits
 

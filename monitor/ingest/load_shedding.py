@@ -26,9 +26,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
+from sidejudge.integrations.otlp.wire.tracestate import probability, threshold
 from sidejudge.scoring.trace.time_units import MINUTE_NS
-
-from .sampler import probability, threshold
 
 _BEGIN: Final = 0.25
 """Share of the queue from which on the rate is lowered."""

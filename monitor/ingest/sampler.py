@@ -47,42 +47,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from sidejudge.integrations.otlp.wire.tracestate import (
-    NEVER,
-    hashed_randomness,
-    incoming_threshold,
-    probability,
-    randomness,
-    threshold,
-)
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, probability, random_bits, threshold
 from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.verdict.verdict import Selection
 
 from .upstream_trust import UpstreamTrust
-
-__all__ = [
-    "NEVER",
-    "Decision",
-    "Sampler",
-    "incoming_threshold",
-    "probability",
-    "random_bits",
-    "randomness",
-    "threshold",
-]
-
-
-def random_bits(trace_id: bytes, hash_key: bytes, trace_states: Iterable[str] = ()) -> int:
-    """The 56 bits that decide on a trace: ``ot=rv`` or the end of its id, as specified; with a key, a hash of the id.
-
-    Of several values that its spans state the smallest counts.
-    """
-    if hash_key:
-        return int.from_bytes(hashed_randomness(trace_id, hash_key), "big")
-    stated = [randomness(trace_id, state) for state in trace_states if state]
-    return min(stated) if stated else randomness(trace_id)
 
 
 @record(frozen=True, slots=True, kw_only=True)

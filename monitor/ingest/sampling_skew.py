@@ -21,12 +21,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, probability
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 
 from .outcomes import counted_as
-from .sampler import NEVER, probability
 
 FALSE_ALARM: Final = 1e-6
 """The chance of an alarm in a generation of a service whose ids are uniformly random."""

@@ -9,8 +9,9 @@ from pathlib import Path
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from sidejudge.monitor.config import Config, MatchSection
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.environment import NOT_KEYS, name_of
+from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.section import meanings
 from sidejudge.monitor.config.units import Address, Duration, size_text
 from sidejudge.monitor.config.validation_messages import bare, item_of, keys_of

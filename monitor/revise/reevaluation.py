@@ -20,6 +20,7 @@ from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, random_bits
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.pulled import DueRevision
 from sidejudge.monitor.deliver.commit import Commit
@@ -29,7 +30,7 @@ from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.langfuse.fetch import UnreadError, spans_of
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import NEVER, Decision, random_bits
+from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.trace.instant import iso_time

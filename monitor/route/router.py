@@ -6,9 +6,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sidejudge.monitor.config import Config, RouteSection
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.config.match import task_of
+from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.config.rubric_section import BudgetSection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.run_steps import acts
@@ -31,8 +32,6 @@ TASK_RUBRICS: Mapping[str, str] = {
 _NO_BUDGET: Mapping[str, float] = {}
 _EXPLAINED = 10
 """Routes of which the condition that failed is recorded."""
-
-__all__ = ["Excluded", "NotARun", "Route", "Router"]
 
 
 @record(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from sidejudge.monitor.config import RouteSection
 from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.model import RouteSection
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.status.snapshots import Anomaly, AnomalyKind
 from sidejudge.scoring.verdict.documents import TraceDocument

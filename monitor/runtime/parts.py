@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
+from sidejudge.integrations.otlp.wire.tracestate import threshold
 from sidejudge.integrations.prometheus.collect import Snapshot
 from sidejudge.integrations.prometheus.exporter import Exporter
 from sidejudge.integrations.store.sqlite import Store
@@ -56,7 +57,7 @@ from sidejudge.monitor.ingest.langfuse.pull import traces_in
 from sidejudge.monitor.ingest.listeners import CertificateError, Listeners
 from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
-from sidejudge.monitor.ingest.sampler import Sampler, threshold
+from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from sidejudge.monitor.revise.schedule import RevisionSchedule
 from sidejudge.monitor.route.router import router_of

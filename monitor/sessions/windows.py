@@ -22,9 +22,10 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.integrations.otlp.wire.tracestate import probability, threshold
 from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembled_trace import Closing
-from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
+from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.scoring.trace.span import Completion
 from sidejudge.scoring.trace.time_units import SECOND_NS
 

@@ -110,18 +110,6 @@ class Batching:
         return self._measured[key]
 
 
-__all__ = [
-    "AnswerReading",
-    "JudgeRequest",
-    "JudgedValue",
-    "cache_key",
-    "can_judge",
-    "can_permute",
-    "prompt_version",
-    "requests",
-    "spare_parts",
-]
-
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _FILLED_BY = {
     "task": "task",

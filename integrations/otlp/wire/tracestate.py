@@ -11,6 +11,7 @@ samplers must presume; they are for ids of X-Ray (time first) and for 64-bit ids
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -35,6 +36,17 @@ def hashed_randomness(trace_id: bytes, hash_key: bytes = PUBLIC_HASH_KEY) -> byt
     multiply. Who does not know ``hash_key`` cannot choose a trace id that is drawn.
     """
     return blake2b(trace_id, digest_size=7, key=hash_key).digest()
+
+
+def random_bits(trace_id: bytes, hash_key: bytes, trace_states: Iterable[str] = ()) -> int:
+    """The 56 bits that decide on a trace: ``ot=rv`` or the end of its id, as specified; with a key, a hash of the id.
+
+    Of several values that its spans state the smallest counts.
+    """
+    if hash_key:
+        return int.from_bytes(hashed_randomness(trace_id, hash_key), "big")
+    stated = [randomness(trace_id, state) for state in trace_states if state]
+    return min(stated) if stated else randomness(trace_id)
 
 
 def secret_hash_key(secret: str) -> bytes:

@@ -20,9 +20,10 @@ from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config.evaluators import JudgeSection
 from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.judging.answers import JudgedValue
 from sidejudge.scoring.judging.form import Form
 from sidejudge.scoring.judging.layout import form_for
-from sidejudge.scoring.judging.request import JudgedValue, JudgeRequest
+from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.questions.kinds import CANNOT_TELL
 from sidejudge.scoring.questions.question import NoAnswer, Question
 from sidejudge.scoring.result.reason import Reason, own, quoted

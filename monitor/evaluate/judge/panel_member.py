@@ -24,7 +24,8 @@ from sidejudge.integrations.provider.attempt import Completion, JudgeAttempt, Ju
 from sidejudge.integrations.provider.errors import OF_CONTENTS, ProviderError, ProviderErrorKind, ProviderUsage
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
+from sidejudge.scoring.judging.answers import AnswerReading
+from sidejudge.scoring.judging.request import JudgeRequest
 from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.result.reason import Reason, own, part, quoted
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot

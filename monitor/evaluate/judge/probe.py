@@ -13,7 +13,8 @@ from sidejudge.integrations.provider.attempt import Completion
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.provider.library import LiteLLM
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest, requests
+from sidejudge.scoring.judging.answers import AnswerReading
+from sidejudge.scoring.judging.request import JudgeRequest, requests
 from sidejudge.scoring.judging.shapes import SHAPES, Shape
 from sidejudge.scoring.questions.kinds import SameFact
 

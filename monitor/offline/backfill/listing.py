@@ -116,8 +116,6 @@ async def _pages(langfuse: Langfuse, server: LangfuseServer, window: Window) -> 
         yield page
 
 
-__all__ = ["MOST_ATTEMPTS", "Reader", "UnreadError"]
-
 MOST_ATTEMPTS: Final = 5
 """Attempts that may fail for one trace in a way that may be its own fault."""
 _Read = TypeVar("_Read")

@@ -30,6 +30,7 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import SessionTurn, TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing
+from sidejudge.monitor.ingest.langfuse.fetch import UnreadError
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
@@ -40,7 +41,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.documents import TraceDocument
 
 from .job import IN_BATCH, READ_AHEAD, Begun
-from .listing import NOT_READ, OTHER, UnreadError, case_of, sampler_of
+from .listing import NOT_READ, OTHER, case_of, sampler_of
 from .numbering import Numbering
 from .sessions import PastSession, bucket_of, past_sessions
 from .shards import Shards

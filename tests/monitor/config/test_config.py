@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.config import Address, ConfigError, Duration, load, resolve
+from sidejudge.monitor.config import ConfigError, load, resolve
 from sidejudge.monitor.config.document import plain_value, read_document
 from sidejudge.monitor.config.environment import name_of, read_environment
 from sidejudge.monitor.config.summary import json_schema, summary
-from sidejudge.monitor.config.units import parse_address, parse_duration, parse_size, size_text
+from sidejudge.monitor.config.units import Address, Duration, parse_address, parse_duration, parse_size, size_text
 from sidejudge.monitor.config.validation_messages import walk
 
 

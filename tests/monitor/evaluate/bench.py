@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
-from sidejudge.monitor.config import RouteSection
+from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, randomness
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import NEVER, randomness
 from sidejudge.scoring.metrics.settle import settle
 from sidejudge.scoring.questions.kinds import GradeAnswer
 from sidejudge.scoring.questions.question import Answer, NoAnswer

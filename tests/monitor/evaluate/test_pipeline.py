@@ -8,7 +8,8 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk
 from sidejudge.integrations.store.sqlite import StoreError, StoreUnavailable
-from sidejudge.monitor.config import MatchSection, SamplingRuleSection
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.sampling import SamplingRuleSection
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.pipeline import BATCH, BATCH_BYTES
 from sidejudge.monitor.ingest.outcomes import EndReason

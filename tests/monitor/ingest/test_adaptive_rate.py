@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.tracestate import probability, random_bits
 from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection
 from sidejudge.monitor.ingest.load_shedding import AdaptiveRate
-from sidejudge.monitor.ingest.sampler import Sampler, probability, random_bits
+from sidejudge.monitor.ingest.sampler import Sampler
 
 MINUTE = 60 * 10**9
 DAY = 20_000 * 24 * 60 * MINUTE

@@ -6,9 +6,9 @@ import logging
 import random
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.integrations.otlp.wire.tracestate import threshold
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembled_trace import Closing
-from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.ingest.sampling_skew import SamplingSkew
 from tests.otlp_requests import S, request, span
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.tracestate import threshold
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.app import Monitor
 from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS, SECOND_NS
 from tests.otlp_requests import S, request, span

@@ -7,12 +7,13 @@ import asyncio
 import pytest
 
 from sidejudge.integrations.otlp.wire.receipt import Overloaded, Undecodable
+from sidejudge.integrations.otlp.wire.tracestate import threshold
 from sidejudge.integrations.store.sqlite import StoreUnavailable
-from sidejudge.monitor.config import MatchSection, SamplingRuleSection
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.sampling import SamplingRuleSection
 from sidejudge.monitor.ingest.assembler import AssemblyLimits
 from sidejudge.monitor.ingest.load_shedding import AdaptiveRate, LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.waiting import until

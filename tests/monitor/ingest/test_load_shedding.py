@@ -8,12 +8,12 @@ from collections import deque
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.integrations.otlp.wire.tracestate import probability, random_bits, threshold
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.ingest.assembled_trace import Closing
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
 from sidejudge.monitor.ingest.load_shedding import LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.monitor.runtime.app import Monitor
 from tests import otlp_requests as spans
 from tests.otlp_requests import request

@@ -13,18 +13,19 @@ from pydantic import SecretStr, ValidationError
 from scipy.stats import binom, binomtest
 
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
-from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
-from sidejudge.monitor.config import MatchSection
-from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection, TrustedUpstreamSection
-from sidejudge.monitor.ingest.sampler import (
+from sidejudge.integrations.otlp.wire.tracestate import (
     NEVER,
-    Sampler,
+    PUBLIC_HASH_KEY,
     incoming_threshold,
     probability,
     random_bits,
     randomness,
+    secret_hash_key,
     threshold,
 )
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection, TrustedUpstreamSection
+from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.case import Case
 
 RATES = st.floats(min_value=0, max_value=1, exclude_min=True)

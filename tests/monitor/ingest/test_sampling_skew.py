@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sidejudge.monitor.ingest.sampler import NEVER, threshold
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, threshold
 from sidejudge.monitor.ingest.sampling_skew import SamplingSkew
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sidejudge.integrations.otlp.wire.tracestate import randomness
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, randomness, threshold
 from sidejudge.monitor.config.sampling import SamplingSection, TrustedUpstreamSection
-from sidejudge.monitor.ingest.sampler import NEVER, Sampler, threshold
+from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.case.case import Case
 
 CASE = Case(case_id="c", model_output=None, service="shop")

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, PUBLIC_HASH_KEY, random_bits
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import NEVER, random_bits
 from sidejudge.monitor.revise.reevaluation import RevisionFailure, drawn_as_before, spans_as_they_were, worse
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed, Scored, Unavailable

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sidejudge.monitor.config import MatchSection, RouteSection
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.route.router import Excluded, NotARun, Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.scenario.reading import parse_scenario

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sidejudge.monitor.config import RouteSection
+from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.route.silent_routes import ENOUGH, SilentRoutes, silent_in
 
 SUPPORT = {"name": "invoke_agent support", "service": "desk", "environment": None}

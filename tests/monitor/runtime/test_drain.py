@@ -12,11 +12,10 @@ from sidejudge.integrations.backoff import RefusedError
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys, HandoverMark, drawn_at, spans_of
 from sidejudge.integrations.otlp.wire.schema import classes
-from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
+from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key, threshold
 from sidejudge.integrations.post import Poster
 from sidejudge.integrations.store.sqlite import StoredChunk
 from sidejudge.monitor.config.fleet import DrainSection
-from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.drain import Drain, drain
 from sidejudge.monitor.runtime.handover import Handover, by_trace
 from tests.monitor.runtime.test_app import ANY, root, samples, total

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.tracestate import threshold
 from sidejudge.monitor.api.view import VerdictQuery
 from sidejudge.monitor.config import ConfigError
 from sidejudge.monitor.deliver.commit import _turn_head
 from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.app import Monitor
 from sidejudge.monitor.sessions.windows import draw
 from tests.otlp_requests import S, request, span, trace

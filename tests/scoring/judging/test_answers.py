@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sidejudge.scoring.judging.request import JudgedValue, prompt_version, requests
+from sidejudge.scoring.judging.answers import JudgedValue
+from sidejudge.scoring.judging.request import prompt_version, requests
 from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
 from sidejudge.scoring.questions.kinds import (
     CitesTranscript,
