@@ -59,12 +59,14 @@ def interval(declared: Declaration) -> str:
     if is_reported(declared):
         least, most = _of_worse(f"{f.PASS_LOWER_RATIO.name}{_AT}"), _of_worse(f"{f.PASS_UPPER_RATIO.name}{_AT}")
     labels = "$labels.service $labels.environment $labels.rubric"
-    shown = "".join(
+    return "".join(
         f"{{{{ with printf `{query}` {labels} | query }}}}, {words} "
-        "{{ . | first | value | humanizePercentage }}{{ end }}"
-        for query, words in ((f"min ({least})", "at least"), (f"max ({most})", "at most"))
+        f"{{{{ . | first | value | humanizePercentage }}}}{confidence}{{{{ end }}}}"
+        for query, words, confidence in (
+            (f"min ({least})", "at least", ""),
+            (f"max ({most})", "at most", " (with 95 % confidence)"),
+        )
     )
-    return f"{shown} (with 95 % confidence)"
 
 
 def is_reported(declared: Declaration) -> bool:

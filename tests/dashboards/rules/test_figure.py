@@ -81,6 +81,11 @@ def test_the_figure_is_that_of_the_process_that_reports_the_status_with_its_boun
     assert ", at least 52.85%, at most 62.85% (with 95 % confidence)." in text
 
 
+def test_a_figure_whose_bounds_are_not_known_claims_no_confidence(tmp_path: Path) -> None:
+    given = [each for each in shown(A, 0.5785, "critical") if "er_ratio" not in each["series"]]
+    assert "(prod). Users are served badly now" in stated(tmp_path, "SidejudgePassRateCritical", given)
+
+
 def test_nothing_is_stated_of_a_service_that_is_healthy(tmp_path: Path) -> None:
     assert "57.85%" not in stated(tmp_path, "SidejudgePassRateCritical", shown(A, 0.5785, "healthy"))
 
