@@ -20,6 +20,7 @@ from .span_fields import CONTENTS, SpanFields
 from .unwrap import as_text
 
 _IN, _OUT = "input.value", "output.value"
+_TASKS = "crew_tasks"
 _JAVASCRIPT = "@arizeai/openinference-instrumentation-"
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
 _PRINTED = re.compile(r"assistant: (?:None\Z)?")
@@ -233,7 +234,8 @@ def _name_node(reading: SpanReading, fields: SpanFields) -> None:
 def _crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A crew is a CHAIN, a task the AGENT that does it; an agent that works for another has no span at all.
 
-    A crew without inputs, and every agent, have as input the description of the task in the result.
+    Every agent has as input the description of the task in the result; one that works without a task is asked itself.
+    A crew without inputs that failed has no result: its tasks stand beside.
     """
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
@@ -249,13 +251,23 @@ def _crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKin
         tasks = done.get("tasks_output")
         first = tasks[0] if isinstance(tasks, list) and tasks else done
         described = as_text(first.get("description")) if isinstance(first, dict) else None
-        if kind is SpanKind.AGENT:
-            fields["input"] = described  # what was given are the agent and its tools, printed
-            if described is not None:
-                reading.note("input", f"{_OUT}: description")
-        elif isinstance(given, dict) and len(given) == 1 and (text := as_text(next(iter(given.values())))):
-            fields["input"] = text
+        sole = as_text(next(iter(given.values()))) if isinstance(given, dict) and len(given) == 1 else None
+        if described is not None and kind is SpanKind.AGENT:
+            fields["input"] = described
+            reading.note("input", f"{_OUT}: description")
+        elif sole is not None or kind is SpanKind.AGENT:
+            fields["input"] = sole  # else what was given are the agent and its tools, printed
+        elif fields.get("input") is None and not done and (planned := _planned(reading)) is not None:
+            fields["input"] = planned
+            reading.note("input", _TASKS)
     return kind
+
+
+def _planned(reading: SpanReading) -> str | None:
+    """The description of a crew's first task."""
+    tasks = unwrap.decoded(reading.attributes.get(_TASKS))
+    first = tasks[0] if isinstance(tasks, list) and tasks else None
+    return as_text(first.get("description")) if isinstance(first, dict) else None
 
 
 def _autogen(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:

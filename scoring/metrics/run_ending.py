@@ -35,6 +35,9 @@ _NOT_RECORDED: Final = Unavailable(
     Reason("no step that may answer failed, and what the last of them returned was not captured")
 )
 _OK: Final = Scored(value=1.0)
+_ITS_ERROR: Final = Reason("the answer is the error of the last model call")
+_LEAST_MESSAGE: Final = 12
+"""Fewest characters of an answer that is looked for in an error: a word may stand in it by chance."""
 _MOST_WRAPPERS: Final = 10
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
@@ -230,6 +233,9 @@ def _answer_intact(case: Case) -> Result:
     answer = sole_text(case.model_output)
     if not answer:
         return NotApplicable(Reason("there is no answer in words"))
+    if last is not None and len(answer) >= _LEAST_MESSAGE and answer in (last.error or ""):
+        found = [(last.span_id, _ITS_ERROR)]
+        return Scored(value=0.0, reason=_ITS_ERROR, details=signs(found))
     results = [step.call.result for step in case.once(run_steps).calls or () if step.failure is None]
     if (failure := answer_failure(answer, case.input, results)) is not None:
         return Scored(

@@ -34,6 +34,7 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 _NO_NAMES: Final = frozenset({"executetool", "toolcall", "toolexecution", "calltool", "runtool", "functioncall"})
 """What a tool is called, as ``plain`` has it, whose span names the operation alone: the model's message names it."""
 _STEPS: Final = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
+_ANSWERING: Final = frozenset({*_STEPS, SpanKind.AGENT})
 _MOST_LEFT: Final = 100
 """Most spans, and most calls, that are compared argument by argument."""
 
@@ -193,14 +194,24 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
         found.append((order[index], _flagged(call, handoff), span.span_id))
     used = set(matched.values())
+    answering = _answering(trace, [ask.call for index, ask in enumerate(requested) if index not in used])
     for index, ask in enumerate(requested):
-        if index not in used:
+        if index not in used and ask.call.name not in answering:
             call = _completed(ask)
             passed_on = ask.answer is not None and ask.answer.text in returned
             flag = call.handoff or passed_on or _is_handoff(call, agents)
             at_ns = ask.at_ns + moved.get(ask.span_id, 0)
             found.append(((at_ns, index), _flagged(call, flag), ask.span_id))
     return tuple((call, span_id) for _, call, span_id in sorted(found, key=lambda entry: entry[0]))
+
+
+def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
+    """Names of pseudo-tools by which a model answers in a form: no span is of one, and a step returned what it got."""
+    asked = {
+        canonical(call.arguments): call.name for call in calls if call.arguments and isinstance(call.arguments, dict)
+    }
+    stated = (decoded(span.output) for span in trace.spans if span.kind in _ANSWERING) if asked else ()
+    return {asked[key] for value in stated if isinstance(value, dict) and (key := canonical(value)) in asked}
 
 
 def asks_for_tools(span: Span) -> bool:

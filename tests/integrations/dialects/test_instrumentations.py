@@ -738,6 +738,51 @@ def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s(
     assert normalised[1].output == "Here."
 
 
+@pytest.mark.parametrize(("top", "model"), [
+    (("Angler", "openinference.instrumentation.langchain", {
+        "openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name": "Angler"}',
+        "output.value": '{"messages": [{"type": "ai", "data": {}}], "structured_response": {"at": "dawn"}}',
+    }), ("ChatOpenAI", "openinference.instrumentation.langchain")),
+    (("invoke_agent Angler", "pydantic-ai", {
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "Angler", "final_result": '{"at":"dawn"}',
+    }), ("ask", "own")),
+])  # fmt: skip
+def test_a_form_in_which_a_model_answers_is_no_tool_and_none_of_its_attempts_is(
+    top: tuple[str, str, dict[str, Any]], model: tuple[str, str]
+) -> None:
+    call = "llm.output_messages.0.message.tool_calls.{}.tool_call."
+    made = [("Form", {"at": "noon"}), ("Form", {"at": "dawn"}), ("look_up", {"at": "noon"})]
+    calls = {
+        call.format(number) + key: value
+        for number, (name, given) in enumerate(made)
+        for key, value in (("id", f"c{number}"), ("function.name", name), ("function.arguments", json.dumps(given)))
+    }
+    spans = [normalise(raw) for raw in (
+        _raw(*top[:2], number=1, attributes=top[2]),
+        _raw(*model, number=2, parent=1, attributes={
+            "openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant", **calls,
+        }),
+    )]  # fmt: skip
+    case = extract(Trace.of("1" * 32, spans, "batch"))
+    assert [call.name for call in case.tools_used or ()] == ["look_up"]
+
+
+CREW = "openinference.instrumentation.crewai"
+
+
+@pytest.mark.parametrize(("kind", "sent", "asked"), [
+    ("CHAIN", {"crew_inputs": "", "crew_tasks": '[{"description": "When?"}, {"description": "Write."}]'}, "When?"),
+    ("AGENT", {"input.value": '{"messages": "When?"}', "output.value": '{"raw": "At dawn."}'}, "When?"),
+    ("AGENT", {"input.value": '{"agent": {"role": "a"}, "context": "", "tools": []}'}, None),
+    ("AGENT", {"input.value": '{"agent": "a"}', "output.value": '{"description": "When?", "raw": "Now."}'}, "When?"),
+])  # fmt: skip
+def test_a_crew_that_failed_and_an_agent_without_a_task_have_their_questions(
+    kind: str, sent: dict[str, str], asked: str | None
+) -> None:
+    span = normalise(_raw("kickoff", CREW, attributes={"openinference.span.kind": kind, **sent}))
+    assert span.input == asked
+
+
 @pytest.mark.parametrize(
     ("names", "tried"), [(("web_search", "final_answer"), 0.0), (("final_answer",), None), ((), None)]
 )

@@ -228,6 +228,10 @@ FAULTS = {
     ),
     "filtered": (run(*SOUND[:2], model("m2", 5, "Auro", finish="content_filter")), {"answer_intact"}, False),
     "the answer is an exception": (run(*SOUND, answer="TimeoutError: 30 s"), {"answer_intact"}, False),
+    "the answer is what the last model call failed with": (
+        run(model("m1", 5, "", error="E: {'message': 'no such deployment here'}"), answer="no such deployment here"),
+        {"answer_intact", "step_success"}, False,
+    ),
     "a refusal": (run(*SOUND, answer="I'm sorry, but I can't help with that."), {"not_refused"}, True),
     "errors in results": (
         run(*SOUND[:2], tool("t2", 4, "Error: no ship", port="Oslo"), *SOUND[2:]), {"tool_success"}, True,
