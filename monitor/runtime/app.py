@@ -2,7 +2,7 @@
 
 Start: the store, what it still holds, the listeners; then the monitor is ready. End: stop listening, send the last
 responses, close the store. A trace that is not judged by then is in the store and is judged after the next start.
-Periodic work is started by a scheduler, and can be stopped in order while it runs.
+Periodic work goes by the loop's clock, and can be stopped in order while it runs.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING
-
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from sidejudge.integrations.dialects import map_attributes
 from sidejudge.integrations.peers import PATH as PEERS
@@ -49,31 +47,29 @@ if TYPE_CHECKING:
 
 
 class Periodic:
-    """One round at a time. The scheduler's own cancellation would be logged as an error."""
+    """Work in rounds, one at a time, by the loop's clock: where the machine's is set back, no round waits for it."""
 
-    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
-        self._work = work
-        self._round: asyncio.Task[None] | None = None
-        self._ended = False
-
-    async def run(self) -> None:
-        """Run one round, unless one is running. Raises what the round raises."""
-        if self._ended or (self._round is not None and not self._round.done()):
-            return
-        begun = self._round = asyncio.create_task(self._once())
-        await asyncio.wait([begun])  # the next round may begin before this goes on
-        if not begun.cancelled():
-            begun.result()
+    def __init__(self, work: Callable[[], Awaitable[object]], every_s: float, first_s: float = 0.0) -> None:
+        self.work, self.every_s = work, every_s
+        self._rounds = asyncio.create_task(self._go_on(first_s))
 
     async def stop(self) -> None:
         """Cancel the running round; no other begins."""
-        self._ended = True
-        if self._round is not None:
-            self._round.cancel()
-            await asyncio.gather(self._round, return_exceptions=True)
+        self._rounds.cancel()
+        await asyncio.gather(self._rounds, return_exceptions=True)
 
-    async def _once(self) -> None:
-        await self._work()
+    async def _go_on(self, first_s: float) -> None:
+        now, task = asyncio.get_running_loop().time, asyncio.current_task()
+        due = now() + first_s
+        while task is not None and not task.cancelling():
+            await asyncio.sleep(due - now())
+            try:
+                await self.work()
+            except asyncio.CancelledError:
+                pass  # of all rounds, or only of what this one waited for
+            except Exception:
+                log.exception("a periodic round failed; the next one begins in time")
+            due += self.every_s * max(1, ceil((now() - due) / self.every_s))
 
 
 log = logging.getLogger("sidejudge")
@@ -100,8 +96,6 @@ class Monitor(MonitorParts):
         super().__init__(config, clock_ns=clock_ns, at_rest=at_rest)
         self.view = MonitorQueries(self)
         self.exporter.watch(self.view.snapshot)
-        # Its own patience of a second leaves out looks while the machine is busy, which is when they matter.
-        self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True})
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
         self._warming: asyncio.Task[None] | None = None
@@ -159,15 +153,13 @@ class Monitor(MonitorParts):
         for work, seconds in (
             (self.retention.purge, 60.0), (self._remember, 60.0), (self.retention.relieve, 2.0),
             (self._watch_alerts, self.config.alerts.look.seconds), (self.notifications.tick, NOTIFY_TICK_S),
-            (self.sinks.look, 60.0),
+            (self.sinks.look, 60.0), (self._log_news, 30.0),
         ):  # fmt: skip
-            self.repeat(work, seconds, begin=datetime.now(UTC) + timedelta(seconds=seconds))
-        self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30)
+            self.repeat(work, seconds, first_s=seconds)
         await self.notifications.start()
         await self._watch_alerts()
         await self.notifications.tick()
         self._repeat_all()
-        self._scheduler.start()
         if self.fleet is not None:
             await self.fleet.start()
         if self.peers is not None:
@@ -209,13 +201,9 @@ class Monitor(MonitorParts):
         if self.revisions is not None:
             self.repeat(self.revisions.round, ROUND_S)
 
-    def repeat(self, work: Callable[[], Awaitable[object]], every_s: float, *, begin: datetime | None = None) -> None:
-        """From ``begin`` (now) on, regularly; a round that takes longer has the next ones left out."""
-        self._repeated.append(Periodic(work))
-        self._scheduler.add_job(
-            self._repeated[-1].run, "interval", seconds=every_s, max_instances=2,
-            next_run_time=begin or datetime.now(UTC),
-        )  # fmt: skip
+    def repeat(self, work: Callable[[], Awaitable[object]], every_s: float, *, first_s: float = 0.0) -> None:
+        """From ``first_s`` seconds on, regularly; a round that takes longer has the next ones left out."""
+        self._repeated.append(Periodic(work, every_s, first_s))
 
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
         """Put a reloaded configuration into force; ``changed`` are its rubrics that are new or have another version.
@@ -343,8 +331,6 @@ class Monitor(MonitorParts):
         if self.peers is not None:
             await self.peers.stop()
         await asyncio.gather(*(each.stop() for each in self._repeated))
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
         await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
         await self.listeners.close()
         await self.stop_judging()
@@ -375,6 +361,9 @@ class Monitor(MonitorParts):
             left |= {"handed_over_traces": handed_over, **lost}
         self.store.close()
         log.log(logging.WARNING if any(lost.values()) else logging.INFO, "stopped", extra=left)
+
+    async def _log_news(self) -> None:
+        self.traffic.log_news()
 
     async def _watch_alerts(self) -> None:
         """Statuses and alerts; without the store there is no look, and the earlier ones stay."""

@@ -100,7 +100,7 @@ def set_up(level: str, form: Literal["json", "text", "auto"]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter() if text else JsonFormatter())
     handler.addFilter(_Bound())
-    for name in ("sidejudge", "uvicorn", "apscheduler"):
+    for name in ("sidejudge", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import shutil
 import subprocess
 import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -21,7 +19,7 @@ from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.server import AddressError, bind
 from sidejudge.monitor.offline.forget import Selection
-from sidejudge.monitor.runtime.app import Monitor, Periodic
+from sidejudge.monitor.runtime.app import Monitor
 from tests.needs import PROMTOOL, PYARROW
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
@@ -177,12 +175,6 @@ async def test_refused_requests_are_counted_by_status_and_the_first_of_each_is_l
     assert [record.status for record in caplog.records if record.name == "sidejudge.receiver"] == [415, 400]
 
 
-async def test_work_that_falls_due_while_the_machine_is_busy_is_done_late_and_not_left_out(started):
-    app, done = await started(), []
-    app.monitor._scheduler.add_job(done.append, "date", [1], run_date=datetime.now(UTC) - timedelta(hours=1))
-    await until(lambda: done == [1])
-
-
 async def test_two_monitors_do_not_share_a_store(started, configured):
     await started()
     with pytest.raises(StoreError, match="another monitor uses it"):
@@ -229,21 +221,14 @@ async def test_late_spans_after_a_restart_are_a_revision(started):
     assert (story["revision"], story["spans"]) == (2, 2)
 
 
-async def test_whatever_is_repeated_ends_with_a_stop_and_logs_no_error_of_a_cancelled_job(started):
-    app = await started()
-    jobs = [job.func for job in app.monitor._scheduler.get_jobs() if inspect.iscoroutinefunction(job.func)]
-    assert len(jobs) > 4
-    assert {each.__func__ for each in jobs} == {Periodic.run}
-
-
 @PYARROW.mark
 async def test_an_idle_monitor_erases_within_a_minute_what_a_command_asks_for(started, tmp_path):
     app = await started(sinks={"parquet": {"path": str(tmp_path / "history"), "every": "10ms"}})
     asked = Selection(users=frozenset({"ann"})).request((), PARQUET)
     await app.monitor.store.notifications.put([asked], time.time_ns())
-    for job in app.monitor._scheduler.get_jobs():
-        if inspect.iscoroutinefunction(job.func) and job.trigger.interval <= timedelta(minutes=1):
-            await job.func()
+    for each in app.monitor._repeated:
+        if each.every_s <= 60:
+            await each.work()
     await until(lambda: app.monitor.undelivered() == 0)
 
 

@@ -33,7 +33,7 @@ def raised() -> tuple:
 
 @pytest.fixture
 def loggers_restored():
-    names = ("sidejudge", "uvicorn", "apscheduler")
+    names = ("sidejudge", "uvicorn")
     held = {name: dict(vars(logging.getLogger(name))) for name in names}
     yield
     for name, state in held.items():

@@ -4,62 +4,79 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from sidejudge.monitor.runtime.app import Periodic
 
 
 async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():
-    begun, ended = asyncio.Event(), []
+    rounds = []
 
     async def work() -> None:
-        begun.set()
+        rounds.append("begun")
         try:
             await asyncio.sleep(3600)
         finally:
-            ended.append(True)
+            rounds.append("ended")
 
-    repeated = Periodic(work)
-    running = asyncio.create_task(repeated.run())
-    await begun.wait()
-    begun.clear()
-    await repeated.run()
-    assert not begun.is_set()
+    repeated = Periodic(work, 0.001)
+    await asyncio.sleep(0.02)
     await repeated.stop()
-    await running
-    assert ended == [True]
-    await repeated.run()
-    assert not begun.is_set(), "after the end no round begins"
+    await asyncio.sleep(0.01)
+    assert rounds == ["begun", "ended"]
 
 
-async def test_a_round_that_begins_as_the_one_before_ends_takes_nothing_from_it():
-    let = asyncio.Event()
-    count = []
+async def test_rounds_that_fall_due_during_one_are_left_out():
+    now, rounds = asyncio.get_running_loop().time, []
 
     async def work() -> None:
-        count.append(True)
-        await let.wait()
+        await asyncio.sleep(0 if rounds else 0.1)  # the first takes ten times as long as it may
+        rounds.append(now())
 
-    repeated = Periodic(work)
-    first = asyncio.create_task(repeated.run())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert len(count) == 1
-    let.set()
-    repeated._round.add_done_callback(lambda _: let.clear())
-    while not repeated._round.done():  # noqa: ASYNC110  # until the very turn of the loop in which it ends
-        await asyncio.sleep(0)
-    second = asyncio.create_task(repeated.run())
-    await first
-    await asyncio.sleep(0)
+    repeated = Periodic(work, 0.01)
+    while len(rounds) < 6:  # noqa: ASYNC110  # whatever their pace
+        await asyncio.sleep(0.001)
     await repeated.stop()
-    await second
-    assert len(count) == 2
+    assert rounds[-1] - rounds[0] >= 0.04, "none is made up for"
 
 
-async def test_what_a_round_raises_is_raised():
+async def test_no_round_begins_before_the_first_is_due():
+    rounds = []
+
     async def work() -> None:
-        raise ValueError("of the work")
+        rounds.append(True)
 
-    with pytest.raises(ValueError, match="of the work"):
-        await Periodic(work).run()
+    repeated = Periodic(work, 0.001, first_s=3600)
+    await asyncio.sleep(0.01)
+    await repeated.stop()
+    assert not rounds
+
+
+async def test_a_round_that_fails_or_whose_work_is_cancelled_by_others_is_not_the_last(caplog):
+    rounds = []
+
+    async def work() -> None:
+        rounds.append(True)
+        if len(rounds) == 1:
+            raise ValueError("of the work")
+        if len(rounds) == 2:
+            raise asyncio.CancelledError
+
+    repeated = Periodic(work, 0.001)
+    while len(rounds) < 4:  # noqa: ASYNC110  # until it has gone on
+        await asyncio.sleep(0.001)
+    await repeated.stop()
+    (record,) = caplog.records
+    assert record.message.startswith("a periodic round failed")
+    assert "of the work" in record.exc_text
+
+
+async def test_work_that_takes_no_cancellation_is_ended_too():
+    async def work() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return
+
+    repeated = Periodic(work, 0.001)
+    await asyncio.sleep(0.005)
+    async with asyncio.timeout(1):
+        await repeated.stop()
