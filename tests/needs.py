@@ -68,6 +68,7 @@ CHROMIUM = _program("chromium", "chromium-browser", "google-chrome", package="ch
 DOCKER_REGISTRY = _program("docker-registry", package="docker-registry")
 OPENSSL = _program("openssl", package="openssl")
 KUBECTL = _program("kubectl", package="kubernetes-client")
+CC = _program("cc", package="gcc")
 BUILDAH = _program("buildah", package="buildah")
 MMDEBSTRAP = _program("mmdebstrap", package="mmdebstrap")
 COLLECTOR = Need(
