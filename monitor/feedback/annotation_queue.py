@@ -22,7 +22,7 @@ from sidejudge.scoring.trace.time_units import HOUR_NS
 from sidejudge.scoring.verdict.documents import VerdictDocument
 from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
 
-from .parts import AGAIN_NS, MOST_KNOWN, FeedbackParts
+from .parts import AGAIN_NS, MOST_KNOWN, FeedbackParts, looked_from, recent
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -77,9 +77,7 @@ class AnnotationQueueFeeder:
             self._looked_ns = now_ns  # what was judged before this was configured is left alone
             await self._remember()
             return
-        since_ns = max(
-            min(self._looked_ns, now_ns) - AGAIN_NS, now_ns - HOUR_NS
-        )  # after an outage the hour's number is enough
+        since_ns = looked_from(self._looked_ns, now_ns, HOUR_NS)  # after an outage the hour's number is enough
         verdicts = await asyncio.to_thread(lambda: list(self._store.verdicts_since(since_ns)))
         try:
             for each in self._doubtful(verdicts):
@@ -110,7 +108,7 @@ class AnnotationQueueFeeder:
     async def _take(self, each: _Doubtful, now_ns: int) -> None:
         if each.kind == "TRACE" and bytes.fromhex(each.object_id) in self._store.untaken:
             return  # it is looked at again while it is new
-        if sum(0 <= now_ns - at < HOUR_NS for at in self._put.values()) >= self._per_hour:
+        if recent(self._put.values(), now_ns, HOUR_NS) >= self._per_hour:
             self._left_out[each.object_id] = now_ns
             return
         queue_id = self._queue_id or await self._find()

@@ -36,7 +36,7 @@ from sidejudge.scoring.trace.time_units import DAY_NS
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import VerdictDocument
 
-from .parts import AGAIN_NS, MOST_KNOWN, FeedbackParts
+from .parts import AGAIN_NS, MOST_KNOWN, FeedbackParts, looked_from, recent
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -162,7 +162,7 @@ class FailureDatasetFeeder:
                 self._ready = await self._find()
             if not self._ready:
                 return
-            since_ns = max(min(self._looked_ns, now_ns) - AGAIN_NS, now_ns - DAY_NS)
+            since_ns = looked_from(self._looked_ns, now_ns, DAY_NS)
             failing = _by_trace(await asyncio.to_thread(self._failing, since_ns))
             fresh = {of: each for of, each in failing.items() if self._is_new(of)}
             self._waiting = {of: int(verdicts[0]["closed_ns"]) for of, verdicts in fresh.items()}
@@ -223,7 +223,7 @@ class FailureDatasetFeeder:
         return any(trace_id not in self._left_out for trace_id in doubtful)
 
     async def _take(self, trace_id: str, verdicts: list[VerdictDocument], now_ns: int) -> None:
-        if sum(0 <= now_ns - at < DAY_NS for at in self._written.values()) >= self._section.per_day:
+        if recent(self._written.values(), now_ns, DAY_NS) >= self._section.per_day:
             self._left_out[trace_id] = now_ns
             return
         case = await self._case(trace_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,16 @@ AGAIN_NS: Final = 10 * MINUTE_NS
 """Verdicts are looked at again for this long: one may be committed after others that were reached later."""
 MOST_KNOWN: Final = 5_000
 """Objects that were put into a queue or a dataset and are remembered."""
+
+
+def looked_from(looked_ns: int, now_ns: int, reach_ns: int) -> int:
+    """From when on verdicts are looked at after a look: at most so far back, and from now where the clock was ahead."""
+    return max(min(looked_ns, now_ns) - AGAIN_NS, now_ns - reach_ns)
+
+
+def recent(times_ns: Iterable[int], now_ns: int, reach_ns: int) -> int:
+    """How many of these times are at most so far back; what a clock that was ahead has dated is none of them."""
+    return sum(0 <= now_ns - at < reach_ns for at in times_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
