@@ -218,12 +218,9 @@ def _traffic() -> AlertingRule:
     return _as_in_process("traffic_suspected", f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1", stated)
 
 
-_IN_PROCESS = {condition.id: condition for condition in monitoring(Declaration())}
-
-
 def _as_in_process(id_: str, expr: str, stated: str, stated_alone: str = "") -> AlertingRule:
     """The rule of a condition that each process watches as well, in the same words."""
-    known = _IN_PROCESS[id_]
+    known = next(each for each in monitoring(Declaration()) if each.id == id_)
     return AlertingRule(
         id=id_, severity=known.severity, title=known.title, when=known.when, meaning=known.meaning, expr=expr,
         stated=stated, stated_alone=stated_alone, for_ns=known.for_ns, keep_ns=known.keep_ns,

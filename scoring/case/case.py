@@ -166,7 +166,8 @@ class Case:
     def once(self, derive: Callable[[Case], T]) -> T:
         """The result of ``derive`` for this case, computed once: the metrics of a rubric share lists and sets.
 
-        ``derive`` is a module's function; it also serves as the key of the kept value.
+        ``derive`` is a module's function; it also serves as the key of the kept value. What it raises is not kept: the
+        next metric tries again.
         """
         known = self.__dict__.setdefault("_derived", {})
         found = known.get(derive, _NOT_YET)

@@ -112,7 +112,7 @@ class CallScorecard:
 
 
 def read_scorecard(case: Case) -> CallScorecard:
-    """The reference's questions with the model's answers; unavailable without a reference that can be used."""
+    """The reference's questions with the model's answers; ``NoValueError`` without a reference that can be used."""
     wanted, matched = items_by_id(case, "questions", "question_id", _unusable)
     return CallScorecard(items=tuple(_item(question, matched) for question in wanted), matched=matched)
 

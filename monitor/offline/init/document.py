@@ -59,7 +59,7 @@ def _lines(proposal: Proposal, choices: Choices) -> Iterator[str]:
     if proposal.scenarios:
         yield ""
         yield from _comment("What runs of these names kept to. Remove a line that is only a habit.")
-        yield (readable({"scenarios": proposal.scenarios}, width=_WIDTH).rstrip().replace("${", "$${"))
+        yield readable({"scenarios": proposal.scenarios}, width=_WIDTH).rstrip().replace("${", "$${")
     yield from _judge(choices)
     yield from _langfuse(choices)
     yield from _alerts()
