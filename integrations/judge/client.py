@@ -259,7 +259,9 @@ def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completi
     if not response.choices:
         return whole
     choice = response.choices[0]
-    refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+    # Which of the two has it depends on litellm's version.
+    fields = getattr(choice.message, "provider_specific_fields", None) or {}
+    refusal = _of(choice.message, "refusal") or fields.get("refusal")
     return _chosen(replace(whole, response_id=_text(_of(response, "id"))), choice, choice.message, refusal)
 
 

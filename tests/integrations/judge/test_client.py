@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,18 @@ async def test_a_refusal_is_paid_for(client, provider):
         await client.complete(Request(), model(provider))
     assert raised.value.kind is ProviderErrorKind.CONTENT_REFUSED
     assert raised.value.usage.cost_usd > 0
+
+
+@pytest.mark.parametrize("stated", [{"refusal": "No."}, {"provider_specific_fields": {"refusal": "No."}}])
+async def test_a_refusal_is_found_where_any_version_of_the_library_has_it(provider, stated):
+    class Library:
+        async def run(self, _):
+            message = SimpleNamespace(content=None, **stated)
+            return SimpleNamespace(model="m", choices=[SimpleNamespace(message=message, finish_reason="stop")])
+
+    with pytest.raises(ProviderError) as raised:
+        await JudgeClient(Library()).complete(Request(), model(provider))
+    assert raised.value.kind is ProviderErrorKind.CONTENT_REFUSED
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,10 @@ def test_what_a_provider_quotes_far_behind_is_not_its_word():
     assert read_error(error, secret=None).kind is ProviderErrorKind.BAD_ANSWER
 
 
-def test_why_there_was_no_connection_is_named_by_the_system_and_tls_alone():
+@pytest.mark.parametrize("library", ["httpx", "httpx2"])
+def test_why_there_was_no_connection_is_named_by_the_system_and_tls_alone(library):
     class ConnectError(Exception):
-        __module__ = "httpx"
+        __module__ = library
 
     def cause(below):
         error = ConnectError("no connection for the question 'who am I?'")
@@ -51,6 +52,15 @@ def test_why_there_was_no_connection_is_named_by_the_system_and_tls_alone():
     )
     assert cause(socket.gaierror(-2, "Name or service not known")) == "unreachable (Name or service not known)"
     assert cause(ValueError("who am I?")) == cause(OSError("who am I?")) == "unreachable"
+
+
+def test_the_status_is_read_from_the_http_client_of_newer_libraries_too():
+    class HTTPStatusError(Exception):
+        __module__ = "httpx2"
+        response = httpx.Response(503, headers={"retry-after": "7"})
+
+    read = read_error(HTTPStatusError("busy"), secret=None)
+    assert (read.kind, read.status, read.retry_after_s) == (ProviderErrorKind.OVERLOADED, 503, 7.0)
 
 
 def test_no_key_is_shown_whosever_it_is():
