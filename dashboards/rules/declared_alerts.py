@@ -44,12 +44,13 @@ def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
     # A process's own alert has waited there; a status has its looks, and afterwards its hold. A detector is exported as
     # verdicts come, and only the process's next look shows whether the alert is sent.
-    waits_ns = 0 if expr.startswith(_IN_PROCESS) else declared.look_ns if condition.id in _BETWEEN_LOOKS else None
+    reported = expr.startswith(_IN_PROCESS) or expr == _sent(condition.id)
+    waits_ns = 0 if reported else declared.look_ns if condition.id in _BETWEEN_LOOKS else None
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
         meaning=condition.meaning, expr=expr, stated=stated,
         for_ns=condition.for_ns if waits_ns is None else waits_ns,
-        keep_ns=_kept_ns(condition, declared) if status else condition.keep_ns,
+        keep_ns=_kept_ns(condition, declared) if status else _RESTART_NS if reported else condition.keep_ns,
         muted_by=() if condition.muted_by is None else (condition.muted_by,), stated_alone="".join(alone),
     )  # fmt: skip
 
@@ -108,6 +109,10 @@ def _stopped(_: Declaration) -> tuple[str, str]:
 def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declaration], tuple[str, str]]:
     def reporting(declared: Declaration) -> tuple[str, str]:
         window, policy = window_of(declared), declared.policy
+        if policy.mode == "adaptive":  # PromQL cannot follow verdicts, as this mode does
+            return _sent(
+                id_
+            ), f"More verdicts of {SHOWN_PLACE} {what} than the limit allows; the process states the share."
         expr = (
             f"{lower(name, window)}\n> {_ON_SITE} {_limit(id_)}\n"
             f"and\n{count(name, window)} >= {policy.min_failures}\n"
@@ -183,6 +188,10 @@ def _agreement(declared: Declaration) -> tuple[str, str]:
 def _process(id_: str, what: str) -> Callable[[Declaration], tuple[str, str]]:
     firing = fleet(f.ALERTS, "severity", "stage", where=f'alert="{id_}",stage="firing"', operation="max")
     return lambda _: (f"{firing} > 0", f"A process reports it of {{{{ $value }}}} {what}; its /v1/alerts lists them.")
+
+
+def _sent(id_: str) -> str:
+    return f"{sent(id_)} == 1"
 
 
 def _limit(id_: str) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from sidejudge.scoring.alerts.condition import VIOLATION
 from sidejudge.scoring.rubrics.workflow import CHECKS, SIDES, habits
 from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, estimate, from_sums, mean_estimate
 from sidejudge.scoring.verdict.rubric import Rubric
 
+from .observation import Observation, SliceFirst
 from .windows import WindowContents
 
+LIMITED_SHARE: Final = "limited_share"
+"""The dimension of the shares with a limit, among those by which traffic is counted; no configured one is named so."""
 _WORKFLOW = frozenset((*SIDES, *CHECKS))
 
 
@@ -59,6 +64,17 @@ def keeps_to_scenario(metrics: Iterable[tuple[str, float]], *, signs: bool = Fal
     """
     checked = [value for name, value in metrics if name in _WORKFLOW or (signs and name == habits.id)]
     return min(checked) >= 1.0 if checked else None
+
+
+def limited_shares(seen: Observation, watched: WatchedWindow) -> Iterator[SliceFirst]:
+    """What a decided verdict adds to the shares with a limit: violations, and of each metric that blocks its hits."""
+    if seen.passed is None:
+        return
+    for metric in watched.blocking:
+        yield SliceFirst(LIMITED_SHARE, metric, metric not in seen.blockers, seen.weight)
+    kept = keeps_to_scenario(seen.metrics.items()) if watched.workflow else None
+    if kept is not None:
+        yield SliceFirst(LIMITED_SHARE, VIOLATION, kept, seen.weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

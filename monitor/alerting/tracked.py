@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from sidejudge.scoring.alerts.condition import VIOLATION, BeyondLimit
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.arrivals import Arrivals
 from sidejudge.scoring.statistics.baseline import RECENT, Anchor, Baseline, UsualByHour
@@ -21,7 +22,7 @@ from sidejudge.scoring.status.service_status import SilenceCause, StatusChange
 from sidejudge.scoring.status.status import Drops
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .observation import First
+from .observation import First, SliceFirst
 from .sliced import SlicedTraffic
 
 _PARTS: Final = (
@@ -41,8 +42,9 @@ class Tracked:
     """The state of one service under one ``version`` of a ``rubric``, from verdict to verdict and from look to look."""
 
     __slots__ = (
-        "anchor", "arrivals", "baseline", "by_hour", "cause", "collapse", "cusum", "design", "drift", "drop", "held",
-        "keeping", "recent", "rubric", "sequence", "serial", "sliced", "slide", "version",
+        "anchor", "arrivals", "baseline", "by_hour", "cause", "collapse", "counted", "counted_ns", "cusum", "design",
+        "drift", "drop", "held", "keeping", "recent", "rubric", "sequence", "serial", "shares", "sliced", "slide",
+        "version",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, rubric: str, version: str = "") -> None:
@@ -55,6 +57,9 @@ class Tracked:
         self.design, self.serial = DesignEffect(), SerialDependence()
         self.by_hour, self.arrivals = UsualByHour(), Arrivals()
         self.sliced = SlicedTraffic(rubric)
+        self.shares: dict[str, Cusum] = {}  # of events with a limit
+        self.counted: Counter[SliceFirst] = Counter()  # since the last look, for these
+        self.counted_ns = 0
         self.held: HysteresisState | None = None
         self.cause: SilenceCause | None = None  # of the present silence
         self.sequence = declared.new_sequence(rubric) if declared.policy.mode == "adaptive" else None
@@ -68,6 +73,15 @@ class Tracked:
     def fell_ns(self) -> int | None:
         """When the pass ratio fell, by estimate, while a detector of drops is alarmed; otherwise None."""
         return next((each.since_ns for each in (self.cusum, self.collapse) if each.alarmed), None)
+
+    @property
+    def beyond(self) -> dict[str, BeyondLimit]:
+        """The shares that are beyond their limit."""
+        return {
+            name: BeyondLimit(1 - cusum.pass_ratio, cusum.since_ns)
+            for name, cusum in self.shares.items()
+            if cusum.alarmed and cusum.pass_ratio is not None and cusum.since_ns is not None
+        }
 
     def learn(
         self, declared: Declaration, pace: ChartPace, *, passed: bool, weight: float, at_ns: int, cluster: str | None,
@@ -140,6 +154,26 @@ class Tracked:
         self.anchor.add_together(group, at_ns=end_ns)
         self.arrivals.add(begin_ns, sum(each.n for each in group))
 
+    def count(self, firsts: Iterable[SliceFirst] | Mapping[SliceFirst, int], at_ns: int) -> None:
+        """Keep what verdicts that began at this time add to the shares with a limit until ``follow_shares``."""
+        if not self.counted:
+            self.counted_ns = at_ns
+        self.counted.update(firsts)
+
+    def follow_shares(self, declared: Declaration, pace: ChartPace) -> None:
+        """Mode ``adaptive``: take what was counted into the shares with a limit, in an order that nobody knows."""
+        effect, limits = self.effect, declared.limits
+        groups: dict[str, list[Together]] = {}
+        for (_, name, kept, weight), n in self.counted.items():
+            groups.setdefault(name, []).append(Together(kept, weight, n, n / effect))
+        self.counted.clear()
+        violation, blocked = (
+            declared.share_chart(each, *pace) for each in (limits.violation_ratio, limits.blocker_ratio)
+        )
+        for name, group in groups.items():
+            chart = violation if name == VIOLATION else blocked
+            self.shares.setdefault(name, Cusum()).add_together(chart, group, at_ns=self.counted_ns)
+
     def _noticed(self) -> None:
         """Pass the state of the change detectors on. An outage is no clustering."""
         self.drop.noticed(alarmed=self.cusum.alarmed or self.collapse.alarmed)
@@ -188,6 +222,7 @@ class Tracked:
             **{name: getattr(self, name).to_json() for name in _PARTS},
             "held": self.held.to_json() if self.held else None,
             "cause": self.cause,
+            "shares": {name: cusum.to_json() for name, cusum in self.shares.items()},
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
 
@@ -203,6 +238,8 @@ class Tracked:
                 getattr(self, name).restore(record[name])
         if not same:
             return
+        for name, known in record.get("shares", {}).items():
+            self.shares.setdefault(name, Cusum()).restore(known)
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])

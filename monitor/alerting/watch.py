@@ -37,7 +37,7 @@ from sidejudge.scoring.status.status import (
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.trace.time_units import MINUTE_NS
 
-from .details import Details, WatchedWindow, keeps_to_scenario
+from .details import LIMITED_SHARE, Details, WatchedWindow, keeps_to_scenario, limited_shares
 from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
 from .observation import First, Key, Observation, SliceFirst
 from .sliced import MOST_SLICES, SlicePace
@@ -148,12 +148,25 @@ class Watch:
             cluster=seen.cluster, kept=kept,
         )  # fmt: skip
         tracked.sliced.add(seen.slices, passed=seen.passed, weight=seen.weight)
+        if self.declared.policy.mode == "adaptive":
+            tracked.count(limited_shares(seen, self._watched_of(key)), seen.at_ns)
         self._windows.design[key] = tracked.effect
 
-    def learn_slices(self, key: Key, firsts: Mapping[SliceFirst, int]) -> None:
-        """Take in the slices that verdicts are in, which ``learn_together`` takes in."""
+    def learn_slices(self, key: Key, firsts: Mapping[SliceFirst, int], begin_ns: int) -> None:
+        """Take in the slices that verdicts are in, which ``learn_together`` takes in, and shares with a limit."""
         if (tracked := self._track(key)) is not None:
-            tracked.sliced.add_together(firsts)
+            shares = {first: n for first, n in firsts.items() if first.by == LIMITED_SHARE}
+            tracked.sliced.add_together({first: n for first, n in firsts.items() if first not in shares})
+            if self.declared.policy.mode == "adaptive":
+                tracked.count(shares, begin_ns)
+
+    def _follow_shares(self) -> None:
+        """Take what came since the last look into the shares with a limit, which have a budget of false alarms."""
+        of = (each.shares.keys() | {first.value for first in each.counted} for each in self._tracked.values())
+        series = int(1 << max(0, sum(map(len, of)) - 1).bit_length())
+        for key, tracked in self._tracked.items():
+            if tracked.counted:
+                tracked.follow_shares(self.declared, self._pace(key)._replace(series=series))
 
     def learn_together(self, key: Key, firsts: Mapping[First, int], begin_ns: int, end_ns: int) -> None:
         """Take in verdicts of this stretch of time, in an order that nobody knows, each as it was first."""
@@ -197,7 +210,8 @@ class Watch:
         for gone in self._tracked.keys() - set(keys):
             del self._tracked[gone]
             self._kept_slices.pop(gone, None)
-        windows = []
+        self._follow_shares()
+        windows, adaptive = [], self.declared.policy.mode == "adaptive"
         for key in keys:
             self._step(key, facts.now_ns)
             if (tracked := self._tracked.get(key)) is not None:
@@ -210,7 +224,8 @@ class Watch:
             seen = Details() if silence is not None else details.get(key, Details())
             windows.append(
                 WindowFacts(
-                    status=status, blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
+                    status=status, beyond=tracked.beyond if tracked is not None and adaptive else None,
+                    blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
                     violating=seen.violating, keeping=seen.keeping, judge_failed=seen.judge_failed,
                 )
             )  # fmt: skip
@@ -242,6 +257,7 @@ class Watch:
 
     def to_memory(self) -> dict[str, str]:
         """The state that a restart needs, as JSON by name."""
+        self._follow_shares()
         kept = {_STATE + json.dumps(key): json.dumps(tracked.to_json()) for key, tracked in self._tracked.items()}
         for key, tracked in self._tracked.items():
             if tracked.sliced.series and (tracked.sliced.is_changed or key not in self._kept_slices):
@@ -426,8 +442,10 @@ class Watch:
         return replace(found, **{name: getattr(fallen, name) for name in _FIGURES})
 
     def _checks_scenario(self, key: Key) -> bool:
-        watched = self.watched.get(key.rubric)
-        return watched is not None and watched.workflow
+        return self._watched_of(key).workflow
+
+    def _watched_of(self, key: Key) -> WatchedWindow:
+        return self.watched.get(key.rubric, WatchedWindow())
 
     def _advance(self, facts: Observed) -> Iterator[AlertEvent]:
         turns: dict[tuple[str, Labels], tuple[Alert, AlertTransition]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
@@ -21,16 +21,30 @@ REFUSED_NS: Final = 15 * MINUTE_NS
 """The time in which refused requests are counted."""
 
 
+VIOLATION: Final = ""
+"""The name of the share of violations among those of metrics that block."""
+
+
+class BeyondLimit(NamedTuple):
+    """A share that is proven to be beyond its limit: the share itself, in [0, 1], since an estimated time in ns."""
+
+    share: float
+    since_ns: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFacts:
     """One (service, environment, rubric) over its window. Shares are estimates that count the event as a *failure*.
 
     ``blocked`` by metric, ``means`` by metric, ``violating`` of workflow verdicts, ``keeping`` of these with departures
     from signs too, ``judge_failed`` of all verdicts.
+    ``beyond``: shares that are beyond their limit, by metric that blocks (``VIOLATION``: of violations); None outside
+    mode ``adaptive`` and of a window that is not followed: there the bounds of the shares decide.
     ``acceptable`` gives by metric the end of its acceptable band and whether higher is better.
     """
 
     status: ServiceStatus
+    beyond: Mapping[str, BeyondLimit] | None = None
     blocked: Mapping[str, Estimate] = field(default_factory=dict)
     means: Mapping[str, MeanEstimate] = field(default_factory=dict)
     acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)

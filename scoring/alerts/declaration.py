@@ -75,6 +75,10 @@ _OF_CHANGE, _OF_SLIDE, _OF_LEVEL, _OF_DRIFT = 0.5, 0.15, 0.25, 0.1
 """How mode ``adaptive`` divides the budget of false alarms among the four tests that may raise one."""
 _OF_METRIC_CHANGE = 0.7
 """A limit on a metric has no test of slide or drift; it has a test of its level."""
+_OF_SHARES = 0.25
+"""The false alarms of all shares with a limit (blockers, violations) together, as a part of the allowed ones and beside
+them, while each is at its limit; below it they are rarer.
+"""
 _SUSPICIONS = 1.0
 """How often a collapse may be suspected wrongly, as a multiple of the allowed false alarms; it changes no status."""
 _OF_DROP = 0.08
@@ -265,6 +269,16 @@ class Declaration:
                 bad = _apart(good, bad)
             return design(good, bad, wanted)
         return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)
+
+    @property
+    def share_false_alarms(self) -> float:
+        """False alarms a month of all shares with a limit together, each at its limit, in mode ``adaptive``."""
+        return _OF_SHARES * self.false_alarms
+
+    def share_chart(self, limit: float, verdicts_per_window: float, series: int) -> Chart:
+        """Mode ``adaptive``: the chart of events that may happen to this share, from half as many again."""
+        good = min(max(1 - limit, _LEAST_GOOD), _BEST_GOOD)
+        return design(good, _apart(good, 1.0), self._run_length(verdicts_per_window, series, _OF_SHARES))
 
     def _design(self, good: float, bad: float, verdicts_per_window: float) -> Chart:
         wanted = max(32, verdicts_per_window) * max(1.0, self.change.false_alarm_every_ns / self.window_ns)

@@ -6,7 +6,7 @@ Also conditions on continuous metrics: latency, cost, tokens and graded scores b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypedDict
 
 from sidejudge.scoring.lexical.shown_text import MAX_LABEL, label
@@ -16,7 +16,7 @@ from sidejudge.scoring.status.service_status import RELEASED, ServiceStatus, Sta
 from sidejudge.scoring.status.status import UNKNOWN, Policy, Status, lies_below
 from sidejudge.scoring.trace.time_units import DAY_NS
 
-from .condition import PLACE, AlertFinding, Condition, Labels, Observed, Severity
+from .condition import PLACE, VIOLATION, AlertFinding, BeyondLimit, Condition, Labels, Observed, Severity
 from .declaration import Declaration
 
 PASS_RATES: Final = ("pass_rate_critical", "pass_rate_warning", "pass_rate_change")
@@ -30,12 +30,18 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
     limits, policy = declared.limits, declared.policy
     bounds = policy.thresholds
     number = {"adaptive": "pass ratio since it fell", "point": "pass ratio", "bound": "upper bound of the pass ratio"}
-    guards = f"; at least {policy.min_samples:g} effective samples"
+    guards = enough = f"; at least {policy.min_samples:g} effective samples"
     if policy.mode == "bound":
         guards += f" and {policy.min_failures} failures"
     elif policy.mode == "adaptive":
         guards = f", or confidence sequence wholly below; {declared.false_alarms:g} false alarms a month in all"
     below = f"{number[policy.mode]} below"
+    share, rarity = "lower bound of the share", guards
+    if policy.mode == "adaptive":
+        share = "CUSUM of the share"
+        rarity = (
+            f"; all such shares together, each at its limit, raise it {declared.share_false_alarms:g} times a month"
+        )
     return (
         Condition(
             id="pass_rate_critical", severity=Severity.CRITICAL, scope=PLACE, unit="ratio",
@@ -97,7 +103,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="blocker_rate", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="ratio",
             title="A blocker hits too many traces",
-            when=f"lower bound of the share that the metric blocks above {limits.blocker_ratio:g}{guards}",
+            when=f"{share} that the metric blocks above {limits.blocker_ratio:g}{rarity}",
             meaning="one metric alone disqualifies answers: it names what is wrong",
             limit=limits.blocker_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _blocked(facts, limits.blocker_ratio, policy),
@@ -106,7 +112,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="metric_mean_low", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="metric",
             title="A metric is below its acceptable band",
-            when=f"even the favourable bound of the mean is outside the acceptable band{guards.partition(' and ')[0]}",
+            when=f"even the favourable bound of the mean is outside the acceptable band{enough}",
             meaning="answers are poor in this respect on average, whether or not they pass",
             for_ns=limits.for_ns, keep_ns=limits.keep_ns, find=lambda facts: _means(facts, policy),
             muted_by="pass_rate_critical",
@@ -114,7 +120,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="workflow_violation_rate", severity=Severity.WARNING, scope=PLACE, unit="ratio",
             title="Traces depart from their scenario",
-            when=f"lower bound of the share of traces with a violation above {limits.violation_ratio:g}{guards}",
+            when=f"{share} of traces with a violation above {limits.violation_ratio:g}{rarity}",
             meaning="wrong agents or tools are used, in a wrong order, too often, or with wrong arguments",
             limit=limits.violation_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _violating(facts, limits.violation_ratio, policy),
@@ -140,14 +146,28 @@ def label_of(name: str) -> str:
     return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def share_found(labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str) -> AlertFinding:
-    """The finding on a share of events: its lower bound against its limit, with the guards of the pass ratio."""
-    if events is None or events.effective_n < policy.min_samples:
+def share_found(
+    labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str,
+    *, name: str = VIOLATION, beyond: Mapping[str, BeyondLimit] | None = None,
+) -> AlertFinding:  # fmt: skip
+    """The finding on a share of events: its lower bound against its limit, with the guards of the pass ratio.
+
+    Where ``beyond`` is given, it alone decides, and an alert states the share since the change: the whole window also
+    holds what was before, and may be within the limit. A limit of 0 is passed by any event, so that no chart serves.
+    """
+    beyond = beyond if limit > 0 else None
+    proven = (beyond or {}).get(name)
+    if events is not None and proven is not None:
+        return AlertFinding(
+            labels=labels, breached=True, value=proven.share, limit=limit, changed_ns=proven.since_ns,
+            stated=f"{what}: {proven.share:.1%} of the verdicts since it rose, the limit is {limit:.1%}",
+        )  # fmt: skip
+    if events is None or (beyond is None and events.effective_n < policy.min_samples):
         n = 0 if events is None else events.n
         return AlertFinding(labels=labels, breached=None, stated=f"too few verdicts: {n}", n=n, limit=limit)
     apart = events.one_sided
     share, lower, upper = 1 - events.pass_ratio, 1 - apart.upper, 1 - apart.lower
-    breached = round(lower, 9) > limit and events.failures >= policy.min_failures
+    breached = beyond is None and round(lower, 9) > limit and events.failures >= policy.min_failures
     return AlertFinding(
         labels=labels, breached=breached, value=share, lower=lower, upper=upper, n=events.n, limit=limit,
         stated=f"{what}: {share:.1%} (at least {lower:.1%}) of {events.n} verdicts, the limit is {limit:.1%}",
@@ -262,8 +282,9 @@ def _blocked(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFin
     for window in facts.windows:
         for metric, events in window.blocked.items():
             yield share_found(
-                (*place(window.status), ("metric", metric)), events, limit, policy, f"blocked by {metric}"
-            )
+                (*place(window.status), ("metric", metric)), events, limit, policy, f"blocked by {metric}",
+                name=metric, beyond=window.beyond,
+            )  # fmt: skip
 
 
 def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
@@ -288,7 +309,10 @@ def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
 def _violating(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         if window.violating is not None:
-            yield share_found(place(window.status), window.violating, limit, policy, "departing from the scenario")
+            yield share_found(
+                place(window.status), window.violating, limit, policy, "departing from the scenario",
+                beyond=window.beyond,
+            )  # fmt: skip
 
 
 def _good_and_bad(declared: Declaration) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.details import WatchedWindow, limited_shares
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
@@ -67,6 +67,7 @@ class SlicePublisher:
             self._firsts.setdefault(number, {}).setdefault(key, Counter())[first] += 1
             sliced = self._sliced.setdefault(number, {}).setdefault(key, Counter())
             sliced.update(SliceFirst(by, value, first.passed, first.weight) for by, value in seen.slices.items())
+            sliced.update(limited_shares(seen, watched or WatchedWindow()))
 
     async def known(self, bodies: Mapping[int, bytes], now_ns: int) -> None:
         """These were published by an earlier run of this monitor; their firsts were counted then.

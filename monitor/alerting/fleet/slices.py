@@ -21,7 +21,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
-from sidejudge.monitor.alerting.details import keeps_to_scenario
+from sidejudge.monitor.alerting.details import LIMITED_SHARE, keeps_to_scenario
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import WindowContents
 from sidejudge.scoring.statistics.design_effect import LARGEST
@@ -65,7 +65,8 @@ def end_ns(number: int) -> int:
 class KeySlice:
     """One key's verdicts in one slice: their sums, how many belong to each session, and the firsts.
 
-    ``sliced`` counts the firsts by version, tenant and whatever else traffic is divided by.
+    ``sliced`` counts the firsts by version, tenant and whatever else traffic is divided by, and those that count in
+    shares with a limit (``LIMITED_SHARE``).
     """
 
     sums: ExactSums = field(default_factory=ExactSums)
@@ -89,8 +90,13 @@ class KeySlice:
         firsts = sorted(
             ([*first, n] for first, n in self.firsts.items()), key=lambda each: [str(part) for part in each]
         )
-        sliced = {"slices": sorted([*first, n] for first, n in self.sliced.items())} if self.sliced else {}
-        return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts, **sliced}
+        apart: dict[str, list[list[object]]] = {}
+        for (by, *first), n in sorted(self.sliced.items()):
+            if by == LIMITED_SHARE:  # a version before there were any would compare them with one another
+                apart.setdefault("shares", []).append([*first, n])
+            else:
+                apart.setdefault("slices", []).append([by, *first, n])
+        return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts, **apart}
 
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
@@ -107,11 +113,12 @@ class _Stated(msgspec.Struct):
     clusters: dict[str, Count]
     firsts: list[tuple[bool, Weight, bool | None, str | None, Count]]
     slices: list[tuple[Name, Name, bool, Weight, Count]] = []  # of a version before there were any
+    shares: list[tuple[str, bool, Weight, Count]] = []  # of a version before there were any
 
     @property
     def entries(self) -> int:
         """The number of entries to read."""
-        return sum(map(len, (self.n, self.clusters, self.firsts, self.slices, *self.sum.values())))
+        return sum(map(len, (self.n, self.clusters, self.firsts, self.slices, self.shares, *self.sum.values())))
 
     def read(self) -> KeySlice:
         """The slice; ``ValueError`` where its fields contradict each other."""
@@ -126,6 +133,7 @@ class _Stated(msgspec.Struct):
                 raise ValueError(f"{name} is negative")
         firsts = Counter({First(passed, weight, kept, by): n for passed, weight, kept, by, n in self.firsts if n})
         sliced = Counter({SliceFirst(by, value, passed, weight): n for by, value, passed, weight, n in self.slices})
+        sliced.update({SliceFirst(LIMITED_SHARE, name, kept, weight): n for name, kept, weight, n in self.shares})
         return KeySlice(sums, Counter(self.clusters), firsts, sliced)
 
 
@@ -184,9 +192,7 @@ def bounded(firsts: Counter[First]) -> Counter[First]:
 
 def bounded_slices(firsts: Counter[SliceFirst]) -> Counter[SliceFirst]:
     """The same with ``MOST_SLICED`` kinds at most, those with most verdicts; the rest of a dimension is one value."""
-    if len(firsts) <= MOST_SLICED:
-        return firsts
-    order = sorted(firsts.items(), key=lambda each: (-each[1], each[0]))
+    order = sorted(firsts.items(), key=lambda each: (each[0].by != LIMITED_SHARE, -each[1], each[0]))
     found = Counter(dict(order[:MOST_SLICED]))
     for first, n in order[MOST_SLICED:]:
         found[first._replace(value=OTHER)] += n

@@ -395,7 +395,8 @@ class _Leader:
             for key, firsts in sorted(self._firsts.pop(number).items()):
                 verdicts = {first: n for first, n in firsts.items() if isinstance(first, First)}
                 self.watch.learn_together(key, verdicts, number * SLICE_NS, end_ns(number))
-                self.watch.learn_slices(key, {first: n for first, n in firsts.items() if isinstance(first, SliceFirst)})
+                sliced = {first: n for first, n in firsts.items() if isinstance(first, SliceFirst)}
+                self.watch.learn_slices(key, sliced, number * SLICE_NS)
         for monitor, number in sorted(each for each in self._pending if each[1] <= complete):
             self._learned[monitor] = max(self._learned.get(monitor, -1), number)
             self._pending.discard((monitor, number))

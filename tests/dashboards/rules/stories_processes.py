@@ -59,10 +59,10 @@ def _from_processes() -> Iterator[Scenario]:
                 silent(alert, "5m"), fires(alert, "6m", severity="warning"), fires(alert, "24m"), silent(alert, "30m"),
             ),
         )  # fmt: skip
-    for id_, alert, keep in (
-        ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
-        ("judge_drift", "SidejudgeJudgeDrift", 0),
-        ("store_trouble", "SidejudgeStoreTrouble", 5),
+    for id_, alert in (
+        ("metric_mean_low", "SidejudgeMetricMeanLow"),
+        ("judge_drift", "SidejudgeJudgeDrift"),
+        ("store_trouble", "SidejudgeStoreTrouble"),
     ):
         labels = {**SITE, "alert": id_, "severity": "warning"}
         reported = {
@@ -79,8 +79,8 @@ def _from_processes() -> Iterator[Scenario]:
             checks=(
                 silent(alert, "4m"),
                 fires(alert, "5m", severity="warning"),
-                fires(alert, f"{9 + max(0, keep - 1)}m"),
-                silent(alert, f"{10 + keep}m"),
+                fires(alert, "13m"),
+                silent(alert, "15m"),
             ),
         )
     breaker, alert = "sidejudge_judge_breaker_state", "SidejudgeJudgeUnreachable"

@@ -82,3 +82,17 @@ def test_what_a_process_neither_ends_nor_sends_again_goes_on(
     ended = max(fires(alert, tmp_path, given))
     assert ended in range(18 + kept, 21 + kept)
     assert max(fires(alert, tmp_path, [*given, sent])) in range(48 + kept, 51 + kept)
+
+
+@pytest.mark.parametrize(
+    ("alert", "id_", "metric"),
+    [
+        ("SidejudgeBlockerRate", "blocker_rate", "leak"),
+        ("SidejudgeWorkflowViolationRate", "workflow_violation_rate", ""),
+    ],
+)
+def test_a_limit_on_a_share_is_passed_where_a_process_sends_it(alert, id_, metric, tmp_path: Path) -> None:
+    held_back = reported(id_, A, (0, 100), metric=metric)
+    assert fires(alert, tmp_path, [held_back]) == set()
+    sent = reported(id_, B, ("_", 20), (1, 21), (None, 60), metric=metric)
+    assert fires(alert, tmp_path, [held_back, sent]) == {*range(20, 46, 2)}

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from sidejudge.monitor.alerting.details import LIMITED_SHARE
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
 from sidejudge.monitor.alerting.fleet.slices import (
     MOST_SLICED,
@@ -277,7 +278,8 @@ def test_a_fleet_knows_of_slices_what_one_monitor_with_all_the_traffic_would():
                 )
         verdicts = {first: n for first, n in found.items() if isinstance(first, First)}
         leader.learn_together(KEY, verdicts, number * SLICE_NS, end_ns(number))
-        leader.learn_slices(KEY, {first: n for first, n in found.items() if isinstance(first, SliceFirst)})
+        sliced = {first: n for first, n in found.items() if isinstance(first, SliceFirst)}
+        leader.learn_slices(KEY, sliced, number * SLICE_NS)
         leading.advance(end_ns(number))
         for watch in (alone, leader):
             watch.look(Observed(now_ns=end_ns(number)), {}, {})
@@ -290,10 +292,13 @@ def test_a_fleet_knows_of_slices_what_one_monitor_with_all_the_traffic_would():
 def test_a_minute_of_many_values_is_published_bounded_and_loses_no_verdict():
     firsts = Counter({SliceFirst("metadata.tenant", f"t{n}", passed=True, weight=1.0): 1 for n in range(5_000)})
     firsts[SliceFirst("metadata.tenant", "acme", passed=False, weight=1.0)] = 40
+    shares = {SliceFirst(LIMITED_SHARE, name, kept, 1.0): 1 for name in ("", "leak") for kept in (True, False)}
+    firsts.update(shares)
     found = bounded_slices(firsts)
     assert len(found) <= MOST_SLICED + 1
     assert found.total() == firsts.total()
     assert found[SliceFirst("metadata.tenant", "acme", passed=False, weight=1.0)] == 40
+    assert shares.items() <= found.items()
     part = KeySlice(sliced=found)
     part.sums.count("members")
     ((_, _, read),) = decoded(encoded({KEY: part}, {}))
