@@ -159,7 +159,8 @@ def share_found(
     proven = (beyond or {}).get(name)
     if events is not None and proven is not None:
         return AlertFinding(
-            labels=labels, breached=True, value=proven.share, limit=limit, changed_ns=proven.since_ns,
+            labels=labels, breached=True, value=proven.share, limit=limit,
+            changed_ns=proven.since_ns, measured_ns=proven.since_ns,
             stated=f"{what}: {proven.share:.1%} of the verdicts since it rose, the limit is {limit:.1%}",
         )  # fmt: skip
     if events is None or (beyond is None and events.effective_n < policy.min_samples):
