@@ -66,8 +66,8 @@ def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_n
         **dict(event.labels), **labels,
     }  # fmt: skip
     annotations = {"summary": reported.title, "description": reported.text.partition("\n\n")[2].strip()}
-    if wording.instance is not None:
-        named = {"instance": wording.instance, **named}
+    if (owner := wording.owner(event)) is not None:
+        named = {"instance": owner, **named}
     links = {"runbook_url": wording.runbook(event.runbook), "dashboard_url": wording.dashboard(event.labels)}
     source = links["dashboard_url"] or next((wording.trace(each.trace_id) for each in event.examples), None)
     return {

@@ -56,7 +56,7 @@ def _event(event: AlertEvent, wording: Wording) -> dict[str, object]:
     links += [(f"trace {each.trace_id[:8]}", wording.trace(each.trace_id)) for each in event.examples]
     return {
         "event_action": "resolve" if event.transition in _OVER else "trigger",
-        "dedup_key": f"sidejudge-{wording.fingerprint(event.fingerprint)}",
+        "dedup_key": f"sidejudge-{wording.fingerprint(event)}",
         "client": "sidejudge",
         "links": [{"href": href, "text": text} for text, href in links if href is not None],
         "payload": {
@@ -103,7 +103,7 @@ def opsgenie_requests(notice: Notice, wording: Wording) -> Iterator[tuple[str, d
 
 
 def _request(event: AlertEvent, wording: Wording) -> tuple[str, dict[str, object]]:
-    alias = f"sidejudge-{wording.fingerprint(event.fingerprint)}"
+    alias = f"sidejudge-{wording.fingerprint(event)}"
     if event.transition in _OVER:
         return _closing(alias), {"source": "sidejudge", "note": plain(headline(event), 1_000)}
     details = [(name, plain(value, 200)) for name, value in event.labels]

@@ -22,7 +22,7 @@ from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.event import AlertEvent, shown_json
 from sidejudge.scoring.notices.daily_report import DailyReportText
 from sidejudge.scoring.notices.notice import Notice
-from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.notices.text import Wording, owned
 from sidejudge.scoring.notices.wording import report
 
 if TYPE_CHECKING:
@@ -132,8 +132,9 @@ def _report(report: DailyReportText, wording: Wording) -> dict[str, object]:
 
 
 def notice_id(notice: Notice, wording: Wording) -> str:
-    """The same at each delivery of a notice, and different for each of several monitors."""
-    return notice.id if wording.instance is None else f"{notice.id}-{wording.fingerprint(notice.id)[:8]}"
+    """The same at each delivery of a notice, and different for each of several monitors with alerts of their own."""
+    owner = wording.owner(*notice.events)
+    return notice.id if owner is None else f"{notice.id}-{owned(owner, notice.id)[:8]}"
 
 
 def _alert(event: AlertEvent, wording: Wording) -> dict[str, object]:
@@ -146,7 +147,7 @@ def _alert(event: AlertEvent, wording: Wording) -> dict[str, object]:
         causes = [replace(each, words=each.words if wording.reasons else "", nameless="") for each in known.causes]
         event = replace(event, explained=replace(known, causes=tuple(causes)))
     stated: dict[str, object] = dict(event.to_json())
-    stated["fingerprint"] = wording.fingerprint(event.fingerprint)
+    stated["fingerprint"] = wording.fingerprint(event)
     stated["runbook_url"] = wording.runbook(event.runbook)
     stated["dashboard_url"] = wording.dashboard(event.labels)
     stated["examples"] = [{**shown_json(each), "url": wording.trace(each.trace_id)} for each in event.examples]

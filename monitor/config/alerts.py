@@ -192,7 +192,7 @@ class AlertsSection(Section):
     links: LinksSection = LinksSection()
     instance: str | None = Field(default=None, min_length=1)
     """name of this monitor in notices, where several watch the same services (a Pod's: `${POD_NAME}`); each then has
-    its own alerts, so that none ends an alert of another
+    its own alerts, so that none ends an alert of another; alerts of a fleet (`fleet.database`) stay shared
     """
     report: ReportSection | None = None
     """no daily report unless this section is there"""

@@ -189,7 +189,7 @@ def _unheard(config: Config) -> Iterator[tuple[str, str]]:
                 f"alerts.notify[{index}].webhook: without a secret nobody can know that a notice comes from here",
                 "set secret, as ${NAME}, where the receiver verifies signatures",
             )
-        if alerts.instance is not None and entry.alertmanager is None:
+        if alerts.instance is not None and config.fleet is None and entry.alertmanager is None:
             yield (
                 f"alerts.notify[{index}]: fits one monitor; each of several sends its own notices, on its own traffic",
                 "for a fleet alert by the Prometheus rules, or send to an Alertmanager, which groups by service",

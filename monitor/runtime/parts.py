@@ -325,6 +325,7 @@ class MonitorParts(ABC):
             counters=self.exporter,
             watch=self.board or self.watch,
             watched=self._watched,
+            is_shared=self.board.is_shared if self.board is not None else lambda _: False,
             is_quiet=self.board.is_quiet if self.board is not None else lambda _: False,
             reports=self.board.reports if self.board is not None else alone,
             agreements=self.annotating.agreements if self.annotating else tuple,

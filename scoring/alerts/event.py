@@ -72,7 +72,8 @@ class AlertEvent:
     ``measured_ns`` equals it where the value covers only what came since. ``examples`` are at most three, the worst
     first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
     more failures than before. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert on the
-    same labels fires, so that this one is not sent. Names and reasons may come from traces: bounded, but untrusted.
+    same labels fires, so that this one is not sent. ``shared``: it is an alert of all monitors together, so that any of
+    them ends it. Names and reasons may come from traces: bounded, but untrusted.
     """
 
     transition: AlertTransition
@@ -95,6 +96,7 @@ class AlertEvent:
     changed_ns: int | None = None
     measured_ns: int | None = None
     muted: bool = False
+    shared: bool = False
     examples: tuple[Example, ...] = ()
     failure: MainFailure | None = None
     explained: Explanation | None = None
@@ -130,8 +132,11 @@ class AlertEvent:
 
     def to_json(self) -> Mapping[str, object]:
         """The event as JSON: times in ns since the epoch, unknown values null."""
+        stated = _named(self)
+        if not self.shared:
+            del stated["shared"]
         return {
-            "id": self.id, "fingerprint": self.fingerprint, **_named(self), "turn": self.transition.value,
+            "id": self.id, "fingerprint": self.fingerprint, **stated, "turn": self.transition.value,
             "severity": self.severity.value, "labels": dict(self.labels),
             "examples": list(map(shown_json, self.examples)),
             "failure": shown_json(self.failure) if self.failure is not None else None,

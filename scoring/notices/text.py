@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sidejudge.scoring.alerts.event import Example, MainFailure
+from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.lexical.shown_text import label
 
 from .daily_report import DailyReportText
@@ -26,8 +26,8 @@ class Wording:
     (``runbook_link``); ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; with them,
     contents by people and models are removed unless ``quoted``. ``dashboard_url`` is the address of a dashboard, with
     the placeholders ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}``. ``instance`` names one of several
-    monitors: each has its own alerts, so that none ends an alert of another. ``host`` is the machine or Pod that the
-    monitor runs on.
+    monitors: each has its own alerts, so that none ends an alert of another; shared ones are nobody's own. ``host`` is
+    the machine or Pod that the monitor runs on.
     """
 
     trace_url: str | None = None
@@ -63,15 +63,23 @@ class Wording:
         known = dict(labels)
         return _PLACE.sub(lambda found: _quoted(known.get(found[1], "")), self.dashboard_url)
 
-    def fingerprint(self, fingerprint: str) -> str:
-        """The identity of an alert for receivers, 16 hex digits, from the condition and the instance."""
-        if self.instance is None:
-            return fingerprint
-        return hashlib.sha256(f"{self.instance}\n{fingerprint}".encode()).hexdigest()[:16]
+    def owner(self, *events: AlertEvent) -> str | None:
+        """The instance whose own these alerts are; None: they are all shared, or there is one monitor."""
+        return None if events and all(each.shared for each in events) else self.instance
+
+    def fingerprint(self, event: AlertEvent) -> str:
+        """The identity of an alert for receivers, 16 hex digits, from the condition and the instance that it is of."""
+        owner = self.owner(event)
+        return event.fingerprint if owner is None else owned(owner, event.fingerprint)
 
     def runbook(self, slug: str) -> str | None:
         """The address of a runbook."""
         return None if self.runbooks is None else runbook_link(self.runbooks, slug)
+
+
+def owned(instance: str, name: str) -> str:
+    """A name for what is this monitor's own, 16 hex digits."""
+    return hashlib.sha256(f"{instance}\n{name}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,10 +186,13 @@ class FleetBoard:
             if fleet is None or not fleet.covers(posted.condition.id):
                 yield posted
 
+    def is_shared(self, condition: str) -> bool:
+        """Whether the fleet's alerts of a condition are those that receivers get: whoever leads ends them."""
+        return self.status is not None and not self.alone and self.status.covers(condition)
+
     def is_quiet(self, condition: str) -> bool:
         """Whether notices about a condition are another monitor's to send."""
-        status = self.status
-        return status is not None and not self.alone and not status.leads and status.covers(condition)
+        return self.is_shared(condition) and not (self.status is not None and self.status.leads)
 
     async def reports(self, due_s: int) -> bool | None:
         """Whether this monitor sends the report that was due then; None: nobody does so far."""

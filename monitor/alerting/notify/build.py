@@ -140,6 +140,7 @@ class Notifications:
         watched: Mapping[str, WatchedWindow],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         failures: FailuresOver | None = None,
+        is_shared: Callable[[str], bool] = lambda _: False,
         is_quiet: Callable[[str], bool] = lambda _: False,
         share_of: Callable[[], str | None] = lambda: None,
         reports: Callable[[int], Awaitable[bool | None]] = alone,
@@ -160,7 +161,9 @@ class Notifications:
             illustrate=illustrate,
             holds=holds,
             wake=self._wake,
+            is_shared=is_shared,
             is_quiet=is_quiet,
+            is_named=self._known_by_name,
         )
         section = config.alerts.report
         self.daily = None if section is None else DailyReport(

@@ -94,8 +94,10 @@ Illustrate: TypeAlias = Callable[[AlertEvent, int], AlertEvent]
 class Notifier:
     """Notifies receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests.
 
-    ``is_quiet``: whether another monitor sends the notices about a condition. They are noted as if they had been sent
-    from here, so that this monitor can go on from there. ``holds``: whether a trace is still known; one that was
+    ``is_shared``: whether the alerts of a condition that fire now are those of all monitors together. ``is_quiet``:
+    whether another monitor sends the notices about shared ones. They are noted as if they had been sent from here, so
+    that this monitor can go on from there. ``is_named``: receivers know this monitor by name, and its own alerts by it,
+    which no other can end. ``holds``: whether a trace is still known; one that was
     forgotten is named no more.
     """
 
@@ -109,9 +111,11 @@ class Notifier:
         illustrate: Illustrate = lambda event, _since_ns: event,
         holds: Callable[[str], bool] = lambda _: True,
         wake: Callable[[], None] = lambda: None,
+        is_shared: Callable[[str], bool] = lambda _: False,
         is_quiet: Callable[[str], bool] = lambda _: False,
+        is_named: bool = False,
     ) -> None:
-        self._is_quiet = is_quiet
+        self._is_shared, self._is_quiet, self._is_named = is_shared, is_quiet, is_named
         self._receivers, self._outbox, self._remind_ns = receivers, outbox, remind_ns
         self._clock_ns, self._illustrate, self._holds, self._wake = clock_ns, illustrate, holds, wake
         self._sent: dict[str, SentNotices] = {}
@@ -158,13 +162,13 @@ class Notifier:
             await self._forget(now_ns)
 
     async def end(self) -> None:
-        """Report open alerts as expired: this monitor, whose name they carry, ends for good."""
+        """Report open alerts as expired that carry this monitor's name: it ends for good."""
         now_ns = self._clock_ns()
         async with self._one:
             for receiver in self._receivers:
                 if not receiver.keeps_state:  # there they end by themselves
                     for name, sent in self._of(receiver):
-                        if sent.stands:
+                        if sent.stands and not sent.event.shared:
                             await self._expire(receiver, name, sent, now_ns, "the monitor that reported it has ended")
 
     async def report(self, report: DailyReportText, note: tuple[str, str]) -> None:
@@ -185,24 +189,34 @@ class Notifier:
                 self._sent[name] = replace(sent, at_ns=now_ns)
 
     async def _pass_on(self, receivers: Iterable[NoticeReceiver], event: AlertEvent, *, noted: bool = False) -> None:
-        noted = noted or self._is_quiet(event.condition)
         entries, changed = [], {}
         for receiver in receivers:
             name = _name(receiver, event.fingerprint)
             before = self._sent.get(name)
             if not _is_news(before, event, self._clock_ns()):
                 continue
-            # A receiver that got the firing at once gets what follows at once, whatever is configured by now.
-            goes_on = before is not None and before.stands and before.at_once
-            at_once = goes_on or receiver.at_once(event.severity)
+            # A receiver that got the firing at once gets what follows at once, and under the same identity, whatever
+            # is configured and whoever sends by now.
+            goes_on = before if before is not None and before.stands else None
+            at_once = (goes_on is not None and goes_on.at_once) or receiver.at_once(event.severity)
             if not at_once and not receiver.takes(event.severity):
                 continue
-            changed[name] = SentNotices(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
-            if at_once and not noted:
-                entries.append(_entry(receiver, _notice(NoticeKind.ALERT, event)))
+            shared = self._is_shared(event.condition) if goes_on is None else goes_on.event.shared
+            sent = replace(event, shared=shared)
+            changed[name] = SentNotices(event=sent, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
+            if at_once and (self._owns(sent) or not (noted or self._is_quiet(event.condition))):
+                entries.append(_entry(receiver, _notice(NoticeKind.ALERT, sent)))
         await self._put(entries, changed)
         if event.transition is AlertTransition.FIRING:
             self._shown[event.fingerprint] = self._clock_ns(), event
+
+    def _leaves(self, event: AlertEvent) -> bool:
+        """Whether notices about this alert are another monitor's to send."""
+        return not self._owns(event) and self._is_quiet(event.condition)
+
+    def _owns(self, event: AlertEvent) -> bool:
+        """Whether receivers know this alert as this monitor's own."""
+        return self._is_named and not event.shared
 
     async def _catch_up(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         """Send alerts that fire and that the receiver was not sent: it is new, or took more severe ones alone."""
@@ -231,7 +245,7 @@ class Notifier:
             event = await self._illustrated(_of_now(here, sent.event, now_ns), here)
             again = replace(sent, at_ns=now_ns, reminders=sent.reminders + 1)
             notice = _notice(NoticeKind.REMINDER, event, f"-again-{again.reminders}")
-            await self._put([] if self._is_quiet(event.condition) else [_entry(receiver, notice)], {name: again})
+            await self._put([] if self._leaves(event) else [_entry(receiver, notice)], {name: again})
 
     async def _digest(self, receiver: NoticeReceiver, now_ns: int) -> None:
         waiting = {name: sent for name, sent in self._of(receiver) if sent.in_digest}
@@ -244,7 +258,7 @@ class Notifier:
         kept = self._outbox.notes()  # a note that is gone named a trace that is to be forgotten
         events = tuple(
             sent.event if name in kept else sent.event.bare
-            for name, sent in waiting.items() if not self._is_quiet(sent.event.condition)
+            for name, sent in waiting.items() if not self._leaves(sent.event)
         )  # fmt: skip
         notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
         changed = {name: replace(sent, in_digest=False) for name, sent in waiting.items()}
@@ -256,7 +270,7 @@ class Notifier:
             return
         events, left = [], MOST_ILLUSTRATED
         for name, sent in self._of(receiver):
-            if self._is_quiet(sent.event.condition):
+            if self._leaves(sent.event):
                 continue
             here = active.get(name.rpartition("/")[2])
             if sent.stands and here is not None:
@@ -294,7 +308,7 @@ class Notifier:
             sent.event.bare, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1, stated=why
         )
         over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
-        silent = over.in_digest or self._is_quiet(event.condition)
+        silent = over.in_digest or self._leaves(event)
         await self._put([] if silent else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over})
 
     async def _forget(self, now_ns: int) -> None:

@@ -8,6 +8,7 @@ import email
 import json
 import socketserver
 import threading
+from dataclasses import replace
 from email import policy
 
 import pytest
@@ -17,7 +18,7 @@ from sidejudge.integrations.backoff import DestinationUnreachableError, RefusedE
 from sidejudge.integrations.notify.alertmanager import alertmanager_body
 from sidejudge.integrations.notify.chats import Chat, google_chat_body, teams_body
 from sidejudge.integrations.notify.email import Email, MailServer
-from sidejudge.integrations.notify.pagers import Opsgenie, PagerDuty
+from sidejudge.integrations.notify.pagers import Opsgenie, PagerDuty, pagerduty_events
 from sidejudge.integrations.notify.webhook import Webhook, body_template, notice_record, standard_signature
 from sidejudge.integrations.post import Poster
 from sidejudge.monitor.alerting.notify.build import MOST_IN_A_MESSAGE
@@ -63,7 +64,7 @@ async def test_an_incident_of_pagerduty_is_triggered_and_resolved_under_one_key(
     bodies = [each.json for each in got]
     actions = ["trigger", "trigger", "resolve", "resolve", "trigger", "resolve"]
     assert [body["event_action"] for body in bodies] == actions
-    assert {body["dedup_key"] for body in bodies[:4]} == {f"sidejudge-{LINKED.fingerprint(event().fingerprint)}"}
+    assert {body["dedup_key"] for body in bodies[:4]} == {f"sidejudge-{LINKED.fingerprint(event())}"}
     first = bodies[0]
     assert first["routing_key"] == "key"
     assert (first["payload"]["severity"], first["payload"]["source"]) == ("critical", "pod-1")
@@ -75,7 +76,7 @@ async def test_an_incident_of_pagerduty_is_triggered_and_resolved_under_one_key(
 
 async def test_an_alert_of_opsgenie_is_made_and_closed_by_its_alias():
     got = await sent(lambda url: Opsgenie(url, "key", LINKED), notice(), OVER, DIGEST)
-    alias = f"sidejudge-{LINKED.fingerprint(event().fingerprint)}"
+    alias = f"sidejudge-{LINKED.fingerprint(event())}"
     assert [each.path for each in got] == ["/v2/alerts", f"/v2/alerts/{alias}/close?identifierType=alias"]
     assert got[0].headers["authorization"] == "GenieKey key"
     body = got[0].json
@@ -236,6 +237,21 @@ def test_two_monitors_share_no_fingerprint_and_each_names_itself():
     assert "Reported by pod-2." in report(notice(), other).text
     labels = [json.loads(alertmanager_body(notice(), wording, {}, 0) or b"")[0]["labels"] for wording in (one, alone)]
     assert (labels[0].pop("instance"), labels[0]) == ("pod-1", labels[1])
+
+
+def test_an_alert_of_a_fleet_is_one_whichever_monitor_sends_it():
+    one, other = (Wording(instance=name) for name in ("pod-1", "pod-2"))
+    shared = notice(shared=True)
+    first, second = (notice_record(shared, wording) for wording in (one, other))
+    assert (first["id"], first["alerts"]) == (second["id"], second["alerts"])
+    assert first["alerts"][0]["shared"] is True
+    bodies = [json.loads(alertmanager_body(shared, wording, {}, 0) or b"") for wording in (one, other)]
+    assert "instance" not in bodies[0][0]["labels"]
+    assert bodies[0][0]["labels"] == bodies[1][0]["labels"]
+    keys = [[each["dedup_key"] for each in pagerduty_events(shared, wording)] for wording in (one, other)]
+    assert keys == [[f"sidejudge-{event().fingerprint}"]] * 2
+    mixed = replace(shared, kind=NoticeKind.GROUP, events=(event(shared=True), event()))
+    assert len({notice_record(mixed, wording)["id"] for wording in (one, other)}) == 2, "it holds what is its own"
 
 
 def test_the_source_of_an_alert_is_its_dashboard_else_its_worst_trace():

@@ -241,6 +241,7 @@ def test_a_monitor_notifies_for_itself_while_nobody_reaches_a_status_of_the_flee
         passed_on.clear()
         asyncio.run(board.own_events(take)(event()))
         assert board.is_quiet("pass_rate_critical") == (not passed_on)
+        assert board.is_shared("pass_rate_critical") == (board.is_quiet("pass_rate_critical"))
         return board.is_quiet("pass_rate_critical")
 
     assert is_left_to_others()

@@ -33,7 +33,8 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
                 fleet={"database": database, "name": f"m{number}", "every": "200ms", "lease": "60s"},
                 alerts={
                     "look": "1s", "min_samples": 30, "metrics": [{"metric": "latency_p50", "warning": "1h"}],
-                    "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}], "report": {"at": "08:00"},
+                    "instance": f"m{number}", "report": {"at": "08:00"},
+                    "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}],
                 },
             )  # fmt: skip
             monitors.append(app)

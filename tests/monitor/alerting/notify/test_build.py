@@ -149,6 +149,17 @@ def test_check_cautions_of_a_report_that_nobody_gets_and_of_traces_without_links
     assert "alerts.links.trace is not set" in result.output
 
 
+@pytest.mark.parametrize("fleet", [{}, {"fleet": {"database": "${FLEET}"}}])
+def test_check_cautions_of_receivers_that_get_each_monitors_own_notices(tmp_path, fleet):
+    path = tmp_path / "sidejudge.yaml"
+    alerts = {"instance": "pod-1", "notify": [{"slack": {"url": "${SLACK}"}}]}
+    path.write_text(yaml.safe_dump({"alerts": alerts, **fleet}))
+    stated = {"SLACK": "https://hooks.example/a", "FLEET": "postgresql://db/fleet"}
+    result = CliRunner(env=stated).invoke(main, ["check", str(path)])
+    assert "alerts.links.trace is not set" in result.output
+    assert ("alerts.notify[0]: fits one monitor" in result.output) == (not fleet)
+
+
 def test_names_are_sent_unless_a_receiver_says_otherwise_and_quotations_contradict_that(tmp_path):
     given = [{"slack": {"url": "${SLACK}"}}, {"webhook": {"url": "${HOOK}", "names": False}}]
     built = receivers(configured(tmp_path, notify=given), lambda: 0)

@@ -44,6 +44,7 @@ class Desk:
     def __init__(self, path, *receivers):
         self.path, self.receivers = path, receivers or (NoticeReceiver(name="slack", sender=None),)
         self.now_ns, self.is_quiet = SINCE_NS + 12 * MINUTE_NS, False
+        self.is_shared, self.is_named = False, False
         self.worst, self.gone = WORST, set()
         self.store = Store(path)
         self.begin()
@@ -53,7 +54,9 @@ class Desk:
             self.receivers, self.store.notifications, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
             illustrate=lambda event, _since_ns: replace(event, examples=(self.worst,)),
             holds=lambda trace_id: trace_id not in self.gone,
+            is_shared=lambda _condition: self.is_shared,
             is_quiet=lambda _condition: self.is_quiet,
+            is_named=self.is_named,
         )  # fmt: skip
         self.notifier.restore()
 
@@ -344,6 +347,38 @@ async def test_what_another_monitor_sends_is_not_taken_for_sent_before_it_is(des
     office.is_quiet = False
     await office.notifier.take(fired)
     assert await office.delivered() == [FIRING]
+
+
+async def test_an_alert_of_the_fleet_does_not_end_with_the_monitor_that_sent_it(desk):
+    leader = desk()
+    leader.is_shared = True
+    await leader.notifier.take(event())
+    leader.is_shared = False
+    await leader.notifier.take(event(**WARNING))
+    assert [[each.shared for each in notice.events] for notice in leader.waiting()] == [[True], [False]]
+    await leader.delivered()
+    await leader.notifier.end()
+    (ended,) = leader.waiting()
+    assert [(each.condition, each.transition) for each in ended.events] == [
+        (WARNING["condition"], AlertTransition.EXPIRED)
+    ]
+
+
+async def test_an_alert_keeps_the_identity_that_it_fired_under_and_only_who_has_it_ends_it(desk):
+    """Sent while the fleet was away, it is the monitor's own, whoever leads when it is over."""
+    office = desk()
+    office.is_named = True
+    office.begin()
+    await office.notifier.take(event())
+    office.is_shared = office.is_quiet = True
+    await office.notifier.take(event(**WARNING), noted=True)
+    await office.delivered()
+    for each in (event(), event(**WARNING)):
+        await office.notifier.take(over(each), noted=True)
+    (ended,) = office.waiting()
+    assert [(each.condition, each.transition, each.shared) for each in ended.events] == [
+        (event().condition, AlertTransition.RESOLVED, False)
+    ]
 
 
 async def test_an_alert_after_the_clock_was_set_back_is_sent_and_one_that_comes_again_is_not(desk):
