@@ -11,7 +11,7 @@ from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_calls import answer_given, asks_for_tools, tool_calls
-from sidejudge.scoring.trace.trace import Trace, from_above, speaking
+from sidejudge.scoring.trace.trace import Trace, from_above, is_plain, speaking
 from sidejudge.scoring.trace.trace_index import TraceIndex
 
 from .case import Case, Utterance, parse_output
@@ -198,8 +198,11 @@ def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
     unnamed = (span for span in trace.spans if span.kind is SpanKind.AGENT and span.agent is None)
     ids |= {span.span_id for span in unnamed if span.input is not None or span.output is not None}
-    found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
-    return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
+    if not ids:
+        return []
+    level = from_above(trace, 0, lambda span, upper: upper if is_plain(span) else upper + 1)
+    highest = min(level[span_id] for span_id in ids)
+    return [span for span in trace.spans if span.span_id in ids and level[span.span_id] == highest]
 
 
 def shows_text(text: str) -> bool:

@@ -127,7 +127,7 @@ def _failed_plainly(trace: Trace, span: Span) -> bool:
     Instrumentations seldom mark an application's own steps as agents or chains. But a request below a failed tool or
     model, which reports failures itself, may have been repeated.
     """
-    if span.kind is not SpanKind.OTHER or span.error is None or trace.parent(span) is None:
+    if span.kind is not SpanKind.OTHER or span.error is None or trace.parent(span) is None or _from_below(trace, span):
         return False
     return _TRANSPORT.match(span.name) is None
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from .span import Span, SpanKind
-from .trace import Trace
+from .trace import Trace, from_above, is_plain
 
 NAMED_BY_SPAN: Final = "span name (by shape)"
 """The provenance of an agent's name that is only the name of its span."""
@@ -19,16 +20,16 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
     Several spans may describe one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
-    under one parent, without a span for the agent itself, are one run; a span of an unknown client that only names an
-    agent is such a step. Where agents have their own names, a span of an
-    unknown client that is only named after itself is no agent: outermost spans often look like that.
+    under one step, without a span for the agent itself, are one run, also where a plain span is around one; a span of
+    an unknown client that only names an agent is such a step. Where agents have their own names, a span of an unknown
+    client that is only named after itself is no agent: outermost spans often look like that.
     """
     if not naming:
         return ()
     own = [span for span in naming if span.provenance.get("agent") != NAMED_BY_SPAN]
     naming = own or naming
     above = _Above(trace)
-    return tuple(_without_repeated_steps([span for span in naming if above.lets_begin(span)]))
+    return tuple(_without_repeated_steps(trace, [span for span in naming if above.lets_begin(span)]))
 
 
 def _is_run(span: Span) -> bool:
@@ -71,10 +72,22 @@ class _Above:
         return self._known[span.span_id]
 
 
-def _without_repeated_steps(runs: Sequence[Span]) -> Iterator[Span]:
+def _without_repeated_steps(trace: Trace, runs: Sequence[Span]) -> Iterator[Span]:
     last: dict[str | None, str | None] = {}
+    places = from_above(trace, None, partial(_place_below, trace)) if len(runs) > 1 else {}
     for span in runs:
-        repeated = not _is_run(span) and last.get(span.parent_id) == span.agent
-        last[span.parent_id] = span.agent
+        place = places.get(span.span_id) or span.parent_id
+        repeated = not _is_run(span) and last.get(place) == span.agent
+        last[place] = span.agent
         if not repeated:
             yield span
+
+
+def _place_below(trace: Trace, span: Span, upper: str | None) -> str | None:
+    """The step under which what is below ``span`` follows each other; None where only plain spans are above.
+
+    A plain span around a single step changes nothing. One around several may be a run that its framework does not name.
+    """
+    if not is_plain(span):
+        return span.span_id
+    return upper if upper is None or len(trace.children[span.span_id]) == 1 else span.span_id

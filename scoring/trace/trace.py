@@ -149,6 +149,11 @@ def from_above(trace: Trace, top: _Held, passed_on: Callable[[Span, _Held], _Hel
     return found
 
 
+def is_plain(span: Span) -> bool:
+    """Whether a span is none of a run's own steps, but work around them: a request, a function of the application."""
+    return span.kind is SpanKind.OTHER and span.agent is None
+
+
 def speaking(trace: Trace) -> tuple[Span, ...]:
     """The model calls that may be asked and answer for the run: none by which it is checked, if there are others.
 

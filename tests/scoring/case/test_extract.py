@@ -70,6 +70,17 @@ def test_steps_that_name_their_agent_stand_for_its_run() -> None:
     assert case.agents_called == ("boss", "research", "boss")
 
 
+@pytest.mark.parametrize("top", [C, O])
+def test_a_plain_span_around_one_step_of_an_agent_begins_no_run_but_one_around_several_may(top: SpanKind) -> None:
+    root = _span("root", None, top, 0, 99)
+    first = _span("s1", "root", C, 1, 9, agent="desk")
+    once = (_span("request", "root", O, 10, 19), _span("retry", "request", O, 11, 18))
+    wrapped = _span("s2", "retry", C, 12, 17, agent="desk")
+    beside = _span("s3", "retry", C, 14, 16, agent="desk")
+    assert _case(root, first, *once, wrapped).agents_called == (("desk",) if top is C else ("desk", "desk"))
+    assert _case(root, first, *once, wrapped, beside).agents_called == ("desk", "desk")
+
+
 @pytest.mark.parametrize(("kind", "runs", "handoff"), [("agent.name (by shape)", 1, False), ("agent.kind", 3, True)])
 def test_spans_that_are_agents_only_by_naming_one_are_its_steps(kind: str, runs: int, handoff: bool) -> None:  # noqa: FBT001  # expected
     named = {"agent": "desk", "provenance": {"agent": "agent.name", "kind": kind}}
@@ -601,12 +612,18 @@ def test_what_a_tool_for_answers_was_given_after_the_last_model_call_is_the_answ
     assert _case(*case.trace.spans[:3]).model_output == (agent or "Let me look it up.")
 
 
-def test_after_a_hand_over_the_last_of_the_topmost_agents_gives_the_answer() -> None:
+@pytest.mark.parametrize("wrapped", ["one", "two"])
+def test_after_a_hand_over_the_last_of_the_topmost_agents_gives_the_answer(wrapped: str) -> None:
     case = _case(
         _span("root", None, C, 0, 99), _span("one", "root", A, 1, 50, agent="one", input="Q", output="over to two"),
         _span("two", "root", A, 20, 60, agent="two", input="Q2", output="A"),
     )  # fmt: skip
     assert (case.input, case.model_output) == ("Q", "A")
+    root, one, two = (
+        replace(each, parent_id="handler") if each.span_id == wrapped else each for each in case.trace.spans
+    )
+    around = _case(root, _span("handler", "root", O, 1, 60), one, two)
+    assert (around.input, around.model_output) == ("Q", "A"), "whichever a plain span is around"
 
 
 def test_so_does_the_last_of_several_that_stand_below_nothing() -> None:

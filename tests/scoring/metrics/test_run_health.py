@@ -475,6 +475,9 @@ def test_an_error_that_came_up_from_below_counts_once():
     result = next(s.result for s in judged(run(*SOUND, chain, failed)).scores if s.metric == "step_success")
     assert isinstance(result, Scored)
     assert result.details["count"] == 1
+    between = span("between", "chain", SpanKind.OTHER, 6, error="E: below")
+    wrapped = judged(run(*SOUND, chain, between, replace(failed, parent_id="between")))
+    assert values(wrapped)["step_success"] == result.value, "a plain span on its way is no further step"
 
 
 def test_what_is_not_known_is_not_judged():

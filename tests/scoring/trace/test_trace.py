@@ -98,6 +98,11 @@ def test_a_true_root_goes_before_a_marked_one():
     assert made.root is made.by_id["root"]
 
 
+def test_levels_hold_the_spans_by_depth_and_those_that_nothing_reaches_last():
+    made = trace(span("root"), span("a", "root", start_ns=1), span("b", "a", start_ns=2), span("own", "own"))
+    assert [ids(level) for level in made.levels] == [["root"], ["a"], ["b"], ["own"]]
+
+
 def test_of_several_roots_the_earliest_is_the_root():
     assert trace(span("late", start_ns=3), span("early", start_ns=1)).root.span_id == "early"
 
