@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .engine import ADDRESS, ENGINE, EngineChoice, engine_of
-from .errors import DATA, CommandError, ending
+from .errors import DATA, CommandError, ending, warn
 from .settings import FiniteRange, match_of, runnable, window_of
 from .terminal import progress, waiting
 
@@ -168,7 +168,7 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
 
     with ExitStack() as listing:
         listing.enter_context(waiting("listing the traces in Langfuse"))
-        async with job.begun() as begun:
+        async with job.begun(warn) as begun:
             estimate = await begun.estimate_work()
             listing.close()
             _report(begun.found, estimate, job.source.requests_per_minute)

@@ -17,7 +17,6 @@ from typing import Final, Literal, TypeAlias
 from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
-from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.otlp.wire.recording import RecordedFile, recorded_traces
 from sidejudge.integrations.store.archive import read_chunks, read_traces
@@ -26,7 +25,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.match import MatchSection, metadata_text, task_of
 from sidejudge.monitor.offline.backfill.job import evenly
-from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of, case_of_spans, sampler_of
+from sidejudge.monitor.offline.backfill.listing import AROUND_NS, Reader, case_of, case_of_spans, met, sampler_of
 from sidejudge.monitor.offline.engine import Engine, Here
 from sidejudge.monitor.offline.score.case_lines import RECORDED, NumberedLine, case_lines, read_cases
 from sidejudge.monitor.offline.score.chunks import chunks
@@ -301,14 +300,15 @@ async def langfuse_cases(
         window: First and last start time.
         wanted: A condition; what the listing can decide of it is applied, the rest is left to the caller.
         most: Traces that are read, each with a request or more.
-        complain: Gets one line for each trace that is left out, and then one with their number.
+        complain: Gets one line for each wait while Langfuse is busy at first, and for each trace that is left out, and
+            then one with their number.
     """
     sampling = config.sampling.model_copy(update={"rate": 1.0, "rules": ()})
     config = config.model_copy(update={"sampling": sampling, "sessions": None})
     connections = Connections((source.access,))
     langfuse = connections.to(source.access)
     try:
-        server = await probe(langfuse)
+        server = await met(langfuse, complain)
         reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=AROUND_NS)
         found = await reader.listing(sampler_of(config, wanted), wanted)
         wanted_traces = evenly(found.drawn, most)

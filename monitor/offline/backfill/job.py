@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
-from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
+from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
@@ -35,7 +35,7 @@ from sidejudge.scoring.errors import SidejudgeError
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .lent_embedding import LentEmbedding
-from .listing import AROUND_NS, Listing, Reader, case_of, sampler_of
+from .listing import AROUND_NS, Listing, Reader, case_of, met, sampler_of
 
 READ_AHEAD: Final = 64
 """Traces that are held in memory while they are judged."""
@@ -100,11 +100,14 @@ class Job:
         return self.config.sessions is not None and self.wanted == MatchSection()
 
     @asynccontextmanager
-    async def begun(self) -> AsyncIterator[Begun]:
-        """List the traces. Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``."""
+    async def begun(self, note: Callable[[str], None] = lambda _: None) -> AsyncIterator[Begun]:
+        """List the traces; ``note`` gets lines of text for the user meanwhile.
+
+        Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``.
+        """
         langfuse, sink = self.connections.to(self.source.access), self.connections.to(self.sink.access)
-        server = await probe(langfuse)
-        scores = server if sink is langfuse else await probe(sink)
+        server = await met(langfuse, note)
+        scores = server if sink is langfuse else await met(sink, note)
         source = self.config.sources.langfuse
         reader = Reader(
             langfuse=langfuse, server=server, window=self.window,

@@ -17,11 +17,11 @@ from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.langfuse import legacy, observations
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.normalise import is_trace_id
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.pages import Row
-from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import MatchSection
@@ -114,6 +114,31 @@ async def _pages(langfuse: Langfuse, server: LangfuseServer, window: Window) -> 
     read = observations.pages if server.observations_v2 else legacy.pages
     async for page in read(langfuse, window):
         yield page
+
+
+_BUSY: Final = frozenset({LangfuseErrorKind.RATE_LIMITED, LangfuseErrorKind.SERVER_ERROR})
+MET_WITHIN_S: Final = 900.0
+"""How long a Langfuse may be busy before anything of it was read, in s."""
+
+
+async def met(
+    langfuse: Langfuse, note: Callable[[str], None], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> LangfuseServer:
+    """The server there, which is asked again while it is busy. Raises ``LangfuseError``.
+
+    One that does not answer is not waited for: its address may be wrong. ``note`` gets a line for each wait.
+    """
+    patience, left_s = Backoff(random.random), MET_WITHIN_S
+    while True:
+        try:
+            return await probe(langfuse)
+        except LangfuseError as error:
+            wait_s = patience.after_failure(error.retry_after_s)
+            left_s -= wait_s
+            if error.kind not in _BUSY or left_s < 0:
+                raise
+            note(f"Langfuse: {error}; it is asked again in {wait_s:.0f} s")
+            await sleep(wait_s)
 
 
 MOST_ATTEMPTS: Final = 5

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 import yaml
 
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
+from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.offline.backfill import listing
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
@@ -135,6 +140,48 @@ def test_a_langfuse_that_refuses_is_told_in_its_words_and_without_the_keys(call,
     assert done.exit_code == 1
     assert "Invalid credentials" in done.stderr
     assert SECRET_KEY not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("command", ["backfill", "learn"])
+@pytest.mark.parametrize("path", ["/projects", "/v2/observations", "/v3/scores", "/traces"])
+def test_a_langfuse_that_is_busy_at_first_is_asked_again_and_the_wait_is_stated(
+    call, config, fake, monkeypatch, command, path
+):
+    monkeypatch.setattr(listing, "Backoff", partial(Backoff, first_s=0.01))
+    busy = [faults.error(429, "slow down"), faults.error(503, "try again later")]
+    fake.standing_fault = lambda request: busy.pop()(request) if request.path == path and busy else None
+    stated = ("backfill", config()) if command == "backfill" else ("learn", "langfuse", "--config", config())
+    done = call(*stated, *TIMES, *(["--dry-run"] if command == "backfill" else ()))
+    assert done.exit_code == 0, done.stderr
+    assert "Langfuse: server error (HTTP 503): try again later; it is asked again in" in done.stderr
+    assert "Langfuse: rate limited (HTTP 429): slow down; it is asked again in" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "least", "most"),
+    [
+        (faults.error(503), 450, 900), (faults.rate_limited(301), 602, 604), (faults.rate_limited(1000), 0, 0),
+        (faults.error(401), 0, 0), (faults.login_page(), 0, 0),
+    ],
+    ids=["busy", "for some minutes", "for longer", "refused", "another server"],
+)  # fmt: skip
+async def test_a_langfuse_that_stays_busy_is_given_up_and_what_does_not_pass_is_not_waited_for(
+    fake, fault, least, most
+):
+    fake.standing_fault = fault
+    now, waits, lines = 0.0, [], []
+
+    async def sleep(seconds):
+        nonlocal now
+        now += seconds
+        waits.append(seconds)
+
+    access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY, requests_per_minute=10**6)
+    async with Langfuse(access, budget=RequestBudget(10**6, now_s=lambda: now)) as langfuse:
+        with pytest.raises(LangfuseError):
+            await listing.met(langfuse, lines.append, sleep=sleep)
+    assert least <= sum(waits) <= most
+    assert len(lines) == len(waits)
 
 
 @pytest.mark.parametrize("command", ["backfill", "learn"])
