@@ -153,9 +153,10 @@ def share_found(
     """The finding on a share of events: its lower bound against its limit, with the guards of the pass ratio.
 
     Where ``beyond`` is given, it alone decides, and an alert states the share since the change: the whole window also
-    holds what was before, and may be within the limit. A limit of 0 is passed by any event, so that no chart serves.
+    holds what was before, and may be within the limit. A limit of 0 is passed by any event and one of 1 by none, so
+    that no chart serves.
     """
-    beyond = beyond if limit > 0 else None
+    beyond = beyond if 0 < limit < 1 else None
     proven = (beyond or {}).get(name)
     if events is not None and proven is not None:
         return AlertFinding(

@@ -115,6 +115,12 @@ def test_outside_mode_adaptive_the_bound_of_the_window_decides():
     assert all("at least" in each.finding.stated for each in played.watch.alerts.values() if each.condition in BOTH)
 
 
+def test_a_limit_of_all_is_never_passed():
+    played = Played(Declaration(limits=AlertLimits(blocker_ratio=1.0, violation_ratio=1.0))).go_on(48, 1.0)
+    assert played.events == []
+    assert played.watch._tracked[KEY].beyond.keys() == {"", "leak"}, "no chart has a place above it"
+
+
 def test_a_limit_of_none_is_passed_by_the_few_that_the_guards_ask_for():
     played = Played(Declaration(limits=AlertLimits(blocker_ratio=0.0, violation_ratio=0.0))).go_on(24, 0.0)
     assert played.events == []
