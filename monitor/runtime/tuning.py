@@ -38,8 +38,17 @@ def collect_if_due() -> None:
     """Collect if enough objects were created since the last time. Called when no request waits."""
     if gc.get_count()[0] > _YOUNG:
         gc.set_threshold(_YOUNG, *_OLDER)
-        _ = {None}  # CPython compares with the threshold when a container is created
+        _create_container()  # CPython compares with the threshold then
+        _nothing()  # from 3.12 on it collects at the next call
         gc.set_threshold(_ANYWHERE, *_OLDER)
+
+
+def _create_container() -> set[None]:
+    return {None}
+
+
+def _nothing() -> None:
+    pass
 
 
 # glibc's allocator keeps the memory of one request's body for the next.
