@@ -235,7 +235,8 @@ def _role(item: dict[str, Json]) -> str | None:
         named = item.get(key)
         if isinstance(named, str) and (role := ROLES.get(named) or ROLES.get(named.lower())) is not None:
             return role
-    return None
+    named = item.get("role")  # smolagents hands an enumeration on, which is printed: MessageRole.USER
+    return ROLES.get(named.rpartition("Role.")[2].lower()) if isinstance(named, str) else None
 
 
 def _responses_item(item: dict[str, Json]) -> Message:

@@ -224,6 +224,8 @@ def _tools_tried(case: Case, trace: Trace) -> Result:
     idle = [run for run in offered if not run.acted]
     if idle and not case.complete:
         return incomplete(case)  # the call may be in what never came
+    if idle and case.tools_used is None:
+        return UNKNOWN_CALLS
     if idle and (unread := next((each for each in case.unread if each.cut), None)) is not None:
         why = "a call may stand in {source}, which was cut off"
         return Unavailable(Reason(why, source=part(label(unread.source))))

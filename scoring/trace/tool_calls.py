@@ -246,7 +246,8 @@ def _contents_unknown(trace: Trace) -> bool:
     """Whether a call of a tool would not show: models, or agents without a span of any, and no contents of theirs.
 
     One answer that was not captured is enough where its model was offered tools, or where the history of another model
-    call holds calls that its own does not. A span without contents beside another of the same response hides none.
+    call holds calls that its own does not; an agent that was offered some shows none where no model's call is there.
+    A span without contents beside another of the same response hides none.
     A model that stopped for the sake of calls made some, which some clients leave out.
     """
     if any(each.finish_reason == "tool_calls" for each in trace.models):
@@ -266,9 +267,8 @@ def _contents_unknown(trace: Trace) -> bool:
     if trace.models:
         return any(span.error is None for span in trace.models)  # a model call that failed called nothing
     agents = [span for span in trace.spans if span.kind is SpanKind.AGENT]
-    if any(span.input_messages or span.output_messages or span.input or span.output for span in trace.spans):
-        return False
-    return any(span.error is None for span in agents)
+    said = any(span.input_messages or span.output_messages or span.input or span.output for span in trace.spans)
+    return any(span.error is None and (span.tool_definitions or not said) for span in agents)
 
 
 def _in_history(span: Span) -> int:

@@ -791,7 +791,9 @@ def test_a_run_of_smolagents_that_answers_at_once_tried_none_of_its_tools(names:
         _raw("CodeAgent.run", SMOLAGENTS, number=1, attributes={
             "openinference.span.kind": "AGENT", "output.value": "45", "smolagents.tools_names": names,
         }),
-        _raw("Model.generate", SMOLAGENTS, number=2, parent=1, attributes={"openinference.span.kind": "LLM"}),
+        _raw("Model.generate", SMOLAGENTS, number=2, parent=1, attributes={
+            "openinference.span.kind": "LLM", "output.value": "I know.",
+        }),
         _raw("FinalAnswerTool", SMOLAGENTS, number=3, parent=1, attributes={
             "openinference.span.kind": "TOOL", "tool.name": "FinalAnswerTool", "output.value": "45",
         }),

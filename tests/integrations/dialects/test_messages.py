@@ -37,6 +37,8 @@ CONVENTIONS: Json = [
     {"role": "assistant", "parts": [{"type": "reasoning", "content": "hm"}, {"type": "text", "content": "Because."}],
      "finish_reason": "stop"},
 ]  # fmt: skip
+ENUMERATED: Json = [{**message, "role": f"MessageRole.{message['role'].upper()}"} for message in CONVENTIONS]
+"""Of smolagents, whose enumeration OpenTelemetry's instrumentation of OpenAI prints."""
 LANGCHAIN: Json = {
     "messages": [
         {"type": "system", "content": "Be brief."},
@@ -101,11 +103,12 @@ HAYSTACK: Json = [
 
 @pytest.mark.parametrize(
     "conversation",
-    [OPENAI, ANTHROPIC, CONVENTIONS, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, DOTTED, HAYSTACK, LANGCHAIN4J],
+    [OPENAI, ANTHROPIC, CONVENTIONS, ENUMERATED, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, DOTTED, HAYSTACK, LANGCHAIN4J],
     ids=[
         "openai",
         "anthropic",
         "conventions",
+        "enumerated",
         "langchain",
         "bedrock",
         "responses",

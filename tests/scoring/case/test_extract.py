@@ -730,12 +730,18 @@ def test_a_cycle_of_parents_is_extracted_like_any_trace() -> None:
     assert set(case.agents_called) == {"x", "y"}
 
 
-def test_an_agents_span_alone_without_contents_shows_no_call_and_none_left_out():
+def test_an_agents_span_alone_without_contents_or_with_tools_shows_no_call_and_none_left_out():
     agent = {"span_id": "a", "kind": SpanKind.AGENT, "agent": "desk"}
     tool = span(span_id="t", parent_id="a", kind=SpanKind.TOOL, tool=ToolCall(name="find"))
     assert extract(trace(span(**agent))).tools_used is None
     assert extract(trace(span(**agent, error="boom"))).tools_used == (), "one that failed may have called nothing"
-    assert extract(trace(span(**agent, input="Where is it?"))).tools_used == (), "its contents are captured"
+    asked = agent | {"input": "Where is it?"}
+    assert extract(trace(span(**asked))).tools_used == (), "its contents are captured"
+    offered = asked | {"tool_definitions": ('[{"name": "find"}]',)}
+    assert extract(trace(span(**offered))).tools_used is None, "the model that may have asked for them is not there"
+    assert extract(trace(span(**offered, error="boom"))).tools_used == ()
+    answers = span(span_id="m", parent_id="a", kind=SpanKind.LLM, output="Here.")
+    assert extract(trace(span(**offered), answers)).tools_used == ()
     assert [call.name for call in extract(trace(span(**agent), tool)).tools_used] == ["find"]
     assert extract(trace(span(span_id="o", kind=SpanKind.OTHER))).tools_used == ()
 

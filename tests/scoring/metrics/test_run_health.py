@@ -314,6 +314,10 @@ def test_a_result_shown_in_this_turn_is_a_tool_tried(roles, tried):
     assert values(judged(case))["tools_tried"] == tried
 
 
+def test_which_tools_an_agent_tried_is_not_known_without_its_model_s_calls():
+    assert values(judged(run(tool_definitions=OFFER)))["tools_tried"] == "unavailable"
+
+
 @pytest.mark.parametrize(
     ("offered", "called", "valid"),
     [
