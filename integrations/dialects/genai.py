@@ -74,7 +74,7 @@ _NO_ROLE = (None, "", "unknown")
 _DETAILS = "gen_ai.client.inference.operation.details"
 _TOOL, _CHOICE = "gen_ai.tool.message", "gen_ai.choice"
 _MESSAGES_IN, _MESSAGES_OUT = "gen_ai.input.messages", "gen_ai.output.messages"
-_INSTRUCTIONS = "gen_ai.system_instructions"
+INSTRUCTIONS = "gen_ai.system_instructions"
 _CONTENT = "gen_ai.event.content"
 
 _ROLES = {
@@ -115,7 +115,7 @@ def normalise(
     if operation in _NO_RUNS:
         reading.no_agent(fields)
     fields |= messages.asked(requested) | messages.answered(answered)
-    if instructions := _system(contents.instructions):
+    if instructions := system_text(contents.instructions):
         fields["system_prompt"] = instructions
     if operation == "invoke_agent" and not fields["agent"] and (named := raw.name.removeprefix(operation).strip()):
         fields["agent"] = named
@@ -165,7 +165,7 @@ def _read(reading: SpanReading) -> EventContents:
     contents = EventContents(requested=requested, answered=answered)
     if not requested and not answered and reading.raw.events:
         contents = read_events(reading, reading.raw.events)
-    instructions = unwrap.decoded(reading.value("system_prompt", _INSTRUCTIONS))
+    instructions = unwrap.decoded(reading.value("system_prompt", INSTRUCTIONS))
     return replace(contents, instructions=instructions) if instructions else contents
 
 
@@ -190,7 +190,7 @@ def _spoken(stated: Json) -> Json:
     ]
 
 
-def _system(instructions: Json) -> str | None:
+def system_text(instructions: Json) -> str | None:
     """``gen_ai.system_instructions``: a list of parts, or text."""
     if isinstance(instructions, str):
         return instructions
@@ -287,7 +287,7 @@ def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = 
                 requested = found
             if found := _details(reading, "output", event.attributes.get(_MESSAGES_OUT)):
                 answered = found
-            instructions = unwrap.decoded(event.attributes.get(_INSTRUCTIONS)) or instructions
+            instructions = unwrap.decoded(event.attributes.get(INSTRUCTIONS)) or instructions
         elif (role := _ROLES.get(event.name)) is not None:
             if stated := messages.stated(_event_message(event.attributes, role)):
                 old_in += stated

@@ -72,13 +72,14 @@ def _whole(reading: SpanReading) -> SpanFields:
     return {
         "input": requested,
         "output": answer,
-        "system_prompt": system if isinstance(system, str) else None,
+        "system_prompt": system if isinstance(system, str) else _moved_system(reading),
         "capture_switch": SWITCH if prompt is None and answer is None else None,
     }
 
 
 def _call(reading: SpanReading) -> SpanFields:
     requested = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
+    asked = messages.asked(requested)
     text = reading.text("output", *_ANSWER) or ""
     listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
     calls = messages.calls(listed if isinstance(listed, list) else [])
@@ -87,8 +88,9 @@ def _call(reading: SpanReading) -> SpanFields:
     offered = reading.attributes.get("ai.prompt.tools")
     return {
         "agent": reading.text("agent", "ai.telemetry.functionId") if offered else None,
-        **messages.asked(requested),
+        **asked,
         **messages.answered(answered),
+        "system_prompt": asked["system_prompt"] or _moved_system(reading),
         "model": reading.text("model", "ai.response.model", "gen_ai.response.model"),
         "requested_model": reading.text("requested_model", "ai.model.id", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "ai.response.id", "gen_ai.response.id"),
@@ -97,12 +99,18 @@ def _call(reading: SpanReading) -> SpanFields:
     }
 
 
+def _moved_system(reading: SpanReading) -> str | None:
+    """Sentry's SDK moves the instructions out of the SDK's attributes, and a tool's name and id (``_tool``)."""
+    return genai.system_text(unwrap.decoded(reading.value("system_prompt", genai.INSTRUCTIONS)))
+
+
 def _tool(reading: SpanReading) -> SpanFields:
     returned = unwrap.from_json(reading.value("tool.result", "ai.toolCall.result"))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
-    name = reading.text("tool.name", "ai.toolCall.name") or reading.raw.name
-    fields = reading.tool_run(name, given, outcome, call_id=reading.text("tool.call_id", "ai.toolCall.id"))
+    name = reading.text("tool.name", "ai.toolCall.name", "gen_ai.tool.name") or reading.raw.name
+    call_id = reading.text("tool.call_id", "ai.toolCall.id", "gen_ai.tool.call.id")
+    fields = reading.tool_run(name, given, outcome, call_id=call_id)
     return fields | {"capture_switch": SWITCH if given is None and returned is None else None}
 
 

@@ -412,6 +412,19 @@ def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json()
     assert tool.result == '{"a": 1}'
 
 
+def test_what_sentry_renames_of_the_ai_sdk_is_read() -> None:
+    """Sentry's SDK (10) renames what the AI SDK calls a tool, and takes the instructions out of its prompts."""
+    moved = {"gen_ai.system_instructions": '[{"type": "text", "content": "You are an angler."}]'}
+    tool = normalise(_raw("execute_tool bite_time", "ai", attributes={
+        "ai.operationId": "ai.toolCall", "gen_ai.tool.name": "bite_time", "gen_ai.tool.call.id": "call_a1",
+        "ai.toolCall.args": '{"place": "Void"}', "ai.toolCall.result": '"At dusk."',
+    })).tool  # fmt: skip
+    assert tool == ToolCall(name="bite_time", arguments={"place": "Void"}, result="At dusk.", call_id="call_a1")
+    for operation in ("ai.generateText", "ai.generateText.doGenerate"):
+        span = normalise(_raw("x", "ai", attributes={"ai.operationId": operation} | moved))
+        assert span.system_prompt == "You are an angler."
+
+
 def test_the_ai_sdk_s_usage_is_that_of_its_calls_alone() -> None:
     counts = {"ai.usage.promptTokens": 3, "ai.usage.completionTokens": 1}
     whole = normalise(_raw("ai.generateText", "ai", attributes={"ai.operationId": "ai.generateText"} | counts))
