@@ -72,8 +72,9 @@ class AlertEvent:
     ``measured_ns`` equals it where the value covers only what came since. ``examples`` are at most three, the worst
     first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
     more failures than before. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert on the
-    same labels fires, so that this one is not sent. ``shared``: it is an alert of all monitors together, so that any of
-    them ends it. Names and reasons may come from traces: bounded, but untrusted.
+    same labels fires, so that this one is not sent. ``held``: what is known now shows neither that it still holds nor
+    that it is over; ``stated`` is why. ``shared``: it is an alert of all monitors together, so that any of them ends
+    it. Names and reasons may come from traces: bounded, but untrusted.
     """
 
     transition: AlertTransition
@@ -96,6 +97,7 @@ class AlertEvent:
     changed_ns: int | None = None
     measured_ns: int | None = None
     muted: bool = False
+    held: bool = False
     shared: bool = False
     examples: tuple[Example, ...] = ()
     failure: MainFailure | None = None
@@ -112,7 +114,7 @@ class AlertEvent:
             meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
             unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
             limit=found.limit, since_ns=alert.since_ns, at_ns=at_ns, number=alert.reported,
-            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted, held=alert.held,
         )  # fmt: skip
 
     @property

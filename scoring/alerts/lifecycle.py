@@ -47,7 +47,7 @@ class Alert:
     """One instance of a condition that is or recently was breached. Times in ns since the epoch.
 
     ``since_ns``: first breached; ``fired_ns``: began to fire; ``breached_ns``: last seen breached. ``finding`` is the
-    last breach; ``reported`` counts the events sent.
+    last breach or, while it is held, what is known now; ``reported`` counts the events sent.
     """
 
     condition: str
@@ -58,6 +58,11 @@ class Alert:
     finding: AlertFinding
     fired_ns: int | None = None
     reported: int = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether it fires on although what is known now shows neither that it still holds nor that it is over."""
+        return self.stage is Stage.FIRING and self.finding.breached is None
 
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs."""
@@ -101,14 +106,20 @@ def advance(
     if alert.stage is Stage.PENDING:
         return None, None
     if breached is None:
-        if now_ns - alert.breached_ns >= FORGET_NS:
-            return None, AlertTransition.EXPIRED
-        if alert.stage is Stage.UNKNOWN or (finding is not None and finding.undecided):
-            return alert, None
-        return replace(alert, stage=Stage.UNKNOWN, reported=alert.reported + 1), AlertTransition.UNKNOWN
+        return _not_known(alert, finding, now_ns)
     if now_ns - alert.breached_ns >= condition.keep_ns:
         return None, AlertTransition.RESOLVED
     return alert, None
+
+
+def _not_known(alert: Alert, finding: AlertFinding | None, now_ns: int) -> tuple[Alert | None, AlertTransition | None]:
+    if now_ns - alert.breached_ns >= FORGET_NS:
+        return None, AlertTransition.EXPIRED
+    if alert.stage is Stage.UNKNOWN:
+        return alert, None
+    if finding is not None and finding.undecided:
+        return replace(alert, finding=replace(finding, changed_ns=alert.finding.changed_ns)), None
+    return replace(alert, stage=Stage.UNKNOWN, reported=alert.reported + 1), AlertTransition.UNKNOWN
 
 
 def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, AlertTransition | None]:

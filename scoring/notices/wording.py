@@ -103,12 +103,15 @@ def _facts(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     yield from (TextLine(text=line) for line in explained(event, wording))
     if event.transition is AlertTransition.UNKNOWN:
         yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
+    elif event.held:
+        known = "It is held, for what is known now shows neither that it still holds nor that it is over"
+        yield TextLine(text=f"{known}: {plain(event.stated)}.")
     elif event.transition is AlertTransition.EXPIRED:
         yield TextLine(text="It fired, and was not measured for so long that it is given up. It was not seen to end.")
     if (how_bad := measured(event)) is not None:
         yield TextLine(text=how_bad)
     # A sentence beside an interval would state a second figure; of a part of the traffic it states the others'.
-    if event.stated and (event.upper is None or "slice" in dict(event.labels)):
+    if event.stated and not event.held and (event.upper is None or "slice" in dict(event.labels)):
         stated = plain(event.stated)
         yield TextLine(text=f"{stated[:1].upper()}{stated[1:]}.")
     yield TextLine(text=since(event))

@@ -363,6 +363,7 @@ def _of_now(here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
         stated=found.stated,
         value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
         changed_ns=found.changed_ns, measured_ns=found.measured_ns, at_ns=now_ns,
+        held=here.alert.held,
     )  # fmt: skip
 
 

@@ -125,6 +125,23 @@ def test_an_alarm_that_a_fall_raised_shows_what_came_since_the_fall_everywhere()
     assert (len(since), sum(not each.passed for each in since)) == (shown.estimate.n, shown.estimate.failures)
 
 
+def test_an_alert_that_is_held_where_nothing_is_decided_shows_what_is_known_now_and_why():
+    played, alert, before = Played(Declaration(policy=Policy(mode="adaptive"))), None, None
+    played.minutes(60, per_minute=40, ratio=0.96)
+    for _ in range(30):
+        played.minutes(1, per_minute=40, ratio=0.83)
+        found = (each for (name, _), each in played.watch.alerts.items() if name == "pass_rate_warning")
+        before, alert = alert, next(found, None)
+        if alert is not None and alert.held:
+            break
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert (alert.stage, shown.appraisal.status) == (Stage.FIRING, Status.INSUFFICIENT_DATA)
+    figures = (shown.estimate.pass_ratio, shown.estimate.lower, shown.estimate.upper, shown.estimate.n)
+    found = alert.finding
+    assert (found.value, found.lower, found.upper, found.n) == figures
+    assert (found.stated, found.changed_ns) == (shown.appraisal.reason, before.finding.changed_ns)
+
+
 def test_a_fall_that_comes_each_night_is_no_news_after_a_week_and_a_deeper_one_is():
     declared = Declaration()
     windows = LimitedWindows(declared)
@@ -357,10 +374,12 @@ def test_an_alert_is_not_over_while_the_interval_lies_wholly_below_its_threshold
         return advance(alert, finding, 1, found)
 
     fired, _ = breached(Status.CRITICAL, 40, None)
-    assert breached(Status.WARNING, 40, fired) == (fired, None)
+    kept, turn = breached(Status.WARNING, 40, fired)
+    assert (kept.held, turn, kept.breached_ns) == (True, None, fired.breached_ns)
     silent, turn = breached(Status.NO_DATA, 40, fired)
     assert turn is AlertTransition.UNKNOWN
     assert breached(Status.WARNING, 40, silent) == (silent, None)
+    assert not silent.held
     assert breached(Status.WARNING, 69, silent)[1] is AlertTransition.RESOLVED
     assert breached(Status.WARNING, 40, None) == (None, None)
 

@@ -18,14 +18,16 @@ BEGIN_NS = 1_800_000_000 * 10**9
 DAY_NS = 24 * 3600 * 10**9
 
 
-def finding(breached, *, shown=True) -> AlertFinding:
-    return AlertFinding(labels=LABELS, breached=breached, stated="slow", value=1.5, n=3, shown=shown)
+def finding(breached, *, shown=True, undecided=False) -> AlertFinding:
+    return AlertFinding(
+        labels=LABELS, breached=breached, stated="slow", value=1.5, n=3, shown=shown, undecided=undecided
+    )
 
 
 def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
-    """``b`` breached (``e``: by evidence alone), ``o`` not, ``?`` cannot be told, ``.`` not spoken of: stages, turns.
+    """``b`` breached (``e``: by evidence alone), ``o`` not, ``?`` cannot be told (``h``: contradicted), ``.`` no word.
 
-    There is a letter for each look.
+    Returned are stages and turns. There is a letter for each look.
     """
     alert, stages, turns = None, "", ""
     for now_ns, letter in enumerate(story, start=BEGIN_NS):
@@ -34,11 +36,13 @@ def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
             "e": finding(True, shown=False),
             "o": finding(False),
             "?": finding(None),
+            "h": finding(None, undecided=True),
             ".": None,
         }[letter]
         alert, turn = advance(alert, found, now_ns, condition)
         stages += alert.stage.value[0] if alert else "-"
         turns += turn.value[0] if turn else " "
+        assert alert is None or alert.held == (letter == "h" and alert.stage is Stage.FIRING)
         if alert is not None:
             assert alert.reported == len(turns[stages.rfind("-") + 1 :].replace(" ", "")), "each event has a number"
             assert alert.fired_ns == (BEGIN_NS + turns.index("f") if "f" in turns else None)
@@ -61,6 +65,9 @@ def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
         ("bbbeee", "pppfff", "   f"),
         ("bbbb??oo", "pppfuu--", "   fu r"),
         ("bbbb...", "pppfuuu", "   fu"),
+        ("bbhb", "pp-p", ""),
+        ("bbbbhhoo", "pppfff--", "   f  r"),  # data that contradict themselves hold it
+        ("bbbb?hoo", "pppfuu--", "   fu r"),
     ],
 )
 def test_stories(story, stages, turns):

@@ -64,6 +64,28 @@ MESSAGES = {
     "critical": (notice(events=(event(),)), LINKED),
     "critical-without-links-and-reasons": (notice(events=(event(),)), QUIET),
     "still-critical": (notice(NoticeKind.REMINDER, events=(event(at_ns=SINCE_NS + 300 * MINUTE_NS),)), LINKED),
+    "held": (
+        notice(
+            NoticeKind.REMINDER,
+            events=(
+                event(
+                    at_ns=SINCE_NS + 300 * MINUTE_NS,
+                    held=True,
+                    value=0.9,
+                    lower=0.88,
+                    upper=0.92,
+                    n=900,
+                    examples=(),
+                    measured_ns=SINCE_NS + 240 * MINUTE_NS,
+                    failure=None,
+                    explained=None,
+                    stated="pass ratio 0.900, between 0.88 and 0.92: undecided; what came before shows one below the "
+                    "warning threshold 0.85",
+                ),
+            ),
+        ),
+        LINKED,
+    ),
     "resolved": (notice(events=(event(**OVER),)), LINKED),
     "not-known": (notice(events=(event(transition=AlertTransition.UNKNOWN, number=2, examples=()),)), LINKED),
     "given-up": (notice(events=(event(transition=AlertTransition.EXPIRED, number=3, examples=()),)), LINKED),

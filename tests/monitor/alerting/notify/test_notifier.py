@@ -93,9 +93,9 @@ def desk(tmp_path):
         each.store.close()
 
 
-def posted(stated, stage=Stage.FIRING, *, muted=False, value=0.5):
+def posted(stated, stage=Stage.FIRING, *, muted=False, value=0.5, breached=True):
     found = AlertFinding(
-        labels=stated.labels, breached=True, stated="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7
+        labels=stated.labels, breached=breached, stated="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7
     )
     alert = Alert(condition=stated.condition, labels=stated.labels, stage=stage, since_ns=stated.since_ns,
                   breached_ns=stated.at_ns, finding=found, fired_ns=stated.since_ns,
@@ -222,9 +222,10 @@ async def test_a_reminder_comes_after_its_interval_tells_how_things_are_now_and_
     office.restart()
     await office.tick(posted(fired), after_ns=MINUTE_NS)
     assert len(office.waiting()) == 1
-    await office.tick(posted(fired), after_ns=REMIND_NS)
+    await office.tick(posted(fired, breached=None), after_ns=REMIND_NS)
     first, second = office.waiting()
     assert first.id != second.id
+    assert (first.events[0].held, second.events[0].held) == (False, True)
 
 
 async def test_what_cannot_be_told_now_is_not_reminded_of(desk):
