@@ -54,13 +54,14 @@ class FailureGroups:
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def over(
-        self, span_ns: int, *, rubric: str | None = None, service: str | None = None, environment: str | None = None
-    ) -> tuple[FailureGroup, ...]:
-        """The groups of a time that ends now, the largest first. Raises ``StoreError``.
+        self, span_ns: int, end_ns: int | None = None, *, rubric: str | None = None, service: str | None = None,
+        environment: str | None = None,
+    ) -> tuple[FailureGroup, ...]:  # fmt: skip
+        """The groups of a time that ends then, or now, the largest first. Raises ``StoreError``.
 
         The preceding period of the same length counts as ``before``.
         """
-        begin_ns = self.clock_ns() - span_ns
+        begin_ns = (self.clock_ns() if end_ns is None else end_ns) - span_ns
 
         def latest(since_ns: int, after: tuple[int, str, str] | None) -> list[VerdictDocument]:
             return self.store.verdicts(
@@ -70,7 +71,10 @@ class FailureGroups:
 
         # Each period for itself: where failures are many, the latest of both together would be of the second alone.
         found = await asyncio.to_thread(
-            lambda: [*latest(begin_ns, None), *latest(begin_ns - span_ns, (begin_ns, "", ""))]
+            lambda: [
+                *latest(begin_ns, None if end_ns is None else (end_ns, "", "")),
+                *latest(begin_ns - span_ns, (begin_ns, "", "")),
+            ]
         )
         same: dict[Subject, str] = {}
         if self.vectors is not None:

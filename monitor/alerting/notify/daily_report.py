@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums, pooled
-from sidejudge.scoring.trace.time_units import DAY_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, SECOND_NS
 
 from .notifier import Notifier
 
@@ -45,6 +45,14 @@ class Daily:
             due = int(following.timestamp())
         return due
 
+    def begin_s(self, due_s: int) -> int:
+        """When it was due the time before, in s since the epoch: a day earlier, but for a change of the clocks."""
+        due = datetime.fromtimestamp(due_s, UTC)
+        following = before = due - timedelta(days=2)
+        while (following := self._trigger.get_next_fire_time(following, following)) and following < due:
+            before = following
+        return int(before.timestamp())
+
 
 MOST_COURSES = 20
 MOST_WEAK = 5
@@ -56,8 +64,8 @@ _LEAST_N = 10
 _NOTE = "report"
 
 
-FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
-"""Returns the groups of failures of so many ns until now, the largest first."""
+FailuresOver: TypeAlias = Callable[[int, int], Awaitable[Sequence[FailureGroup]]]
+"""Returns the groups of failures of so many ns until a time, the largest first."""
 
 
 async def alone(_: int) -> bool:
@@ -96,29 +104,30 @@ class DailyReport:
     async def tick(self, now_ns: int) -> None:
         """Send a report if one is due."""
         due_s = None if self._last_ns is None else self.daily.due_s(self._last_ns, now_ns)
-        mine = None if due_s is None else await self.sends(due_s)
-        if mine is None:
+        if due_s is None or (mine := await self.sends(due_s)) is None:
             return
         if mine:
-            await self.notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
+            report = await self.report(self.daily.begin_s(due_s) * SECOND_NS, due_s * SECOND_NS, now_ns)
+            await self.notifier.report(report, (_NOTE, str(now_ns)))
         else:
             await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
         self._last_ns = now_ns
 
-    async def report(self, now_ns: int) -> DailyReportText:
-        """The report of the day that ends now."""
-        begin_ns = now_ns - DAY_NS
-        sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, now_ns)
+    async def report(self, begin_ns: int, end_ns: int, now_ns: int) -> DailyReportText:
+        """The report of a day, however late; statuses and alerts are those of now."""
+        sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, end_ns)
         statuses = {Key(s.service, s.environment, s.rubric): s for s in self.statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
         firing = [each for each in self.posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
-        groups = await self.failures(DAY_NS) if self.failures is not None else ()
+        groups = await self.failures(end_ns - begin_ns, end_ns) if self.failures is not None else ()
         return DailyReportText(
-            begin_ns=begin_ns, end_ns=now_ns, courses=tuple(courses[:MOST_COURSES]),
+            begin_ns=begin_ns, end_ns=end_ns, courses=tuple(courses[:MOST_COURSES]),
             more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
             agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self.agreements()),
-            cost_usd=None if self.judged is None
-            else sum(self.judged.spent_since(begin_ns // 10**9).values()),
+            cost_usd=None if self.judged is None else sum(
+                usd for hour_s, usd in self.judged.spent_since(begin_ns // SECOND_NS).items()
+                if hour_s * SECOND_NS < end_ns
+            ),
             failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),

@@ -177,7 +177,7 @@ class Notifier:
         notice = Notice(
             id=f"report-{report.end_ns // 10**9}", kind=NoticeKind.REPORT, at_ns=report.end_ns, report=report
         )
-        await self._outbox.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
+        await self._outbox.put([_entry(receiver, notice) for receiver in takers], self._clock_ns(), dict([note]))
         self._wake()
 
     def _no_later(self, now_ns: int) -> None:

@@ -69,5 +69,7 @@ async def test_what_failed_in_the_period_before_is_counted_however_much_fails_no
             with patch.object(failures, "MOST", most):
                 (group,) = await FailureGroups(store, lambda: NOW).over(DAY_NS)
             assert (group.count, group.before) == counts
+        (group,) = await FailureGroups(store, lambda: NOW).over(DAY_NS, NOW - DAY_NS)
+        assert (group.count, group.before) == (20, 19), "of a time that is over, with its first moment, not its last"
     finally:
         store.close()

@@ -98,7 +98,7 @@ async def shows_the_fleets_and_reports_its_share(app, now_ns):
     assert (status["status"], status["services"][0]["n"]) == ("critical", 60)
     (limited,) = status["metrics"]
     assert (limited["metric"], limited["n"]) == ("latency_p50", 60)
-    daily = await app.monitor.notifications.daily.report(now_ns)
+    daily = await app.monitor.notifications.daily.report(now_ns - 86_400 * 10**9, now_ns, now_ns)
     assert (daily.share_of, [course.failed for course in daily.courses]) == ("m0", [20])
 
 

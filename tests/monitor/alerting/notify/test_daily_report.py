@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, time
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.failures import FailureGroups
 from sidejudge.monitor.alerting.notify.daily_report import Daily, DailyReport
 from sidejudge.monitor.alerting.notify.notifier import Notifier
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
@@ -68,7 +70,7 @@ async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windo
         await judged(store, number, passed, probability=probability)
     await judged(store, 99, False, hours_ago=24.5)
     now = estimate([(True, 1.0)] * 9, design_effect=effect)
-    (course,) = (await daily(store, now=now).report(EIGHT_NS)).courses
+    (course,) = (await daily(store, now=now).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)).courses
     decided = [(passed, 1 / probability) for passed, probability in drawn if passed is not None]
     reported = estimate(decided, design_effect=effect)
     assert (course.passed, course.failed, course.incomplete) == (2, 2, 1)
@@ -82,7 +84,7 @@ async def test_the_weakest_metrics_are_those_furthest_outside_their_band(store):
     for number in range(12):
         await judged(store, number, False, accuracy=0.8, gap=0.3, fine=0.6)
     await judged(store, 50, False, service="rare", accuracy=0.0)
-    weakest = (await daily(store).report(EIGHT_NS)).weakest
+    weakest = (await daily(store).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)).weakest
     assert [(weak.metric, weak.n) for weak in weakest] == [("gap", 12), ("accuracy", 12)]
     assert [weak.mean for weak in weakest] == pytest.approx([0.3, 0.8])
 
@@ -90,7 +92,7 @@ async def test_the_weakest_metrics_are_those_furthest_outside_their_band(store):
 async def test_a_metric_whose_mean_is_its_bound_is_not_weak(store):
     for number in range(333):
         await judged(store, number, False, probability=0.3, accuracy=0.9, gap=0.1)
-    assert not (await daily(store).report(EIGHT_NS)).weakest
+    assert not (await daily(store).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)).weakest
 
 
 async def test_cost_and_agreement_are_told_where_they_are_known(store):
@@ -98,10 +100,10 @@ async def test_cost_and_agreement_are_told_where_they_are_known(store):
     await store.judged.spend(EIGHT_NS // 10**9 - 3_600, 0.5)
     await store.judged.spend(EIGHT_NS // 10**9 - 90_000, 9.0)
     known = daily(store, judged=store.judged, agreements=lambda: [Agreement(rubric="qa", kappa=0.7, upper=0.8, n=40)])
-    report = await known.report(EIGHT_NS)
+    report = await known.report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
     assert report.cost_usd == pytest.approx(1.75)
     assert report.agreements == (AgreedOn(rubric="qa", kappa=0.7, n=40),)
-    nothing = await daily(store).report(EIGHT_NS)
+    nothing = await daily(store).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
     assert (nothing.cost_usd, nothing.agreements, nothing.courses) == (None, (), ())
 
 
@@ -109,14 +111,14 @@ async def test_cost_and_agreement_are_told_where_they_are_known(store):
 async def test_a_service_is_reported_whatever_its_status_is(store, status):
     await judged(store, 1, True)
     await judged(store, 2, True, service="other")
-    report = await daily(store, status).report(EIGHT_NS)
+    report = await daily(store, status).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
     assert {course.status for course in report.courses} == {status, Status.INSUFFICIENT_DATA}
 
 
 async def test_only_so_many_courses_are_shown_and_the_rest_counted(store):
     for number in range(25):
         await judged(store, number, True, service=f"s{number}")
-    report = await daily(store).report(EIGHT_NS)
+    report = await daily(store).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
     assert (len(report.courses), report.more) == (20, 5)
 
 
@@ -143,7 +145,29 @@ async def test_a_report_that_nobody_sends_is_sent_late_and_one_that_another_send
     for late_ns, mine in ((0, None), (1, None), (2, True), (3, True)):  # it leads from then on
         of_whom.append(mine)
         await of_fleet.tick(EIGHT_NS + late_ns)
-    assert [report.end_ns for report in sent(store)] == [EIGHT_NS + 2]
+    assert [report.end_ns for report in sent(store)] == [EIGHT_NS]
+
+
+@pytest.mark.parametrize("late_hours", [0, 3, 23])
+async def test_a_report_that_is_late_is_of_its_whole_day_and_of_nothing_after_it(store, late_hours):
+    for number, hours_ago in enumerate((24.5, 23.5, 0.5, -0.5, -2.5)):
+        await judged(store, number, False, hours_ago=hours_ago)
+        await store.judged.spend(int(EIGHT_NS / 1e9 - hours_ago * 3_600), 2.0**number)
+    failures = FailureGroups(store, lambda: EIGHT_NS + late_hours * HOUR_NS)
+    again = daily(store, judged=store.judged, failures=failures.over)
+    await again.restore(EIGHT_NS - HOUR_NS)
+    await again.tick(EIGHT_NS + late_hours * HOUR_NS)
+    (report,) = sent(store)
+    assert (report.begin_ns, report.end_ns) == (EIGHT_NS - 24 * HOUR_NS, EIGHT_NS)
+    assert [(course.failed, course.passed) for course in report.courses] == [(2, 0)]
+    assert report.cost_usd == 2.0 + 4.0
+
+
+@pytest.mark.parametrize(("day", "hours"), [(24, 24), (25, 25), (26, 24)])
+def test_the_day_of_a_report_begins_where_the_one_before_ended_when_clocks_change_too(day, hours):
+    at = Daily(time(8), ZoneInfo("Europe/Berlin"))
+    due_s = int(datetime(2026, 10, day, 8, tzinfo=ZoneInfo("Europe/Berlin")).timestamp())
+    assert due_s - at.begin_s(due_s) == hours * 3_600
 
 
 async def test_a_report_that_another_monitor_of_the_fleet_has_sent_is_noted(store):
