@@ -62,6 +62,7 @@ class AssembledTrace:
     missing: set[bytes] | frozenset[bytes] = _NONE
     remote: set[bytes] | None = None  # parents that are spans of other processes
     rooted: bool = False
+    marked: bool = False  # its root only says so itself: it names a parent, which will not come
     size: int = 0
     decoded: int = 0
     left_out: int = 0
@@ -78,6 +79,7 @@ class AssembledTrace:
     awaited: bool = False  # closed, and its root may still come
     queued_ns: int = 0  # when the heap will look at it next
     pause_ns: int = 0  # the longest that something missing was waited for
+    after_mark_ns: int = 0  # the longest pause since such a root came
 
     @property
     def whole(self) -> bool:
@@ -107,6 +109,8 @@ class AssembledTrace:
         before = len(ids)
         if ids and not self.whole:
             self.pause_ns = max(self.pause_ns, now_ns - self.last_ns)
+        if self.marked:
+            self.after_mark_ns = max(self.after_mark_ns, now_ns - self.last_ns)
         for header in chunk.headers:
             span_id, parent_id = header.span_id, header.parent_id
             if header.trace_state:
@@ -114,8 +118,10 @@ class AssembledTrace:
                 self.stated = bits if self.stated is None else min(bits, self.stated)
             ids.add(span_id)
             missing.discard(span_id)
-            if not parent_id or header.root_hint:
-                self.rooted = True
+            if not parent_id:
+                self.rooted, self.marked = True, False
+            elif header.root_hint:
+                self.rooted, self.marked = True, self.marked or not self.rooted
             elif parent_id not in ids:
                 missing.add(parent_id)
                 if header.remote_parent:

@@ -3,7 +3,7 @@
 OTLP has no end-of-trace marker, so a trace closes for a stated reason, whichever comes first:
 
 * ``root_ended`` — a root has arrived (a span that names no parent, or is marked as the topmost exported), every parent
-  that was named has arrived, and nothing came for ``grace``;
+  that was named has arrived, and nothing came for ``grace``, or after a mark for as long as its service may still send;
 * ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the flags of
   the spans below them show: this side's spans are all here, and the caller's will not come;
 * ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``service_habits.py``);
@@ -110,6 +110,9 @@ class Assembler:
         self._rootless: OrderedDict[bytes, None] = OrderedDict()  # open ones; of the first nothing came for longest
         self._looked_ns = _NEVER_NS
         self._idle = AdaptiveIdle(self._limits.idle_ns, self._limits.idle_max_ns or 0)
+        self._after_mark = AdaptiveIdle(
+            self._limits.grace_ns, max(self._limits.idle_ns, self._limits.idle_max_ns or 0), self._limits.idle_ns
+        )
         self._roots = ExpectedRoots()
 
     @property
@@ -260,7 +263,8 @@ class Assembler:
             end_ns = entry.first_ns + self._limits.root_wait_ns
             return (end_ns if entry.rootless else min(overdue_ns, end_ns)), "deadline"
         if entry.whole:
-            quiet = (entry.last_ns + self._limits.grace_ns, "root_ended")
+            grace_ns = self._after_mark.idle_ns(entry.origin.service) if entry.marked else self._limits.grace_ns
+            quiet = (entry.last_ns + grace_ns, "root_ended")
         else:
             # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost.
             idle_ns = self._idle.idle_ns(entry.origin.service)
@@ -443,6 +447,8 @@ class Assembler:
         self._bytes -= entry.size
         self._spans -= entry.spans
         self._idle.learn(entry.origin.service, entry.pause_ns)
+        if entry.marked or entry.after_mark_ns:
+            self._after_mark.learn(entry.origin.service, entry.after_mark_ns)
         if self._shedding is not None:
             self._shed(trace_id, entry, self._shedding)
         if entry.rooted:

@@ -5,6 +5,10 @@ fragment, and revised. Learned is the longest pause of each trace while somethin
 that a closing cut short (the span that reopened the trace shows them). Idle is then twice the 95th percentile of the
 service's last traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
 
+*Tops.* Langfuse's SDK marks a span as the topmost exported where the span right above it is not exported: behind a web
+framework that is the run, below a function of the application it is a step. Learned is for how long spans still came
+after a mark. Of a service that is not known, its traces wait as others do.
+
 *Roots.* A run of an agent may take hours, and its root is exported last. The service's latest traces show
 whether waiting is worth it. A trace that was closed without a root is no evidence yet: some of them are remembered for
 as long as a root may take, and count when it has come, or has not. An open trace that is without a root for much longer
@@ -32,16 +36,20 @@ _SERVICES: Final = 1_000
 
 
 class AdaptiveIdle:
-    """Learned pauses by service, in ns. Services beyond the bound, and endless names, keep the configured idle."""
+    """Learned pauses by service, in ns. Services beyond the bound, and endless names, keep the configured idle.
 
-    def __init__(self, floor_ns: int, ceiling_ns: int) -> None:
+    That is ``unknown_ns``, or the shortest that may be learned, ``floor_ns``.
+    """
+
+    def __init__(self, floor_ns: int, ceiling_ns: int, unknown_ns: int | None = None) -> None:
         self._floor_ns, self._ceiling_ns = floor_ns, max(floor_ns, ceiling_ns)
+        self._unknown_ns = floor_ns if unknown_ns is None else unknown_ns
         self._pauses: dict[str | None, deque[int]] = {}
         self._idle_ns: dict[str | None, int] = {}
 
     def idle_ns(self, service: str | None) -> int:
         """The silence after which a trace of this service counts as idle."""
-        return self._idle_ns.get(service, self._floor_ns)
+        return self._idle_ns.get(service, self._unknown_ns)
 
     def learn(self, service: str | None, pause_ns: int) -> None:
         """The longest pause of a trace that was closed; 0 when nothing of it was waited for."""

@@ -54,10 +54,31 @@ def test_without_a_root_or_with_a_parent_that_never_comes_a_trace_closes_when_id
     assert closings(assembler, 30) == [(1, "idle", 1)]
 
 
-def test_a_marked_topmost_span_is_a_root_although_it_names_a_parent():
+def test_a_marked_topmost_span_is_a_root_although_it_names_a_parent_once_nothing_is_seen_to_come_after_such():
     assembler = Assembler(LIMITS)
-    assembler.add(chunk(1, (2, 9, True), (3, 2)), 0)
-    assert closings(assembler, 2) == [(1, "root_ended", 1)]
+    for run in range(16):
+        assembler.add(chunk(run, (2, 9, True), (3, 2)), run * 100)
+        assert closings(assembler, run * 100 + 29) == []
+        assert closings(assembler, run * 100 + 30) == [(run, "root_ended", 1)]
+    assembler.add(chunk(99, (3, 2)), 2_000)
+    assembler.add(chunk(99, (2, 9, True)), 2_005)
+    assert closings(assembler, 2_006) == []
+    assert closings(assembler, 2_007) == [(99, "root_ended", 1)]
+
+
+@pytest.mark.parametrize("first", [[(3, 9, True)], [(4, 3), (3, 9, True)]], ids=["a call", "a step with a call"])
+@pytest.mark.parametrize("gap", [5, 20])
+def test_what_is_below_a_span_that_is_not_exported_is_no_run_by_itself(first, gap):
+    assembler = Assembler(LIMITS)
+    for run in range(40):
+        at = run * 1_000
+        assembler.add(chunk(run, *first), at)
+        assert closings(assembler, at + gap - 1) == []
+        assembler.add(chunk(run, (5, 9, True)), at + gap)
+        assert closings(assembler, at + 2 * gap - 1) == []
+        assembler.add(chunk(run, (2, 1), 1), at + 2 * gap)
+        assert closings(assembler, at + 2 * gap + 1) == []
+        assert closings(assembler, at + 2 * gap + 2) == [(run, "root_ended", 1)]
 
 
 def test_a_trace_that_never_rests_closes_at_its_deadline():
