@@ -120,7 +120,7 @@ def score(
                 shown.step(read, lambda: batch.tally.counts)
 
             elsewhere = judged_by(working, request) if engine.elsewhere else None
-            tally = batch.run(verdicts.left(sources.lines()), verdicts, reached, elsewhere)
+            tally = batch.run(verdicts.left(sources.lines(), batch.pass_over), verdicts, reached, elsewhere)
             if request.actors is not None:
                 expense = expense_of(request)
     _report(tally, verdicts.resumed, remarks.repeated)

@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -133,6 +133,12 @@ class Batch:
             progress(chunk.read, chunk.number)
         verdicts.all_walked()
         return self.tally
+
+    def pass_over(self, line: NumberedLine) -> None:
+        """Take note of the id of a case whose verdicts stand: a later line may repeat it."""
+        with suppress(CaseError):
+            if line.text is not None:
+                self.remarks.case(read_case_line(line.text, line.number)[0].case_id, line.number)
 
     async def _run_in_flight(self, source: Iterable[NumberedLine], verdicts: VerdictOutput, progress: Progress) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""

@@ -73,8 +73,12 @@ class VerdictOutput:
     def counted(self, tally: ScoreTally) -> None:
         """Count the verdicts that stand, unless they are walked beside the cases."""
 
-    def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
-        """The lines that are still to be read."""
+    def left(
+        self,
+        lines: Iterator[NumberedLine],
+        passed_over: Callable[[NumberedLine], None],  # noqa: ARG002  # see the class
+    ) -> Iterator[NumberedLine]:
+        """The lines that are still to be read; ``passed_over`` gets each of the others."""
         return lines
 
     def reached(self, read: int, number: int, tally: ScoreTally) -> None:
@@ -251,12 +255,21 @@ class VerdictShards(VerdictOutput):
             last = self._shards[-1]
             tally.bad_lines, tally.unrouted, tally.excluded = last.bad_lines, last.unrouted, last.excluded
 
-    def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
+    def left(
+        self, lines: Iterator[NumberedLine], passed_over: Callable[[NumberedLine], None]
+    ) -> Iterator[NumberedLine]:
         """The lines that the manifest does not cover."""
         if not self._shards:
             return lines
         read, number = self._shards[-1].read, self._shards[-1].number
-        return dropwhile(lambda line: line.read <= read if number is None else line.number <= number, lines)
+
+        def is_covered(line: NumberedLine) -> bool:
+            covered = line.read <= read if number is None else line.number <= number
+            if covered:
+                passed_over(line)
+            return covered
+
+        return dropwhile(is_covered, lines)
 
     def __exit__(self, *_: object) -> None:
         self._cut()

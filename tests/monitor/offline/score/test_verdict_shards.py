@@ -48,7 +48,7 @@ def judged(made: VerdictShards, lines: int, until: int, width: int = 10) -> Scor
     """A run over lines of ``width`` bytes, every third no case; it is killed at line ``until``."""
     tally = ScoreTally()
     made.counted(tally)
-    for line in made.left(NumberedLine(n, b"x", width * n) for n in range(1, lines + 1)):
+    for line in made.left((NumberedLine(n, b"x", width * n) for n in range(1, lines + 1)), lambda _: None):
         if line.number == until:
             return tally
         if line.number % 3:
@@ -124,14 +124,15 @@ def test_anew_forgets_what_was_there(tmp_path: Path) -> None:
 
 
 def test_score_writes_into_shards_what_it_writes_into_a_file(tmp_path: Path) -> None:
-    path = json_lines(tmp_path / "cases.jsonl", [qa_case(n) for n in range(200)])
+    path = json_lines(tmp_path / "cases.jsonl", [qa_case(n) for n in (*range(200), 3, 7)])
     score(path, "--out", tmp_path / "one.jsonl")
     run = Forked("score", path, "--out", tmp_path / "many", "--shards", "jsonl", "--workers", 2)
     assert run.wait(60) == 0
     assert verdicts(tmp_path / "many" / "shard-000000.jsonl") == verdicts(tmp_path / "one.jsonl")
     again = score(path, "--out", tmp_path / "many", "--shards", "jsonl")
     assert again.returncode == 0
-    assert "200 verdicts stood already" in again.stderr
+    assert "202 verdicts stood already" in again.stderr
+    assert "2 lines repeat a case_id" in again.stderr
     refused = score(path, "--out", tmp_path / "many", "--shards", "jsonl", "--keep-outputs")
     assert refused.returncode == 2
     assert "manifest.json: is of another input" in refused.stderr
