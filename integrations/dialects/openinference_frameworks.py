@@ -299,6 +299,15 @@ def _agent_text(message: Json) -> str | None:
     return as_text(message.get("content"))
 
 
+def _mastra(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A part of a model's answer is called a model call, of which the step around it is the one."""
+    if reading.attributes.get("mastra.span.type") != "model_chunk":
+        return kind
+    for field in CONTENTS:
+        fields.pop(field, None)
+    return SpanKind.CHAIN
+
+
 _FRAMEWORKS = {
     "haystack": _haystack,
     "llama_index": _llama_index,
@@ -313,5 +322,6 @@ _FRAMEWORKS = {
     "strands": _strands,
     "google_adk": _google_adk,
     "claude_agent_sdk": _claude_agent,
+    "@mastra/otel-exporter": _mastra,
 }
 """By the last word of the scope; of instrumentations for JavaScript, by what follows their prefix."""

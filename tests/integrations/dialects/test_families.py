@@ -506,3 +506,13 @@ def test_openinference_plain_text_keeps_its_quotation_marks(kind, mime, sent, re
         attributes |= {"input.mime_type": mime, "output.mime_type": mime}
     span = normalise(_raw("s", "openinference.instrumentation.x", attributes=attributes))
     assert (span.input, span.output) == (read, read)
+
+
+def test_a_part_of_an_answer_is_no_model_call_of_mastra_s() -> None:
+    """With Arize's exporter each is an LLM span of a millisecond, whose output can be ``{}``, below its step's."""
+    stated = {"openinference.span.kind": "LLM", "output.value": "{}", "mastra.span.type": "model_chunk"}
+    part = normalise(_raw("model_chunk Angler", "@mastra/otel-exporter", attributes=stated))
+    assert (part.kind, part.output, part.output_messages) == (SpanKind.CHAIN, None, ())
+    stated["mastra.span.type"] = "model_step"
+    step = normalise(_raw("model_step Angler", "@mastra/otel-exporter", attributes=stated))
+    assert step.kind is SpanKind.LLM
