@@ -61,14 +61,15 @@ def normalise(raw: RawSpan) -> Span:
     elif _PATH in reading.attributes:
         agent = _graph(reading, kind, agent)
     requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
-    fields: SpanFields = {"agent": agent, "error": _error(reading)}
+    error = _error(reading)
+    fields: SpanFields = {"agent": agent, "error": error}
     fields |= _FIELDS.read(reading)
     if requested is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
         fields["capture_switch"] = SWITCH
     elif unwrap.without_texts(requested) or unwrap.without_texts(answered):
         fields["capture_switch"] = unwrap.LITELLM_SWITCH
     if kind is SpanKind.TOOL:
-        fields |= _tool(reading, str(fields["error"]) if fields["error"] else None)
+        fields |= _tool(reading, error)
     elif kind is SpanKind.LLM:
         fields |= _generation(reading)
     else:
@@ -81,6 +82,8 @@ def normalise(raw: RawSpan) -> Span:
         if kind is SpanKind.CHAIN and (reason := sole_reason(answered)) is not None:
             fields["finish_reason"] = reason  # of the call below, from whose span LangChain's handlers leave it out
             reading.note("finish_reason", _OUT)
+    if error is not None and _raised(answered, error):
+        fields |= {"output": None, "output_messages": ()}
     return reading.span(NAME, kind, **fields)
 
 
@@ -168,6 +171,12 @@ def _error(reading: SpanReading) -> str | None:
     if reading.attributes.get("langfuse.observation.level") != "ERROR":
         return None
     return reading.text("error", "langfuse.observation.status_message") or "error"
+
+
+def _raised(answered: Content, error: str) -> bool:
+    """Whether a failed step's output is what it raised, as ``observe`` of the SDK for JavaScript states it."""
+    stated = unwrap.decoded(answered)
+    return isinstance(stated, dict) and stated.keys() == {"error"} and str(stated["error"]).endswith(error)
 
 
 def _cost(given: AttributeValue) -> float | None:

@@ -412,6 +412,19 @@ def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json()
     assert tool.result == '{"a": 1}'
 
 
+@pytest.mark.parametrize("kind", ["agent", "span", "generation"])
+@pytest.mark.parametrize(("output", "read"), [
+    ('{"error":"Error: 500 backend exploded"}', None),
+    ('{"error":"no such order"}', '{"error":"no such order"}'),
+])  # fmt: skip
+def test_what_langfuse_s_observe_in_javascript_says_was_raised_is_no_answer(kind, output, read) -> None:
+    span = normalise(_raw("Angler", "langfuse-sdk", attributes={
+        "langfuse.observation.type": kind, "langfuse.observation.level": "ERROR",
+        "langfuse.observation.status_message": "500 backend exploded", "langfuse.observation.output": output,
+    }))  # fmt: skip
+    assert (span.error, span.output) == ("500 backend exploded", read)
+
+
 def test_what_sentry_renames_of_the_ai_sdk_is_read() -> None:
     """Sentry's SDK (10) renames what the AI SDK calls a tool, and takes the instructions out of its prompts."""
     moved = {"gen_ai.system_instructions": '[{"type": "text", "content": "You are an angler."}]'}
