@@ -36,7 +36,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 
 from .document import FleetDocument
 from .publish import SlicePublisher
-from .status import ALONE_AFTER_S, LEASE, FleetStatus, FleetTables
+from .status import ALONE_AFTER_S, LEASE, LOOKS_MISSED, FleetStatus, FleetTables
 
 log = logging.getLogger("sidejudge.fleet")
 
@@ -157,7 +157,7 @@ class FleetBoard:
         """Whether this monitor notifies for itself: for long, nobody has reached a status of the fleet."""
         status, look_s = self.status, self._watch.declared.look_ns / 1e9
         unknown_for_s = status.unknown_for_s if status is not None else 0.0
-        return self._fleet.away_for_s >= ALONE_AFTER_S or unknown_for_s >= max(ALONE_AFTER_S, 3 * look_s)
+        return self._fleet.away_for_s >= ALONE_AFTER_S or unknown_for_s >= max(ALONE_AFTER_S, LOOKS_MISSED * look_s)
 
     def _document(self, now_ns: int) -> FleetDocument | None:
         return self.status.current(now_ns) if self.status is not None else None

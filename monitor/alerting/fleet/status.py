@@ -51,7 +51,9 @@ LEASE: Final = "alerts"
 ALONE_AFTER_S: Final = 600.0
 """How long no status of the fleet is known until a monitor notifies for itself; leaders change within a minute."""
 STALE_NS: Final = 5 * MINUTE_NS
-"""An older document is no present status: no monitor leads."""
+"""An older document is no present status, unless looks are rarer: no monitor leads."""
+LOOKS_MISSED: Final = 3
+"""Looks that may be missing until there is no present status, where that is longer."""
 _STATE: Final = "alerts/state"
 _OWN: Final = "SELECT name, body FROM windows WHERE monitor = %s"
 _HELD: Final = "SELECT name, extract(epoch FROM written_at)::float8 FROM windows WHERE monitor = %s"
@@ -171,7 +173,8 @@ class FleetStatus:
     def current(self, now_ns: int) -> FleetDocument | None:
         """The status of the fleet; None where it is unknown or too old."""
         found = self.document
-        return found if found is not None and now_ns - found.at_ns < STALE_NS else None
+        stale_ns = max(STALE_NS, LOOKS_MISSED * self._declared.look_ns)
+        return found if found is not None and now_ns - found.at_ns < stale_ns else None
 
     @property
     def unknown_for_s(self) -> float:

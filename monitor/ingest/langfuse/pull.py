@@ -30,7 +30,7 @@ from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.outcomes import TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.scoring.status.snapshots import PullSnapshot, PullState
-from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 from .deletions import DeletedTraces
 from .fetch import Share, TraceFetcher, introduced
@@ -47,7 +47,9 @@ MOST_PENDING: Final = 20_000
 SLICE_NS: Final = 10 * MINUTE_NS
 """Start times that are listed in one go, where there is much to catch up with."""
 AHEAD_NS: Final = MINUTE_NS
-"""How far clocks of applications may run ahead of ours."""
+"""How far clocks of applications may run ahead of Langfuse's."""
+_MOST_OFF_NS: Final = DAY_NS
+"""How far Langfuse's clock is believed to be off ours: beyond that it is wrong rather than ours."""
 INTRODUCED_NS: Final = HOUR_NS
 """How often a server is asked anew what it is and whose project the keys are of."""
 REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), "overloaded", "store", "error")
@@ -193,7 +195,7 @@ class Pull:
         if gained:
             self._full_ns = None
         # Each time: a share may have been lost and gained again since.
-        self._from_ns = min(self._from_ns, share.cursor(self._shards, self._clock_ns() - self._look_back_ns))
+        self._from_ns = min(self._from_ns, share.cursor(self._shards, self._present_ns() - self._look_back_ns))
         share.from_ns = self._from_ns
 
     async def _introduce(self) -> LangfuseServer:
@@ -203,10 +205,10 @@ class Pull:
             return server
         known = self._store.fact(PULL)
         if known is None or known["project"] != server.project_id:
-            self._from_ns, self._deleted.since_ns = self._clock_ns() - self._look_back_ns, 0
+            self._from_ns, self._deleted.since_ns = self._present_ns() - self._look_back_ns, 0
             # What was seen or read of another project is not missing in this one.
             self.pending.keep(lambda _: False)
-            await self._store.pulled.forget(self._clock_ns() + AHEAD_NS)
+            await self._store.pulled.forget(self._present_ns() + AHEAD_NS)
             await self._save(server)
         else:
             same = known.get("reads", _reads(server)) == _reads(server)
@@ -218,9 +220,9 @@ class Pull:
 
     async def _list(self, server: LangfuseServer) -> bool:
         """One round; False when it was cut short because too much waits."""
-        begun_ns = self._clock_ns()
+        now_ns, begun_ns = self._clock_ns(), self._present_ns()
         self._from_ns = min(self._from_ns, begun_ns - self._look_back_ns)  # later only by a clock that was wrong
-        full = self._full_ns is None or begun_ns - self._full_ns >= self._full_every_ns
+        full = self._full_ns is None or now_ns - self._full_ns >= self._full_every_ns
         from_ns = self._from_ns if full else max(self._from_ns, begun_ns - self._near_ns)
         until_ns = begun_ns + AHEAD_NS
         while from_ns < until_ns:
@@ -241,10 +243,15 @@ class Pull:
                 self._set_state("waiting", _TOO_MUCH)
                 return False
         if full:
-            self._full_ns = begun_ns
+            self._full_ns = now_ns
             # A trace is longer than one of its rows; what is held of one is known to have been there.
             await self._store.pulled.forget(min(self._from_ns - self._look_back_ns, begun_ns - self._keep_ns))
         return True
+
+    def _present_ns(self) -> int:
+        """The present by Langfuse's clock: start times are by clocks that rather agree with its than with ours."""
+        off_ns = int((self._langfuse.ahead_s - self._langfuse.behind_s) * 1e9)
+        return self._clock_ns() + max(-_MOST_OFF_NS, min(off_ns, _MOST_OFF_NS))
 
     async def _pages(self, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
         read = observations.pages if server.observations_v2 else legacy.pages

@@ -226,6 +226,14 @@ def test_a_minute_that_is_not_complete_is_no_silence(phase_s: int) -> None:
     assert states[-1] is Status.NO_DATA
 
 
+def test_a_status_that_is_looked_at_rarely_is_the_present_one_between_two_looks():
+    fleet = Simulated(2, replace(DECLARED, look_ns=10 * SLICE_NS))
+    fleet.run(15, failing=0.02)
+    status = fleet.members[1].status
+    known = [status.current(status.document.at_ns + minutes * SLICE_NS) is not None for minutes in (1, 9, 29, 30)]
+    assert known == [True, True, True, False]
+
+
 def test_a_monitor_notifies_for_itself_while_nobody_reaches_a_status_of_the_fleet():
     fleet, passed_on = Simulated(2), []
     fleet.run(5, failing=0.02)

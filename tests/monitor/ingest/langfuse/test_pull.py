@@ -198,6 +198,21 @@ async def test_what_a_server_has_just_written_settles_though_its_clock_is_behind
     assert bench.bodies() == [trace_id(1)], "its root was not taken alone"
 
 
+@pytest.mark.parametrize("off_s", [-7_200, -600, 7_200])
+async def test_what_begins_by_langfuses_clock_is_read_at_once_though_ours_is_far_off(benches, fake, off_s):
+    def dated(request: faults.Request) -> Any:
+        date = format_datetime(datetime.now(UTC) + timedelta(seconds=off_s), usegmt=True)
+        act = fake._act(request)
+        return faults._with(act, headers={**act.headers, "date": date})
+
+    fake.standing_fault = dated
+    bench = benches(fake, now_ns=START_NS - off_s * SECOND)
+    await bench.poll(1, every_s=5)
+    bench.put(*rows(1))
+    await bench.poll(4, every_s=5)
+    assert bench.taken() == {trace_id(1): 3}
+
+
 async def test_a_trace_whose_root_never_comes_is_read_in_the_end(benches, fake):
     bench = benches(fake)
     bench.put(*rows(1)[1:])
