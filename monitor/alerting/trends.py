@@ -83,8 +83,8 @@ class ArchivedTrends:
 
 
 def _read(path: str, since_ns: int, step_ns: int, old: int) -> Sequence[Stretch]:
+    from sidejudge.integrations.history.in_force import history_trends  # noqa: PLC0415  # as above
     from sidejudge.integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is configured
-    from sidejudge.integrations.history.trends import history_trends  # noqa: PLC0415  # as above
 
     until_ns = since_ns + old * step_ns
     return history_trends(Place(path), since_ns=since_ns, until_ns=until_ns, step_ns=step_ns)

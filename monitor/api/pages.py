@@ -16,29 +16,34 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from sidejudge.dashboards.pages.plain_pages import (
+    MetricCard,
+    RubricPage,
     TracesPage,
     api_page,
     configuration_page,
     help_page,
     problem_page,
+    rubric_page,
     search_page,
     traces_page,
 )
 from sidejudge.dashboards.pages.rendering import undated
+from sidejudge.dashboards.pages.service_page import service_page
 from sidejudge.dashboards.pages.status_page import SORTS, StatusChoice, StatusPage, status_page
 from sidejudge.dashboards.pages.trace_page import trace_page
-from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.errors import SearchTooLong, StoreError
+from sidejudge.monitor.config.rubrics import Card, cards, choice, citation
 from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules, is_same_machine
 from .compare_page import add_compare_page
 from .contents_token import FILE_PATH, SESSION_PATH
 from .errors import ProblemError
-from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
-from .service_page import add_rubric_page, add_service_page
+from .params import reason_of, span_of, trace_id_of, trace_position_of, unknown_trace
 from .shared_result import SharedResults, compressed
 from .verdict_pages import add_verdict_pages, html, refused
-from .view import MonitorView, TraceQuery, VerdictQuery
+from .view import MonitorView, ServiceChoice, TraceQuery, VerdictQuery
 
 _LATEST_FAILURES = 8
 _GROUPS = 5
@@ -199,3 +204,69 @@ def add_sessions(app: FastAPI, rules: AccessRules) -> None:
     async def file(request: Request) -> dict[str, str | None]:
         here = token is not None and is_same_machine(request)
         return {"token_file": str(token.file) if here and token is not None and token.file else None}
+
+
+def add_service_page(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
+    """Serve the page, made once for all who ask for the same at about the same time."""
+    made = SharedResults[str | None](view.clock_ns)
+
+    @app.get("/services", response_class=HTMLResponse, include_in_schema=False)
+    async def service(request: Request, choice: Annotated[ServiceChoice, Query()]) -> Response:
+        if not choice.rubric:
+            return RedirectResponse("/")  # the status page lists them
+        contents = rules.shows_contents(request)
+
+        async def make() -> str | None:
+            page = await view.service(choice, contents=contents)
+            return None if page is None else await asyncio.to_thread(service_page, page)
+
+        try:
+            if choice.last:
+                span_of(choice.last)
+            text = await made.get((*choice.model_dump().values(), contents), make)
+        except (ProblemError, SearchTooLong) as problem:
+            return refused(problem)
+        if text is None:
+            return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))
+        return html(text)
+
+
+def add_rubric_page(app: FastAPI, view: MonitorView) -> None:
+    """Serve the page."""
+
+    @app.get("/rubrics/{name}", response_class=HTMLResponse, include_in_schema=False)
+    async def rubric(name: str) -> Response:
+        found = view.rubric(name)
+        if found is None:
+            error = "there is no such rubric in the configuration"
+            return refused(ProblemError(error, "see /configuration for those that there are", HTTPStatus.NOT_FOUND))
+        return html(await asyncio.to_thread(lambda: rubric_page(_made_of(found))))
+
+
+def _made_of(rubric: Rubric) -> RubricPage:
+    passes = "by its own conditions" if rubric.pass_mark is None else f"from {rubric.pass_mark:g} on"
+    return RubricPage(
+        id=rubric.id,
+        title=rubric.title,
+        facts=[
+            ("score", f"{rubric.formula}, from 0 to {rubric.scale:g}"), ("passes", passes),
+            ("needs", f"values for {rubric.min_coverage:.0%} of the weight"), ("version", rubric.version),
+            *(("without a judge", each) for each in [choice(rubric).without_judge] if each),
+        ],
+        metrics=[_metric_card(card) for card in cards({rubric.id: rubric})],
+    )  # fmt: skip
+
+
+def _metric_card(card: Card) -> MetricCard:
+    metric = card.criterion.metric
+    return MetricCard(
+        id=metric.id,
+        title=metric.title,
+        meaning=metric.meaning,
+        facts=[
+            ("formula", metric.formula), ("weight", card.weight), ("unit", f"{metric.unit}, in {card.range}"),
+            ("bands", card.bands), ("blocker", card.blocker),
+            ("decided by", ", ".join(method.value for method in metric.methods)),
+            ("without a value where", metric.undefined), ("source", citation(metric.source)),
+        ],
+    )  # fmt: skip

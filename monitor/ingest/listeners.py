@@ -13,14 +13,13 @@ from typing import Protocol
 from sidejudge.integrations.otlp.proxy.forward import Forward
 from sidejudge.integrations.otlp.proxy.upstream import Upstream
 from sidejudge.integrations.otlp.proxy.web_pages import WebPages
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.admission import Admission, ConnectionLimits
 from sidejudge.integrations.otlp.server.body import Receive
 from sidejudge.integrations.otlp.server.grpc_receiver import Certificates, GrpcReceiver
 from sidejudge.integrations.otlp.server.paths import signal_of
 from sidejudge.integrations.otlp.server.receiver import AsgiApp, Cors, OtlpReceiver, Scope
 from sidejudge.integrations.otlp.server.response import Message, Refusal, Send
-from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests, Forwarding, Receiving
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Passage, Receipt
 from sidejudge.integrations.store.kept_requests import KeptRequest, beside

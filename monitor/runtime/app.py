@@ -27,7 +27,7 @@ from sidejudge.monitor.api.door import door
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names, rubrics_of
 from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
-from sidejudge.monitor.deliver.metrics_push import MetricsPush
+from sidejudge.monitor.deliver.metrics import MetricsPush
 from sidejudge.monitor.evaluate.references.lookup import REFRESH_S
 from sidejudge.monitor.ingest.http_connection import reader_connections
 from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind

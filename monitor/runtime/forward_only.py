@@ -16,10 +16,10 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.body import Receive
 from sidejudge.integrations.otlp.server.receiver import Scope
 from sidejudge.integrations.otlp.server.response import Send, answer, header
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passage, Receipt
 from sidejudge.integrations.prometheus.exposition import expose
 from sidejudge.integrations.prometheus.families import CONFIG_VALID

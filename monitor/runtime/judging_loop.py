@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 from sidejudge.integrations.store.sqlite import StoreError
 from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.ingest.anomalies import TrafficAnomalies

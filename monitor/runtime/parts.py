@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from sidejudge.integrations.langfuse.client import Connections
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.otlp.wire.tracestate import threshold
 from sidejudge.integrations.prometheus.collect import Snapshot
@@ -35,10 +35,10 @@ from sidejudge.monitor.config.judge_choice import judge_choice
 from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.deliver.commit import Commit
 from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents, kept_redaction, redacting
+from sidejudge.monitor.deliver.metrics import VerdictMetrics
 from sidejudge.monitor.deliver.otel_events.sink import observing
 from sidejudge.monitor.deliver.sink import SinkParts
 from sidejudge.monitor.deliver.sinks import Sinks
-from sidejudge.monitor.deliver.verdict_metrics import VerdictMetrics
 from sidejudge.monitor.evaluate.baselines import Baselines
 from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
 from sidejudge.monitor.evaluate.cascade_learning import CascadeLearning

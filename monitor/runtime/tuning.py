@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 
 # Garbage collection between batches.
 #

@@ -13,8 +13,8 @@ from .claims import Claim, stems, words_of
 from .facts import NumberInText, dates, numbers, same_date, timestamps
 from .known_figures import KnownFigures
 from .lexicon import ACTS, DISAVOWALS, NEGATIONS
+from .mention import SpokenNames
 from .numerals import spoken_numbers
-from .spoken_names import SpokenNames
 from .text import WordIndex, normalise, tokens
 from .transcript import Moment
 

@@ -24,7 +24,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.body import Disconnected, Receive
 from sidejudge.integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
 from sidejudge.integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
@@ -40,6 +39,7 @@ from sidejudge.integrations.otlp.server.response import (
     shutting_down,
     success,
 )
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 from sidejudge.integrations.otlp.wire.handover import HEADER
 from sidejudge.integrations.otlp.wire.receipt import Receipt
 

@@ -144,7 +144,7 @@ def test_who_reads_while_files_are_merged_reads_every_row(place, monkeypatch):
     one_time = iter([listed])
     names = type(place).names
     monkeypatch.setattr(place, "names", lambda folder: next(one_time, None) or names(place, folder))
-    trends = import_module("sidejudge.integrations.history.trends").history_trends
+    trends = import_module("sidejudge.integrations.history.in_force").history_trends
     (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
     assert found.sums.passed + found.sums.failed == 18
 
@@ -197,7 +197,7 @@ def test_what_is_no_part_of_a_history_is_left_out_and_left_alone(place):
     reader = import_module("sidejudge.integrations.history.history").History(place, "w1", complaints.append)
     assert [each["trace_id"] for each in reader.records("verdicts")] == ["t1", "t2", "t3", "t4"]
     assert len(complaints) == 3
-    trends = import_module("sidejudge.integrations.history.trends").history_trends
+    trends = import_module("sidejudge.integrations.history.in_force").history_trends
     until = 1_793_700_000 * 10**9
     (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
     assert (found.sums.passed, found.sums.failed) == (2, 2)

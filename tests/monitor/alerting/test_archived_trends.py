@@ -51,7 +51,7 @@ async def test_the_history_sums_up_as_the_store_does(both):
     store, path = both
     span = {"until_ns": NOW, "step_ns": 2 * DAY}
     stored = read_trends(store.path, steps=30, **span)
-    module = import_module("sidejudge.integrations.history.trends")
+    module = import_module("sidejudge.integrations.history.in_force")
     place = import_module("sidejudge.integrations.history.place").Place(str(path))
     found = module.history_trends(place, since_ns=NOW - 60 * DAY, **span)
     assert len(stored) == len(found) == 30

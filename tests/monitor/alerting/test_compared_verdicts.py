@@ -129,7 +129,7 @@ def test_only_verdicts_in_force_count_in_comparisons_and_trends(tmp_path: Path, 
         place, ComparedFilter(**span)
     )
     assert ([each.passed for each in found], capped) == (passed, False)
-    trends = import_module("sidejudge.integrations.history.trends").history_trends(place, step_ns=23 * DAY, **span)
+    trends = import_module("sidejudge.integrations.history.in_force").history_trends(place, step_ns=23 * DAY, **span)
     assert sum(each.sums.passed for each in trends) == passed.count(True)
     assert sum(each.sums.failed for each in trends) == passed.count(False)
 

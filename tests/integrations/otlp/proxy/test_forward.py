@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from sidejudge.integrations.otlp.proxy.forward import Forward
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 from sidejudge.integrations.otlp.wire.receipt import Receipt
 from tests.waiting import until
 

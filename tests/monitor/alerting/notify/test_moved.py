@@ -10,8 +10,7 @@ import yaml
 
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.alerting.notify.build import Notifications
-from sidejudge.monitor.alerting.notify.moved import move
+from sidejudge.monitor.alerting.notify.build import Notifications, move
 from sidejudge.monitor.config import load
 from sidejudge.monitor.config.notify import NotifySection, names
 from tests.fakes.receiver import Act, receiving

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.traffic import ActiveRequests
 from sidejudge.monitor.runtime.tuning import YieldToRequests
 
 
