@@ -10,8 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from sidejudge.dashboards.grafana.alert_rules import alert_rules
-from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
+from sidejudge.dashboards.grafana.files import alert_rules, config_map, dashboards, data_source, provider
 from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
 from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file, rules
 from sidejudge.dashboards.runbooks.pages import pages

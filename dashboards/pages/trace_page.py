@@ -15,11 +15,10 @@ from sidejudge.scoring.runs.test_set import case_as_test, failing_metrics_of
 from sidejudge.scoring.trace.trace import Trace, unread_counts
 from sidejudge.scoring.verdict.escalation import escalation_text
 
-from .evidence import Evidence, Marker, evidence_of
 from .failing_metrics import WorkflowDiff, fails, scores_of, workflow_diff
 from .rendering import render
 from .span_tree import signs_of, span_tree
-from .transcript import transcript
+from .transcript import Evidence, Marker, evidence_of, transcript
 
 Absence: TypeAlias = Literal["withheld", "gone", "never", "session", "unreadable"]
 """Why there are no spans: not for this caller; dropped since; never kept; held by its turns; damaged."""

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from sidejudge.monitor.config import Config
     from sidejudge.monitor.config.match import MatchSection
     from sidejudge.monitor.offline.backfill.estimate import WorkEstimate
-    from sidejudge.monitor.offline.backfill.job import Job
-    from sidejudge.monitor.offline.backfill.lent_embedding import LentEmbedding
+    from sidejudge.monitor.offline.backfill.job import Job, LentEmbedding
     from sidejudge.monitor.offline.backfill.listing import Listing
     from sidejudge.monitor.offline.backfill.run import Progress
     from sidejudge.scoring.status.snapshots import ExportSnapshot
@@ -97,7 +96,7 @@ def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool
             yield None
             return
         from sidejudge.integrations.embed import EmbeddingError
-        from sidejudge.monitor.offline.backfill.lent_embedding import is_lent, lent_embedding
+        from sidejudge.monitor.offline.backfill.job import is_lent, lent_embedding
         from sidejudge.monitor.offline.score.request import OtherConfigError
 
         if not is_lent(settings):

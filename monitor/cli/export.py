@@ -56,7 +56,7 @@ _folder = click.option(
 @config_option
 def rules(form: str, data_source: str, runbooks: str | None, config: Path | None) -> None:
     """Print recording and alerting rules with the guards, windows and mode of the configuration."""
-    from sidejudge.dashboards.grafana.alert_rules import alert_rules
+    from sidejudge.dashboards.grafana.files import alert_rules
     from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
     from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file
 
@@ -118,15 +118,15 @@ def dashboards(folder: Path, runbooks: str | None, config: Path | None) -> None:
 
     They query the records of the rules under the same configuration: window and thresholds are those of --config.
     """
-    from sidejudge.dashboards.grafana import forms
+    from sidejudge.dashboards.grafana import files
 
     declared, runbooks = _declared(config, runbooks)
     more = {
-        "configmap.yaml": forms.config_map(declared, runbooks),
-        "provider.yaml": forms.provider(),
-        "datasource.yaml": forms.data_source(),
+        "configmap.yaml": files.config_map(declared, runbooks),
+        "provider.yaml": files.provider(),
+        "datasource.yaml": files.data_source(),
     }
-    _write(folder, {**forms.dashboards(declared, runbooks), **more})
+    _write(folder, {**files.dashboards(declared, runbooks), **more})
 
 
 @export.command()

@@ -13,8 +13,7 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.model import AssemblySection, SessionsSection, StoreSection
 from sidejudge.monitor.evaluate.build import EvaluationBackends
-from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
-from sidejudge.monitor.evaluate.judged_shares import JudgedShares
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgedShares, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import BATCH
 from sidejudge.monitor.evaluate.references.places import ReferencePlace
 from sidejudge.monitor.evaluate.stages import EvaluationStages

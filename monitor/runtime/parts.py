@@ -82,11 +82,11 @@ from .builders import (
     shared_references,
 )
 from .judging_loop import PACE_S, JudgingLoop
+from .logging import TraceLog
 from .metric_labels import known
 from .own_facts import OwnFacts
 from .peers import PeerExchange
 from .retention import Retention
-from .trace_log import TraceLog
 
 if TYPE_CHECKING:
     from sidejudge.monitor.evaluate.judge.drift_watch import DriftWatch

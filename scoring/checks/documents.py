@@ -15,8 +15,7 @@ from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted
 from sidejudge.scoring.result.result import Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
-from .arguments import flag, keys, text
-from .check import Check, CheckError, Finding, TextTest, library
+from .check import Check, CheckError, Finding, TextTest, flag, keys, library, text
 
 _MOST_TRIES: Final = 100
 """Most opening brackets of a text that are tried as the beginning of JSON."""

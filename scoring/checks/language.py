@@ -11,8 +11,7 @@ from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Method, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
-from .arguments import flag, keys, number, texts, within
-from .check import Check, CheckError, Finding, TextTest, library, linear
+from .check import Check, CheckError, Finding, TextTest, flag, keys, library, linear, number, texts, within
 
 if TYPE_CHECKING:
     import re2

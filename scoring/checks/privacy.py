@@ -14,8 +14,7 @@ from sidejudge.scoring.result.reason import Reason, own, together
 from sidejudge.scoring.result.result import Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
-from .arguments import texts
-from .check import Check, CheckError, Finding, TextTest, linear
+from .check import Check, CheckError, Finding, TextTest, linear, texts
 
 if TYPE_CHECKING:
     import re2

@@ -16,8 +16,7 @@ from sidejudge.scoring.result.reason import Reason, ReasonPart, decided_number
 from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
-from .arguments import EXPECTED, keys, number, text, whole
-from .check import Check, CheckError, Finding, Subject, library
+from .check import EXPECTED, Check, CheckError, Finding, Subject, keys, library, number, text, whole
 
 MAX_COMPARED: Final = 20_000
 """Most characters of a compared text, because some measures take quadratic time."""

@@ -13,8 +13,7 @@ from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, decided_nu
 from sidejudge.scoring.result.result import Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, SpanKind
 
-from .arguments import keys, milliseconds, number, texts, whole
-from .check import CaseTest, Check, CheckError, Subject
+from .check import CaseTest, Check, CheckError, Subject, keys, milliseconds, number, texts, whole
 
 _STEPS: Final = frozenset({SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
 

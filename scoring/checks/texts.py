@@ -11,8 +11,7 @@ from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.scenario.json_schema import json_equal
 from sidejudge.scoring.trace.span import Json
 
-from .arguments import keys, limits, text, texts, whole, within
-from .check import Check, CheckError, Subject, TextTest, ValueTest
+from .check import Check, CheckError, Subject, TextTest, ValueTest, keys, limits, text, texts, whole, within
 
 _MOST_PROGRAM: Final = 1_000_000
 """Most bytes of a compiled pattern: a pattern such as ``(a{1000}){1000}`` is refused."""

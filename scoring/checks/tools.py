@@ -12,8 +12,7 @@ from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json, ToolCall
 
-from .arguments import keys, texts, whole
-from .check import CaseTest, Check, CheckError, Subject
+from .check import CaseTest, Check, CheckError, Subject, keys, texts, whole
 from .documents import schema
 from .spending import limited
 

@@ -9,8 +9,8 @@ from types import GeneratorType
 from typing import Final, cast
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.layout import NOT_GIVEN
 from sidejudge.scoring.judging.parts import part
-from sidejudge.scoring.judging.shown import NOT_GIVEN
 from sidejudge.scoring.metrics.metric import Measure
 from sidejudge.scoring.metrics.settle import carried, least_certain
 from sidejudge.scoring.questions.kinds import AskDeclared

@@ -25,10 +25,9 @@ from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, havi
 from .certainty import Tokens, certainties
 from .form import AGAIN, DATA, SEED_002, Form, object_of, one_of, prompt, version
 from .forms import form_of
-from .layout import form_for
+from .layout import LEAST, Outline, PromptMaterial, form_for, outlined, run_parts
 from .parts import part
 from .shapes import Shape, mended, named
-from .shown import LEAST, Outline, PromptMaterial, outlined, run_parts
 
 MAX_ANSWER_TOKENS = 8192
 """Most tokens of answers that one request asks for: what current models write in one response."""

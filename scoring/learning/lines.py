@@ -16,7 +16,7 @@ from typing import Final
 
 from sidejudge.scoring.metrics.result_use import stands_in
 from sidejudge.scoring.scenario.json_schema import json_equal
-from sidejudge.scoring.scenario.relations import PAIRED, Relations
+from sidejudge.scoring.scenario.scenario import PAIRED, Relations
 from sidejudge.scoring.trace.span import Json, JsonRecord
 
 from .observed_run import ObservedRun

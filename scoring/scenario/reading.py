@@ -15,8 +15,7 @@ from sidejudge.scoring.trace.span import Json
 from .expectation import MAX_DEPTH, Conforms, Exactly, Expectation, Matches, size
 from .json_schema import parse_schema
 from .pattern import PatternError, compile_pattern
-from .relations import PAIRED, Pairs, Relations
-from .scenario import (
+from .scenario import (  # fmt: skip
     ALL_CALLS,
     DEFAULT_ALWAYS_EXPECTED,
     FIELDS,
@@ -24,12 +23,15 @@ from .scenario import (
     MAX_LIMIT,
     MAX_PATTERNS,
     MAX_VALUES,
+    PAIRED,
     PLACES,
     SIGNS,
+    Pairs,
+    Relations,
     Scenario,
     ScenarioError,
     Side,
-)  # fmt: skip
+)
 
 _OPERATORS = ("equals", "matches", "schema")
 

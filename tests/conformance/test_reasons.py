@@ -13,7 +13,7 @@ import pytest
 
 from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.runtime.trace_log import TraceLog
+from sidejudge.monitor.runtime.logging import TraceLog
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.lexical.shown_text import MAX_LABEL

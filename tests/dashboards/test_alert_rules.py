@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from sidejudge.dashboards.grafana.alert_rules import alert_rules
+from sidejudge.dashboards.grafana.files import alert_rules
 from sidejudge.dashboards.rules.groups import rules
 from sidejudge.monitor.cli.export import export
 from sidejudge.scoring.alerts.declaration import Declaration

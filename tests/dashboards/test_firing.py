@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sidejudge.dashboards.grafana.forms import dashboards
+from sidejudge.dashboards.grafana.files import dashboards
 from sidejudge.scoring.alerts.declaration import Declaration
 from tests.needs import PROMTOOL
 

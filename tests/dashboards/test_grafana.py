@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from sidejudge.dashboards.generated import FOLDER
-from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
+from sidejudge.dashboards.grafana.files import config_map, dashboards, data_source, provider
 from sidejudge.dashboards.pages.plain_pages import help_page
 from sidejudge.dashboards.rules.groups import rules
 from sidejudge.dashboards.rules.recordings import STATUS_CODES

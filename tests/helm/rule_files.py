@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sidejudge.dashboards.grafana.forms import dashboards
+from sidejudge.dashboards.grafana.files import dashboards
 from sidejudge.dashboards.rules.groups import rule_file
 from sidejudge.dashboards.rules.rule import prometheus_duration
 from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Correction, Declaration

@@ -27,8 +27,8 @@ from sidejudge.monitor.evaluate.backends import ATTEMPTS, OUTAGE, Addressed, Jud
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.check import contradiction
+from sidejudge.scoring.judging.layout import Outline
 from sidejudge.scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests, spare_parts
-from sidejudge.scoring.judging.shown import Outline
 from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.questions.kinds import CANNOT_TELL, AskDeclared, ReachedGoal
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply

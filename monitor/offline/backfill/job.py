@@ -1,13 +1,18 @@
-"""Job: judging a period under one configuration: first the estimate, then the run."""
+"""Job: judging a period under one configuration: first the estimate, then the run.
+
+The models of its embeddings may be lent: they are in actors of Ray, all else stays with the process that runs.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, TypeVar
 
 from sidejudge.integrations.langfuse.client import Connections
@@ -21,20 +26,23 @@ from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.model import StoreSection
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.units import Duration
+from sidejudge.monitor.evaluate.backends import Backend
 from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends, build_backends
 from sidejudge.monitor.evaluate.references.lookup import References, references
 from sidejudge.monitor.evaluate.result import SessionIdentity
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.offline.engine import LOOK_S, ElsewhereError, Engine, RayCluster
+from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
 from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.session import conversation, turn_of
 from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions.question import Question, Reply
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
-from .lent_embedding import LentEmbedding
 from .listing import AROUND_NS, Listing, Reader, case_of, met, sampler_of
 
 READ_AHEAD: Final = 64
@@ -202,3 +210,53 @@ def evenly(things: Sequence[_Each], most: int) -> list[_Each]:
 def _is_drawn(sampler: Sampler, case: Case, spans: Sequence[RawSpan]) -> bool:
     states = [span.trace_state for span in spans]
     return sampler.decide(case, sampler.admission, bytes.fromhex(spans[0].trace_id), states).kept
+
+
+class LentEmbedding:
+    """A backend whose ``models`` may be lost: no verdict is reached without them, and ``lost`` states why.
+
+    While an answer is waited for, ``look`` is called; it raises ``ElsewhereError`` where none will come.
+    """
+
+    def __init__(self, models: Backend, look: Callable[[], None]) -> None:
+        self._models, self._look = models, look
+        self.lost: ElsewhereError | None = None
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        """As ``Backend.answer``. Where the models are lost it never returns: the run ends, and cancels it."""
+        answer = asyncio.ensure_future(self._models.answer(case, questions))
+        try:
+            while not (await asyncio.wait({answer}, timeout=LOOK_S))[0]:
+                await asyncio.to_thread(self._look)
+            return answer.result()
+        except ElsewhereError as error:
+            self.lost = error
+        finally:
+            answer.cancel()
+        never: asyncio.Future[Mapping[Question, Reply]] = asyncio.get_running_loop().create_future()
+        return await never
+
+
+def is_lent(settings: Config) -> bool:
+    """Whether there is a model that this process would work with itself; an endpoint works elsewhere already."""
+    section = settings.evaluators.embedding
+    return section is not None and not section.remote
+
+
+@contextmanager
+def lent_embedding(engine: Engine, config: Path, settings: Config) -> Iterator[LentEmbedding | None]:
+    """The models of a configuration on the engine, while they run; None where this process is to hold its own.
+
+    Raises:
+        ElsewhereError: The engine cannot be reached.
+        EmbeddingError: The model cannot be loaded there.
+    """
+    section = settings.evaluators.embedding
+    if not isinstance(engine, RayCluster) or section is None or not is_lent(settings):
+        yield None
+        return
+    engine.start()
+    from sidejudge.monitor.offline.score.ray_backends import RemoteEmbedding, embeddings_of  # noqa: PLC0415  # it imports Ray, an extra
+
+    held = embeddings_of(ScoreRequest(config=config, fingerprint=fingerprint(settings)), section)
+    yield LentEmbedding(RemoteEmbedding(range(len(held))), engine.look)

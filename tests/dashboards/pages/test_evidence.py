@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.dashboards.pages.evidence import MOST, Evidence, Marker, Piece, evidence_of
+from sidejudge.dashboards.pages.transcript import MOST_QUOTATIONS, Evidence, Marker, Piece, evidence_of
 
 
 def verdict(*reasons: str, metric="tone", **details) -> dict:
@@ -34,7 +34,7 @@ def test_what_the_reasons_of_an_output_quote_is_evidence_for_the_metric_that_ask
 
 
 def test_there_is_an_end_to_quotations():
-    assert len(evidence_of([verdict(" ".join(f'"number {n}"' for n in range(200)))])) == MOST
+    assert len(evidence_of([verdict(" ".join(f'"number {n}"' for n in range(200)))])) == MOST_QUOTATIONS
 
 
 def test_a_quotation_is_found_whatever_its_case_and_white_space():

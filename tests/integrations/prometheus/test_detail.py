@@ -12,8 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from sidejudge.dashboards.grafana.alert_rules import alert_rules
-from sidejudge.dashboards.grafana.forms import dashboards
+from sidejudge.dashboards.grafana.files import alert_rules, dashboards
 from sidejudge.dashboards.rules.groups import rules
 from sidejudge.integrations.prometheus import families as f
 from sidejudge.integrations.prometheus.collect import Snapshot

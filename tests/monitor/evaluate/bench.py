@@ -7,8 +7,7 @@ from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.config.sampling import SamplingSection
 from sidejudge.monitor.evaluate.evaluator import Evaluator
-from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgeQueue
-from sidejudge.monitor.evaluate.judged_shares import JudgedShares
+from sidejudge.monitor.evaluate.judge_queue import DeferredTraces, JudgedShares, JudgeQueue
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.assembled_trace import Closing

@@ -16,8 +16,8 @@ from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_
 from sidejudge.integrations.post import Poster
 from sidejudge.integrations.store.sqlite import StoredChunk
 from sidejudge.monitor.config.fleet import DrainSection
-from sidejudge.monitor.runtime.drain import Drain, drain
 from sidejudge.monitor.runtime.handover import Handover, by_trace
+from sidejudge.monitor.runtime.process import Drain, drain
 from tests.monitor.runtime.test_app import ANY, root, samples, total
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.waiting import until

@@ -12,7 +12,7 @@ import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from sidejudge.monitor.evaluate.result import EndReason
-from sidejudge.monitor.runtime.drain import drain
+from sidejudge.monitor.runtime.process import drain
 from tests.faults.test_replicas import CONFIG, traffic
 from tests.monitor.peers.test_joining import Ring
 from tests.running import free_port

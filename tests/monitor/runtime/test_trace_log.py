@@ -8,7 +8,7 @@ import pytest
 
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.runtime.trace_log import EVERY_NS, TraceLog
+from sidejudge.monitor.runtime.logging import EVERY_NS, TraceLog
 from sidejudge.scoring.result.result import Failed
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 

@@ -8,8 +8,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.scenario.reading import parse_scenario
-from sidejudge.scoring.scenario.relations import Relations
-from sidejudge.scoring.scenario.scenario import ScenarioError
+from sidejudge.scoring.scenario.scenario import Relations, ScenarioError
 from sidejudge.scoring.trace.span import ToolCall
 
 METRICS = {metric.id: metric for metric in RUBRICS["workflow"].metrics}

@@ -12,7 +12,7 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.evaluate.references.places import InFile
-from sidejudge.monitor.offline.backfill.lent_embedding import LentEmbedding
+from sidejudge.monitor.offline.backfill.job import LentEmbedding
 from sidejudge.monitor.offline.backfill.run import Progress, StoppedError
 from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.questions.question import NoAnswer
