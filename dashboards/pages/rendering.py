@@ -76,15 +76,14 @@ def render(template: str, /, **values: object) -> str:
 @cache
 def environment() -> Environment:
     """The templates' environment: strict about missing values, escaping all foreign values."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # 2 MB, at the first page
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # 2 MB, at the first page
 
     def finalize(value: object) -> object:
         return value if isinstance(value, Markup | StrictUndefined) else clip(value)
 
     made = Environment(
-        loader=ChoiceLoader([PackageLoader(f"sidejudge.dashboards.{folder}") for folder in ("pages", "scorecard")]),
-        autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True,
-        auto_reload=False,
+        loader=PackageLoader("sidejudge.dashboards.pages"), autoescape=True, undefined=StrictUndefined,
+        finalize=finalize, trim_blocks=True, lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     made.filters.update(
         clip=clip, prose=prose, words=lambda name: name.replace("_", " "), count="{:,}".format,

@@ -171,10 +171,6 @@ def _rendered(card: Scorecard, form: str, *, aligned: bool) -> str:
         import json
 
         return json.dumps(card.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if form == "html":
-        from sidejudge.dashboards.scorecard.page import scorecard_page
+    from sidejudge.dashboards.scorecard import markdown, scorecard_page
 
-        return scorecard_page(card)
-    from sidejudge.dashboards.scorecard.markdown import markdown
-
-    return markdown(card, aligned=aligned)
+    return scorecard_page(card) if form == "html" else markdown(card, aligned=aligned)

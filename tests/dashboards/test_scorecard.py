@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.dashboards.scorecard.markdown import inert, markdown
-from sidejudge.dashboards.scorecard.page import scorecard_page
+from sidejudge.dashboards.scorecard import inert, markdown, scorecard_page
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.runs.verdict_line import read_verdict
 from sidejudge.scoring.scorecards.scorecard import Scorecard, empty_tally, scorecard
