@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sidejudge.dashboards.generated import RUNBOOKS, SECTIONS
 from sidejudge.dashboards.rules.groups import alerts
-from sidejudge.dashboards.runbooks.pages import FOLDER, SECTIONS
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 
@@ -17,7 +17,7 @@ SLUGS = {alert.runbook for alert in alerts(Declaration())} | {each.runbook for e
 
 @pytest.mark.parametrize("slug", sorted(SLUGS))
 def test_a_runbook_says_what_one_needs_to_know(slug: str) -> None:
-    text = (FOLDER / f"{slug}.md").read_text(encoding="utf-8")
+    text = (RUNBOOKS / f"{slug}.md").read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     assert tuple(parts[1::2]) == SECTIONS
     for heading, body in zip(parts[1::2], parts[2::2], strict=True):
@@ -26,10 +26,10 @@ def test_a_runbook_says_what_one_needs_to_know(slug: str) -> None:
 
 
 def test_there_is_no_runbook_of_nothing() -> None:
-    assert {path.stem for path in FOLDER.glob("*.md")} == SLUGS | {"README"}
+    assert {path.stem for path in RUNBOOKS.glob("*.md")} == SLUGS | {"README"}
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(RUNBOOKS.glob("*.md")), ids=lambda path: path.stem)
 def test_links_between_runbooks_lead_somewhere(path: Path) -> None:
     for link in re.findall(r"\]\(([\w-]+\.md)\)", path.read_text(encoding="utf-8")):
-        assert (FOLDER / link).exists(), link
+        assert (RUNBOOKS / link).exists(), link
