@@ -307,7 +307,7 @@ def _cost_text(judged: JudgedCases) -> str:
 def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
     """Fit the thresholds of the configured model to pairs, show them, and write them where that is wanted."""
     from sidejudge.integrations.embed import EmbeddingError
-    from sidejudge.monitor.offline.calibrate_embedding.run import PairFileError, fit_thresholds, read_pairs
+    from sidejudge.monitor.offline.calibrate_embedding import PairFileError, fit_thresholds, read_pairs
     from sidejudge.scoring.calibration.embedding_calibration import Separation
 
     section = runnable(config).config.evaluators.embedding
@@ -365,7 +365,7 @@ def _threshold_cells(found: Separation | Unavailable) -> tuple[str, ...]:
 
 def _write_thresholds(config: Path | None, fitted: dict[str, float]) -> None:
     from sidejudge.monitor.config import ConfigError, resolve
-    from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, write_thresholds
+    from sidejudge.monitor.offline.calibrate_embedding import NotWrittenError, write_thresholds
 
     if config is None:
         raise CommandError("--write: there is no configuration file", "name it with --config")

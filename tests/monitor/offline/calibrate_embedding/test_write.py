@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from sidejudge.monitor.offline.calibrate_embedding.run import NotWrittenError, read_pairs, write_thresholds
+from sidejudge.monitor.offline.calibrate_embedding import NotWrittenError, read_pairs, write_thresholds
 
 FITTED = {"entity": 0.61, "statement": 0.63}
 

@@ -1,7 +1,7 @@
-"""Run: the cosines of all pairs by a model, and the thresholds that are fitted to them.
+"""Calibrate embedding: pairs of texts in, thresholds of the configured model out, and into its configuration.
 
-Pairs are ours or come from JSON Lines (``{"kind": "statement", "one": "…", "other": "…", "same": true}``). The
-thresholds can be written into a configuration file, whose other lines and comments stay as they are.
+Pairs are ours or come from JSON Lines (``{"kind": "statement", "one": "…", "other": "…", "same": true}``). The other
+lines and comments of the configuration file stay as they are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_pairs(given: str) -> list[MeaningPair]:
         PairFileError: A line is no pair, or there are too many.
         OSError: The file cannot be read.
     """
-    source = files(__package__).joinpath("pairs.jsonl") if given == SHIPPED else Path(given)
+    source = files(__package__).joinpath("embedding_pairs.jsonl") if given == SHIPPED else Path(given)
     lines = [line for line in source.read_text(encoding="utf-8").split("\n") if line.strip()]
     if len(lines) > _MOST:
         raise PairFileError(f"more than {_MOST} pairs")
