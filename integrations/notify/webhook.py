@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final
 from sidejudge.integrations.backoff import RefusedError
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.event import AlertEvent, shown_json
-from sidejudge.scoring.notices.daily_report import DailyReportText
-from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.notices.notice import DailyReportText, Notice
 from sidejudge.scoring.notices.text import Wording, owned
 from sidejudge.scoring.notices.wording import report
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sidejudge.integrations.cases.fields import case_schema
 from sidejudge.monitor.config.summary import json_schema
-from sidejudge.scoring.scenario.scenario_schema import scenario_schema
+from sidejudge.scoring.scenario.reading import scenario_schema
 from sidejudge.scoring.verdict.escalation import EscalationCause
 from sidejudge.scoring.verdict.verdict import Selection, State
 

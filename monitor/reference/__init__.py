@@ -12,9 +12,8 @@ import sidejudge.integrations.dialects.reference as dialects
 import sidejudge.integrations.prometheus.reference as families
 from sidejudge.monitor.api.verdict_schemas import SCHEMAS, schema_text
 
-from .api_page import api_page, openapi_text
-from .cli_page import cli_page
 from .config_page import config_page
+from .interface_pages import api_page, cli_page, openapi_text
 from .promises import KINDS, pins
 from .rubrics_page import metrics_page, rubrics_page, which_rubric_page
 

@@ -20,9 +20,8 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.rubric import all_criteria
 from sidejudge.scoring.verdict.score import composite_name, pass_name, score_name, state_name
 
-from .api_page import openapi
-from .cli_page import every_command
 from .config_page import SchemaField, schema_fields
+from .interface_pages import every_command, openapi
 
 EXIT_CODES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "exit-codes.md"
 _FRONT: Final = ("sidejudge", "sidejudge.langfuse", "sidejudge.testing")

@@ -1,4 +1,4 @@
-"""Notice: one message to people, as plain values; each receiver formats it.
+"""Notice: one message to people, as plain values, the report of a day among them; each receiver formats it.
 
 The address of an alert's runbook comes from ``alerts.links.runbooks``, the one setting for all runbooks. Notices, rules
 for Prometheus and Grafana's boards all take it from this file.
@@ -19,9 +19,8 @@ from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure, eve
 from sidejudge.scoring.alerts.explanation import TOOL
 from sidejudge.scoring.status.service_status import OTHER
 from sidejudge.scoring.status.snapshots import AnomalyKind
+from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.trace.span import JsonRecord
-
-from .daily_report import DailyReportText
 
 Stated = TypeVar("Stated", Example, MainFailure)
 _OF_ROUTES: Final = ("kind", AnomalyKind.SILENT_ROUTES.value)
@@ -144,3 +143,86 @@ def check_runbooks(runbooks: str) -> str:
     if SLUG not in runbooks and re.search(r"[?#]", runbooks):
         raise ValueError(f"has a query or a fragment: write {SLUG} where the name of a runbook goes")
     return runbooks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDay:
+    """One (service, environment, rubric): its verdicts of the period, and its status at the end.
+
+    The pass ratio is the weighted estimate with the 95 % interval of the pages; ``None`` where nothing passed or
+    failed.
+    """
+
+    service: str
+    environment: str
+    rubric: str
+    status: Status
+    passed: int
+    failed: int
+    incomplete: int
+    pass_ratio: float | None
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeakMetric:
+    """A metric whose weighted mean over ``n`` verdicts, in its own unit, is outside its acceptable band."""
+
+    service: str
+    environment: str
+    rubric: str
+    metric: str
+    mean: float
+    n: int
+    acceptable: float
+    higher_is_better: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureLine:
+    """A group of similar failures of the day, with the number ``before`` of the day before; ``words`` hold no contents.
+
+    ``nameless`` are the words without names of the application's parts, None where they are the same.
+    """
+
+    group: str
+    rubric: str
+    metric: str
+    words: str
+    count: int
+    before: int
+    examples: tuple[str, ...]
+    nameless: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreedOn:
+    """The judge's agreement with people on a rubric: kappa from ``n`` pairs."""
+
+    rubric: str
+    kappa: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyReportText:
+    """The report of the period from ``begin_ns`` to ``end_ns``.
+
+    ``courses`` are its services, the worst first, and ``more`` counts those that are left out. ``cost_usd`` is what
+    judging cost; None without a judge. ``share_of`` names the monitor of a fleet whose verdicts and cost these are;
+    None where there are no others. ``firing`` are the titles and subjects of the alerts that fire at its end, and
+    ``firing_nameless`` the same without names of the application's parts.
+    """
+
+    begin_ns: int
+    end_ns: int
+    courses: tuple[ServiceDay, ...] = ()
+    more: int = 0
+    weakest: tuple[WeakMetric, ...] = ()
+    agreements: tuple[AgreedOn, ...] = ()
+    cost_usd: float | None = None
+    failures: tuple[FailureLine, ...] = ()
+    firing: tuple[str, ...] = ()
+    firing_nameless: tuple[str, ...] = ()
+    share_of: str | None = None

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
 from sidejudge.scoring.lexical.shown_text import label
 
-from .daily_report import DailyReportText
-from .notice import runbook_link
+from .notice import DailyReportText, runbook_link
 
 _PLACE = re.compile(r"\{(service|environment|rubric|metric)\}")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400

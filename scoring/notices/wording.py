@@ -11,8 +11,7 @@ from sidejudge.scoring.alerts.explanation import TOOL, Explanation
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.alerts.quality import PASS_RATES
 
-from .daily_report import DailyReportText, FailureLine, ServiceDay, WeakMetric
-from .notice import Notice, NoticeKind
+from .notice import DailyReportText, FailureLine, Notice, NoticeKind, ServiceDay, WeakMetric
 from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, when
 
 MOST_IN_DIGEST = 20

@@ -19,8 +19,7 @@ from sidejudge.monitor.alerting.observation import Key
 from sidejudge.scoring.alerts.condition import Agreement, Condition, Labels
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
-from sidejudge.scoring.notices.notice import nameless
+from sidejudge.scoring.notices.notice import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric, nameless
 from sidejudge.scoring.result.reason import Rights
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
 from sidejudge.scoring.status.service_status import ServiceStatus

@@ -20,8 +20,7 @@ from sidejudge.integrations.store.notification_outbox import Entry, Notification
 from sidejudge.monitor.alerting.watch import PASSING_NS
 from sidejudge.scoring.alerts.event import AlertEvent, Example, event_of_json, fingerprint
 from sidejudge.scoring.alerts.lifecycle import AlertTransition, Posted, Stage
-from sidejudge.scoring.notices.daily_report import DailyReportText
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import DailyReportText, Notice, NoticeKind
 from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS
 
 from .receiver import NoticeReceiver

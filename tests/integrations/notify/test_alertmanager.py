@@ -11,8 +11,7 @@ from sidejudge.integrations.backoff import RefusedError
 from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.notices.daily_report import DailyReportText
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import DailyReportText, Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
 from tests.alert_events import MINUTE_NS, TRACES, event
 from tests.alertmanager import alertmanager

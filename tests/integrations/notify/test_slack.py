@@ -14,8 +14,7 @@ from sidejudge.monitor.alerting.notify.build import MOST_IN_A_MESSAGE
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.notices.daily_report import DailyReportText, WeakMetric
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import DailyReportText, Notice, NoticeKind, WeakMetric
 from sidejudge.scoring.notices.text import Wording
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving

@@ -16,8 +16,7 @@ from sidejudge.integrations.notify.pagers import opsgenie_requests, pagerduty_ev
 from sidejudge.integrations.notify.webhook import Webhook, signature, webhook_body
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.event import Example, MainFailure
-from sidejudge.scoring.notices.daily_report import DailyReportText, FailureLine
-from sidejudge.scoring.notices.notice import Notice, NoticeKind, without_names
+from sidejudge.scoring.notices.notice import DailyReportText, FailureLine, Notice, NoticeKind, without_names
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.notices.wording import report as wording_report
 from tests.alert_events import SINCE_NS, TRACES, event

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import AgreedOn, DailyReportText, Notice, NoticeKind, ServiceDay, WeakMetric
 from sidejudge.scoring.notices.text import Wording, lasting, plain
 from sidejudge.scoring.notices.wording import headline, measured, report
 from sidejudge.scoring.status.status import Status

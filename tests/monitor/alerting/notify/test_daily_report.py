@@ -15,8 +15,7 @@ from sidejudge.monitor.alerting.notify.daily_report import Daily, DailyReport
 from sidejudge.monitor.alerting.notify.notifier import Notifier
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
 from sidejudge.scoring.alerts.condition import Agreement
-from sidejudge.scoring.notices.daily_report import AgreedOn
-from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.notices.notice import AgreedOn, Notice
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import Appraisal, Status

@@ -25,8 +25,7 @@ from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Example
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage
-from sidejudge.scoring.notices.daily_report import DailyReportText
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import DailyReportText, Notice, NoticeKind
 from tests.alert_events import MINUTE_NS, SINCE_NS, TRACES, event
 
 HOUR_NS = 60 * MINUTE_NS
