@@ -24,7 +24,8 @@ ProcessLabel: TypeAlias = Literal["environment", "release", "service"]
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
     "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId", "langsmith.metadata.session_id",
-    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id", "session_id",
+    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "langwatch.thread.id", "thread_id",
+    "session_id",
 )  # fmt: skip
 _USER = (
     "user.id", "langfuse.user.id", "enduser.id", "traceloop.association.properties.user_id",

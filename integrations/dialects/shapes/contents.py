@@ -160,7 +160,7 @@ class SpanContents:
         if (found := counts.by_words(counted)) is not None:
             return found, ", ".join(name for name, _ in counted[:4])
         for source in there:
-            held = unwrap.decoded(source.value)
+            held = values.unwrapped(unwrap.decoded(source.value))
             if isinstance(held, dict) and (found := counts.of_map(held)) is not None:
                 return found, source.name
         if kind is SpanKind.AGENT:

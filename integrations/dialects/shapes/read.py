@@ -50,6 +50,7 @@ _READ: Final = frozenset(
 )
 _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
+_RAISING: Final = _CALLERS | {SpanKind.LLM}
 _STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
 _GENERAL: Final = frozenset({"generic", "genai", "langwatch"})
 """Dialects of no single client: the client's own attributes may hold the fields that they leave open."""
@@ -162,6 +163,8 @@ class _Reader:
             self._note("output_messages", TURNS.name)
         if self._kind is SpanKind.RETRIEVER and not self._span.documents:
             self._retrieved()
+        if self._span.error is None and self._kind in _RAISING and not self._known:
+            self._raised()
 
     def _settle(self) -> None:
         """The kind of the span: an operation that the conventions do not list may be a tool's."""
@@ -378,6 +381,12 @@ class _Reader:
                 self._fill("error", self._there.error() or ("error", source.name))
                 return
 
+    def _raised(self) -> None:
+        """An exception without a status left a step that states what went in, and nothing that came out."""
+        silent = not self._open("input") and self._open("output")
+        if silent and (raised := recorded(self._raw)) is not None:
+            self._fill("error", (raised, "event exception"))
+
     def _stated_error(self) -> str | None:
         """An error that a client states beside no result: in an attribute or an event, without a status."""
         if (stated := self._there.error(worded=True)) is not None:
@@ -397,25 +406,27 @@ class _Reader:
                 self._fill("documents", (texts, source.name))
                 return
 
-    # ── what it did
-
     # ── what was not understood
+
+    def _open(self, side: Literal["input", "output"]) -> bool:
+        """Whether neither the dialect nor this reader has found what went in, or came out."""
+        span = self._span
+        stated = (span.input, span.input_messages) if side == "input" else (span.output, span.output_messages)
+        return not {side, f"{side}_messages"} & self._fields.keys() and _lacks(*stated)
 
     def _unread(self) -> tuple[Unread, ...]:
         """Sources that may hold the input or the output that is still open."""
         if self._kind not in _READ or self._kind is SpanKind.TOOL:
             return ()
-        span = self._span
-        open_in = not {"input", "input_messages"} & self._fields.keys() and _lacks(span.input, span.input_messages)
-        open_out = not {"output", "output_messages"} & self._fields.keys() and _lacks(span.output, span.output_messages)
+        open_in, open_out = self._open("input"), self._open("output")
         if not open_in and not open_out:
             return ()
         found = []
         calls = self._kind is SpanKind.LLM and open_out
         asked = {source.name for source, seen in self._there.ins if seen.messages}
         asked -= {source.name for source, _ in self._there.outs}  # a chat that holds no answer was understood
-        if span.output == "":
-            asked.add(span.provenance.get("output", ""))  # so was what a dialect found empty
+        if self._span.output == "":
+            asked.add(self._span.provenance.get("output", ""))  # so was what a dialect found empty
         for source in self._there.sources:
             named = source.meaning in ("input", "output", "content")
             data = source.meaning in (None, "usage") and values.is_data(source.value)

@@ -68,12 +68,18 @@ class Seen(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
 
 
+def unwrapped(read: Json) -> Json:
+    """A value without the type that a client states with it: of ``{"type": "json", "value": {…}}`` the map."""
+    typed = isinstance(read, dict) and read.keys() == _WRAPPED and isinstance(read["type"], str)
+    return read["value"] if typed and isinstance(read, dict) else read
+
+
 def look(given: unwrap.Content) -> Seen | None:
     """The kind of a value; None for a missing, empty or redacted value, and for a printed object."""
     value = _bare(unwrap.plain(given))
     read = unwrap.decoded(value)
-    if isinstance(read, dict) and read.keys() == _WRAPPED and isinstance(read["type"], str):
-        value = read["value"]
+    if (inside := unwrapped(read)) is not read:
+        value = inside
         read = unwrap.decoded(value)
     if isinstance(read, list) and read and all(isinstance(item, str) for item in read):
         parts = [unwrap.decoded(item) for item in read]

@@ -408,6 +408,12 @@ def test_a_redacted_session_is_unknown() -> None:
     assert span.session_id == "c"
 
 
+def test_a_thread_is_langwatch_s_session_and_no_operating_system_s() -> None:
+    attributes = {"thread.id": 7, "langwatch.thread.id": "desk-4"}
+    assert normalise(_raw(attributes=attributes)).session_id == "desk-4"
+    assert normalise(_raw(attributes={"thread.id": 7})).session_id is None
+
+
 @pytest.mark.parametrize(
     ("status", "exception", "error_type", "wanted"),
     [

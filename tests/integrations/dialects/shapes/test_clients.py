@@ -147,6 +147,12 @@ INSTRUCTED: dict[str, Attributes] = {
         "x.model": "m", "x.history": json.dumps([*ASKED, ANSWER]),
         "x.usage": json.dumps({"in": 10, "out": 3, "total": 13}),
     },
+    "LangWatch in JavaScript": {
+        "langwatch.span.type": "llm", "gen_ai.request.model": "m",
+        "langwatch.input": json.dumps({"type": "chat_messages", "value": ASKED}),
+        "langwatch.output": json.dumps({"type": "chat_messages", "value": [ANSWER]}),
+        "langwatch.metrics": json.dumps({"type": "json", "value": {"promptTokens": 10, "completionTokens": 3}}),
+    },
 }  # fmt: skip
 CALL = json.dumps({"name": "lookup", "arguments": {"id": "A-1"}})
 TOOLS: dict[str, dict[str, AttributeValue]] = {
@@ -268,6 +274,15 @@ def test_so_did_one_that_recorded_an_exception_without_a_status() -> None:
             _case("lookup", {"x.kind": "tool", "x.tool": "lookup", "x.args": GIVEN, **given}, raised).tools_used or ()
         )
         assert call.error == error
+
+
+def test_so_did_a_step_without_an_answer_that_recorded_one() -> None:
+    """As Laminar's SDK for JavaScript states what an observed function raised."""
+    raised = RawEvent(name="exception", time_ns=1, attributes={"exception.type": "Error", "exception.message": "500"})
+    given: Attributes = {"lmnr.span.type": "DEFAULT", "lmnr.span.input": '["Where is A-1?"]'}
+    for returned, error in ({}, "Error: 500"), ({"lmnr.span.output": '"On its way."'}, None):
+        assert _case("Clerk", {**given, **returned}, raised).error == error
+    assert _case("Clerk", {"lmnr.span.type": "DEFAULT"}, raised).error is None
 
 
 @pytest.mark.parametrize("attributes", TOOLS.values(), ids=TOOLS)
