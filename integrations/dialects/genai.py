@@ -41,7 +41,7 @@ _KINDS = {
 }  # fmt: skip
 """The kinds of spans by ``gen_ai.operation.name``. An unlisted operation may name a kind of ``_BY_WORD``; else the span
 is a step."""
-_BY_WORD = (SpanKind.LLM, SpanKind.AGENT)
+_BY_WORD = (SpanKind.LLM, SpanKind.AGENT, SpanKind.EMBEDDING)
 _KEYS = (
     ("gen_ai.tool.name", SpanKind.TOOL),
     ("gen_ai.request.model", SpanKind.LLM),

@@ -167,6 +167,8 @@ _IN_METADATA: Final[Mapping[TraceLabel, tuple[str, ...]]] = {
     "session_id": ("session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId"),
     "user_id": ("user_id", "userId"),
 }
+_NO_IDS = frozenset({"unknown", "none", "null", "undefined"})
+"""What clients, NeMo Agent Toolkit among them, and programs send of a session or a user that they do not know."""
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
@@ -309,7 +311,7 @@ def _from_metadata(metadata: dict[str, Json], found: SpanFields, provenance: dic
             continue
         for held in (metadata, *[inner for inner in metadata.values() if isinstance(inner, dict)]):
             value = next((held[name] for name in names if isinstance(held.get(name), str) and held[name]), None)
-            if isinstance(value, str) and not unwrap.removed(value):
+            if isinstance(value, str) and _states_one(field, value):
                 found[field], provenance[field] = value, f"metadata: {field}"
                 break
 
@@ -321,10 +323,15 @@ def _first(
         value = attributes[key]
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
-        if isinstance(value, str) and value and not unwrap.removed(value):
+        if isinstance(value, str) and value and _states_one(field, value):
             provenance[field] = key
             return value
     return None
+
+
+def _states_one(field: str, value: str) -> bool:
+    """Whether a label has a value; ``unknown`` for a session or a user would join those that have nothing in common."""
+    return not unwrap.removed(value) and not (field in _IN_METADATA and value.casefold() in _NO_IDS)
 
 
 def tags_of(value: unwrap.Content) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Below either lies a span with the raw request and response as Python prints them (``llm.PROVIDER.*``). Under a span of
 the application LiteLLM makes none of its own but decorates that one, with its first call, so that of all further calls
-the raw span is the only one.
+the raw span is the only one. The second form decorates steps of its proxy with the model that was asked for.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _V2, _V2_SWITCH = "litellm.call_type", f"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESS
 """What the second form of ``otel`` (``LITELLM_OTEL_V2``) sends alone; it leaves contents out unless both are set."""
 
 _CALL_ID = "litellm.call_id"
+_ASKED = "litellm.api_key.hash"
+"""Who asked its proxy, on calls and on the proxy's own steps, such as those of FastAPI."""
 _RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents)")
 _FUNCTION = "gen_ai.completion.{}.function_call."
 _MOST_CALLS = 100
@@ -35,8 +37,8 @@ _GIVEN = ("messages", "input", "contents")
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether LiteLLM made the span, or decorated one of the application's."""
-    return raw.scope_name == "litellm" or _CALL_ID in raw.attributes
+    """Whether LiteLLM made the span, or decorated one of the application's or of its proxy's."""
+    return raw.scope_name == "litellm" or _CALL_ID in raw.attributes or _ASKED in raw.attributes
 
 
 def normalise(raw: RawSpan) -> Span:
@@ -62,6 +64,10 @@ def _given_to_proxy(metadata: Mapping[str, Json]) -> dict[str, Json]:
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Calls of tools are left out of the messages, and put beside them without their ids."""
+    if _ASKED in reading.attributes and "gen_ai.operation.name" not in reading.attributes:
+        reading.note("kind", "no operation")
+        fields["requested_model"] = None
+        return SpanKind.OTHER
     answered: tuple[Message, ...] = fields["output_messages"]
     if not any(message.tool_calls for message in answered) and (calls := tuple(_function_calls(reading))):
         last = answered[-1] if answered else Message(role="assistant")
@@ -123,7 +129,8 @@ def _raw_call(raw: RawSpan, provider: str) -> Span:
         "usage": from_details(unwrap.decoded(reading.value("usage", f"llm.{provider}.usage"))),
         "user_id": reading.text("user_id", f"llm.{provider}.user"),
     }
-    return reading.span(NAME, SpanKind.LLM, **fields)
+    embeds = f"llm.{provider}.data" in raw.attributes and not answered
+    return reading.span(NAME, SpanKind.EMBEDDING if embeds else SpanKind.LLM, **fields)
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -231,8 +231,8 @@ def real(value: object) -> float | None:
 
 
 def usage(prompt: int | None, completion: int | None, cached: int | None, reasoning: int | None) -> Usage | None:
-    """Usage from four counts, None when neither of the first two is known."""
-    if prompt is None and completion is None:
+    """Usage from four counts, None when neither of the first two is known: clients count 0 where they know nothing."""
+    if (prompt is None and completion is None) or not (prompt or completion or cached):
         return None
     return Usage(input=prompt, output=completion, cached_input=cached or 0, reasoning_output=reasoning or 0)
 

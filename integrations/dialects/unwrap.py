@@ -42,6 +42,7 @@ _ANSWER_KEYS = _RETURNED | {"raw", "response", "content", "text", "return_value"
 _NONE = ("None", "null", "")
 """The text that stands for *no arguments*."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
+_AT_ADDRESS = re.compile(r"<[^\s\"']+ object(?: \S+)? at 0x[0-9a-fA-F]+>")
 _OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
 _OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta", "created_at"})
 _STATES = {"success": False, "error": True, "denied": True, "interrupted": True}
@@ -61,12 +62,16 @@ class ToolResult(Struct, frozen=True, kw_only=True):
 
 
 def removed(text: str) -> bool:
-    """Whether a text is what a client puts where it removed the value.
+    """Whether a text is what a client puts where it removed the value, or printed an object that is not its contents.
 
     >>> removed("__REDACTED__"), removed("<REDACTED>"), removed("<REDACTED> asked about a refund.")
     (True, True, False)
+    >>> removed("<openai.Stream object at 0x7fc851275370>"), removed("<generator object f.<locals>.g at 0x7f>")
+    (True, True)
     """
-    return text.startswith(_MARKS) or (len(text) <= _LONGEST_MARK and text in _WHOLE_MARKS)
+    if len(text) <= _LONGEST_MARK and text in _WHOLE_MARKS:
+        return True
+    return text.startswith(_MARKS) or (text[:1] == "<" and _AT_ADDRESS.fullmatch(text) is not None)
 
 
 def without_texts(value: Content) -> bool:
@@ -136,8 +141,8 @@ def from_json(value: Content) -> Json:
 
 
 def as_text(value: Content) -> str | None:
-    """The value if it is a text with something in it."""
-    return value if isinstance(value, str) and value else None
+    """The value if it is a text with something in it, and not what stands in the place of one."""
+    return value if isinstance(value, str) and value and not removed(value) else None
 
 
 def entries(value: Content) -> dict[str, Json]:

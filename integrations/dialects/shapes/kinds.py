@@ -15,6 +15,7 @@ _KINDS: Final = {
         "llm", "chat", "generation", "completion", "model", "chat_model", "llm_request", "llm_call", "model_call",
         "model_request", "model_inference", "model_generation", "text_completion", "chat_completion",
         "generate_content", "generate", "inference", "text_generation", "converse", "call_llm", "responses",
+        "acompletion", "atext_completion", "aresponses", "anthropic_messages", "aanthropic_messages",
     ),
     SpanKind.TOOL: (
         "tool", "function", "tool_call", "execute_tool", "function_call", "tool_execution", "function_tool", "tool_use",
@@ -24,7 +25,7 @@ _KINDS: Final = {
     SpanKind.RETRIEVER: (
         "retriever", "retrieval", "rag", "vector_search", "retrieve", "reranker", "rerank", "search_memory",
     ),
-    SpanKind.EMBEDDING: ("embedding", "embeddings", "embed", "embedder"),
+    SpanKind.EMBEDDING: ("embedding", "embeddings", "embed", "embedder", "aembedding"),
     SpanKind.CHAIN: (
         "chain", "workflow", "task", "flow", "step", "pipeline", "span", "default", "graph", "node", "invoke_workflow",
         "agent_step", "model_step", "unknown",

@@ -318,7 +318,7 @@ class _Reader:
             if isinstance(held, list | dict):
                 parts: list[Json] = held if isinstance(held, list) else [held]
                 held = messages.system_text(messages.read({"role": "system", "content": parts}))
-            if isinstance(held, str) and held.strip():
+            if isinstance(held, str) and values.says_something(held):
                 return held, source.name
         return None
 

@@ -622,6 +622,55 @@ def test_litellm_s_raw_span_is_a_model_call_whoever_provides_it() -> None:
     assert (span.usage, span.response_id) == (Usage(input=9, output=2, cached_input=4), "msg_1")
 
 
+@pytest.mark.parametrize(("operation", "kind"), [
+    ("acompletion", SpanKind.LLM), ("atext_completion", SpanKind.LLM), ("aresponses", SpanKind.LLM),
+    ("anthropic_messages", SpanKind.LLM), ("aembedding", SpanKind.EMBEDDING), ("embedding", SpanKind.EMBEDDING),
+])  # fmt: skip
+def test_a_call_of_litellm_s_proxy_that_fails_is_a_failed_run(operation: str, kind: SpanKind) -> None:
+    spans = [normalise(raw) for raw in (
+        _raw("POST /chat/completions", "fastapi", status_code=2, attributes={"error.type": "500"}),
+        _raw("litellm_request", "litellm", number=2, parent=1, status_code=2, attributes={
+            "gen_ai.operation.name": operation, "gen_ai.request.model": "m", "litellm.call_id": "c",
+            "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "When?"}]}]',
+            "error.type": "InternalServerError", "error.message": "The server had an error",
+        }),
+    )]  # fmt: skip
+    assert spans[1].kind is kind
+    verdict = score(extract(Trace.of("1" * 32, spans, "batch")), RUBRICS["run_health"], created_at="")
+    assert verdict.passed is False
+
+
+def test_steps_of_litellm_s_proxy_that_name_a_model_are_no_calls_of_it() -> None:
+    """Of its second form; a step of FastAPI's is decorated too."""
+    asked = {"litellm.api_key.hash": "h", "gen_ai.request.model": "m"}
+    for scope, name in (("fastapi", "fastapi.dependencies"), ("litellm", "route m")):
+        span = normalise(_raw(name, scope, attributes=asked))
+        assert (span.dialect, span.kind, span.requested_model) == ("litellm", SpanKind.OTHER, None)
+    call = asked | {"gen_ai.operation.name": "chat", "litellm.call_id": "c"}
+    assert normalise(_raw("chat m", "litellm", attributes=call)).kind is SpanKind.LLM
+
+
+def test_litellm_s_raw_span_of_embeddings_is_no_model_that_answers() -> None:
+    span = normalise(_raw("raw_gen_ai_request", "litellm", attributes={
+        "llm.None.input": "x", "llm.None.data": "[{'embedding': [0.1], 'index': 0, 'object': 'embedding'}]",
+        "llm.None.usage": "{'prompt_tokens': 3, 'total_tokens': 3}",
+    }))  # fmt: skip
+    assert (span.kind, span.usage) == (SpanKind.EMBEDDING, Usage(input=3, output=None))
+
+
+def test_a_stream_s_object_that_a_client_prints_is_no_answer_and_counts_of_nothing_are_none() -> None:
+    answers = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 0, "llm.token_count.completion": 0}
+    printed = normalise(_raw("Completions", "", attributes=answers | {
+        "input.value": "When?", "output.value": "<openai.Stream object at 0x7fc851275370>",
+    }))  # fmt: skip
+    assert (printed.input, printed.output) == ("When?", None), "OpenInference of Portkey"
+    for instructions in ('"<openai.Omit object at 0x7fa890fdc750>"', "null"):
+        given = {"mlflow.spanType": '"LLM"', "instructions": instructions, "mlflow.spanInputs": '{"input": "When?"}'}
+        assert normalise(_raw("Response", "", attributes=given)).system_prompt is None, "MLflow of OpenAI's Agents SDK"
+    streamed = normalise(_raw("create_stream", "", attributes=answers | {"output.value": "At dawn."}))
+    assert (streamed.output, streamed.usage) == ("At dawn.", None), "OpenInference of AutoGen"
+
+
 def test_litellm_s_metadata_is_what_the_caller_gave_and_not_its_bookkeeping() -> None:
     span = normalise(_raw("gen", "litellm", attributes=CHAT | {
         "metadata.user_api_key_hash": "", "metadata.requester_metadata": "{'ticket': 7}",
