@@ -178,8 +178,9 @@ class FleetBoard:
         yield from self._watch.metric_statuses() if found is None else found
 
     def posted(self) -> Iterator[Posted]:
-        """The alerts of this moment, in no order."""
-        fleet = self.status if self._document(self._clock_ns()) is not None else None
+        """The alerts of this moment, in no order: the fleet's last ones until this monitor notifies for itself."""
+        status = self.status
+        fleet = status if status is not None and status.document is not None and not self.alone else None
         if fleet is not None:
             yield from fleet.posted()
         for posted in self._watch.posted():

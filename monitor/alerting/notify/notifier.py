@@ -48,6 +48,10 @@ class SentNotices:
         """Whether this event, or one after it, was passed on already."""
         return (event.since_ns, event.number) <= (self.event.since_ns, self.event.number)
 
+    def gave_up(self, event: AlertEvent) -> bool:
+        """Whether the alert was given up before this event: it is watched again, and goes on."""
+        return self.event.transition is AlertTransition.EXPIRED and self.event.at_ns < event.at_ns
+
     def to_json(self) -> str:
         """For the store, with no more of traces than a digest is still to show."""
         event = self.event if self.in_digest else self.event.bare
@@ -204,7 +208,8 @@ class Notifier:
             sent = replace(event, shared=shared)
             changed[name] = SentNotices(event=sent, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
             if at_once and (self._owns(sent) or not (noted or self._is_quiet(event.condition))):
-                entries.append(_entry(receiver, _notice(NoticeKind.ALERT, sent)))
+                back = f"-back-{event.at_ns // 10**9}" if before is not None and before.gave_up(event) else ""
+                entries.append(_entry(receiver, _notice(NoticeKind.ALERT, sent, back)))
         await self._put(entries, changed)
         if event.transition is AlertTransition.FIRING:
             self._shown[event.fingerprint] = self._clock_ns(), event
@@ -346,9 +351,10 @@ def _is_news(before: SentNotices | None, event: AlertEvent, now_ns: int) -> bool
         # The clock was set back where what is noted is of a time that has not come yet, or began after it was over.
         set_back = before.at_ns > now_ns or before.at_ns <= event.since_ns
         before = None if set_back else before
-    if before is not None and before.knows(event):
+    fires = event.transition is AlertTransition.FIRING
+    if before is not None and before.knows(event) and not (fires and before.gave_up(event)):
         return False
-    if event.transition is AlertTransition.FIRING:
+    if fires:
         return not event.muted
     return before is not None and before.stands
 

@@ -234,6 +234,21 @@ def test_a_status_that_is_looked_at_rarely_is_the_present_one_between_two_looks(
     assert known == [True, True, True, False]
 
 
+def test_the_alerts_of_the_fleet_stand_until_a_monitor_notifies_for_itself():
+    fleet = Simulated(2)
+    fleet.run(40, failing=0.02)
+    fleet.run(10, failing=0.9)
+    own = SimpleNamespace(declared=DECLARED, posted=lambda: iter(()))
+    board = FleetBoard(own, SimpleNamespace(away_for_s=0.0), clock_ns=lambda: fleet.now_ns)
+    board.status = fleet.members[1].status
+    found = []
+    for minutes in (0, 9, 2):
+        fleet.now_ns += minutes * SLICE_NS
+        found.append({each.condition.id for each in board.posted()})
+    assert "pass_rate_critical" in found[0]
+    assert found == [found[0], found[0], set()]
+
+
 def test_a_monitor_notifies_for_itself_while_nobody_reaches_a_status_of_the_fleet():
     fleet, passed_on = Simulated(2), []
     fleet.run(5, failing=0.02)

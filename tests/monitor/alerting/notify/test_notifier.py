@@ -339,6 +339,21 @@ async def test_what_is_less_severe_than_a_receiver_takes_waits_for_its_digest_or
     assert [[each.kind for each in office.waiting(name)] for name in ("pager", "slack")] == [[], [NoticeKind.DIGEST]]
 
 
+async def test_an_alert_that_was_given_up_and_is_watched_again_is_sent_again_and_ended(desk):
+    office, fired = desk(), event()
+    await office.notifier.take(fired)
+    for _ in range(2):
+        await office.tick(after_ns=UNWATCHED_NS)
+    await office.notifier.take(fired)  # as after a crash
+    assert await office.delivered() == [FIRING, (NoticeKind.ALERT, AlertTransition.EXPIRED)]
+    for _ in range(2):
+        await office.tick(posted(fired), after_ns=UNSENT_NS)
+    (again,) = office.waiting()
+    assert again.id.startswith(f"{fired.id}-back-"), "a receiver takes no notice twice"
+    await office.notifier.take(replace(over(fired), at_ns=office.now_ns))
+    assert await office.delivered() == [FIRING, RESOLVED]
+
+
 async def test_what_another_monitor_sends_is_not_taken_for_sent_before_it_is(desk):
     office, fired = desk(), event()
     office.is_quiet = True
