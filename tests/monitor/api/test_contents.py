@@ -15,6 +15,7 @@ from sidejudge.monitor.alerting.failures import illustrated
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.alert_events import SINCE_NS, event
 from tests.monitor.api.still import Still
 
@@ -142,6 +143,6 @@ async def test_a_daily_report_holds_no_word_of_a_conversation(still):
     await judged(s)
     daily = s.monitor.notifications.daily
     await daily.restore(s.now)
-    report = await daily.report(s.now + 10**9)
+    report = await daily.report(s.now - DAY_NS, s.now + 10**9, s.now + 10**9)
     assert report.courses
     assert CANARY not in str(report)

@@ -10,6 +10,7 @@ import yaml
 from msgspec import convert
 
 from sidejudge.scoring.notices.wording import report_report
+from sidejudge.scoring.trace.time_units import DAY_NS
 from tests.monitor.api.still import SAID
 from tests.monitor.api.test_pages import page
 from tests.otlp_requests import LOW
@@ -69,7 +70,7 @@ async def test_a_metric_counts_the_groups_of_the_last_day_without_their_words(st
 async def test_the_daily_report_lists_the_most_frequent_failures(still):
     receiver = {"webhook": {"url": "http://127.0.0.1:1/x", "secret": "x" * 16}}
     s = await failed(still, **WORDS, alerts={"report": {"at": "08:00"}, "notify": [receiver]})
-    report = await s.monitor.notifications.daily.report(s.now)
+    report = await s.monitor.notifications.daily.report(s.now - DAY_NS, s.now + 1, s.now + 1)
     text = report_report(report).text
     assert "Most frequent failures:" in text
     assert "of workflow: 3, the day before 0 (group " in text
