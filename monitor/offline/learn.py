@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeAlias
 from sidejudge.integrations.history.reading import history_records
 from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.otlp.wire.recording import RecordedFile, recorded_traces
 from sidejudge.integrations.store.archive import read_chunks, read_traces
@@ -308,7 +309,7 @@ async def langfuse_cases(
     connections = Connections((source.access,))
     langfuse = connections.to(source.access)
     try:
-        server = await met(langfuse, complain)
+        server = await met(lambda: probe(langfuse), complain)
         reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=AROUND_NS)
         found = await reader.listing(sampler_of(config, wanted), wanted)
         wanted_traces = evenly(found.drawn, most)

@@ -88,7 +88,7 @@ class References:
         self._within_ns = list(within_ns) or [self._recent_ns] * len(self._outcomes)
         self._late_references = late_references
         self._compared: Sequence[tuple[str, int]] | None = None
-        self._unreadable: dict[str, str] = {}
+        self._unreadable: dict[str, Unreadable] = {}
 
     @property
     def elsewhere(self) -> bool:
@@ -140,7 +140,7 @@ class References:
         return Found(None, None, tuple(lookups))
 
     @property
-    def unreadable(self) -> Mapping[str, str]:
+    def unreadable(self) -> Mapping[str, Unreadable]:
         """Places that could not be read the last time, and why."""
         return self._unreadable
 
@@ -159,9 +159,9 @@ class References:
             try:
                 await place.refresh()
             except Unreadable as error:
-                if self._unreadable.get(place.entries.place) != str(error):
+                if str(self._unreadable.get(place.entries.place)) != str(error):
                     log.warning("references cannot be read; those that were read stand", extra={"cause": str(error)})
-                self._unreadable[place.entries.place] = str(error)
+                self._unreadable[place.entries.place] = error
             else:
                 self._unreadable.pop(place.entries.place, None)
         try:

@@ -10,14 +10,16 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from sidejudge.integrations.langfuse.client import Connections
+from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.observations import Window
-from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
@@ -114,15 +116,15 @@ class Job:
         Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``.
         """
         langfuse, sink = self.connections.to(self.source.access), self.connections.to(self.sink.access)
-        server = await met(langfuse, note)
-        scores = server if sink is langfuse else await met(sink, note)
+        server = await met(partial(probe, langfuse), note)
+        scores = server if sink is langfuse else await met(partial(probe, sink), note)
         source = self.config.sources.langfuse
         reader = Reader(
             langfuse=langfuse, server=server, window=self.window,
             around_ns=AROUND_NS if source is None else source.look_back.ns,
         )  # fmt: skip
         found = await reader.listing(sampler_of(self.config, self.wanted), self.wanted)
-        known = await self._references()
+        known = await self._references(note)
         backends = build_backends(
             self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns,
             batches=self.store.kept.room("batches") if self.batch else None,
@@ -135,17 +137,25 @@ class Job:
         finally:
             await backends.close()
 
-    async def _references(self) -> References | None:
+    async def _references(self, note: Callable[[str], None]) -> References | None:
         """The expected outcomes known now, as far back as the window."""
         kept = Duration(max(1, self.clock_ns() - self.window.from_ns))
         store = self.config.store.model_copy(update={"retention": kept})
         whole = self.config.model_copy(update={"store": store})
         found = references(whole, self.connections, self.store, Assembler(), self.clock_ns)
         if found is not None:
-            await found.refresh()
+            with suppress(LangfuseError):  # it stands among what cannot be read
+                await met(partial(_read, found), note)
             for place, why in found.unreadable.items():
                 raise NoReferencesError(f"{place}: {why}")
         return found
+
+
+async def _read(found: References) -> None:
+    await found.refresh()
+    for why in found.unreadable.values():
+        if isinstance(why.__cause__, LangfuseError):
+            raise why.__cause__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

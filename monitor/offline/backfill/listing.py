@@ -21,7 +21,7 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.normalise import is_trace_id
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.pages import Row
-from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
+from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import MatchSection
@@ -121,17 +121,21 @@ MET_WITHIN_S: Final = 900.0
 """How long a Langfuse may be busy before anything of it was read, in s."""
 
 
+_Read = TypeVar("_Read")
+
+
 async def met(
-    langfuse: Langfuse, note: Callable[[str], None], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> LangfuseServer:
-    """The server there, which is asked again while it is busy. Raises ``LangfuseError``.
+    ask: Callable[[], Awaitable[_Read]], note: Callable[[str], None], *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> _Read:  # fmt: skip
+    """A first answer of Langfuse, which is asked again while it is busy. Raises ``LangfuseError``.
 
     One that does not answer is not waited for: its address may be wrong. ``note`` gets a line for each wait.
     """
     patience, left_s = Backoff(random.random), MET_WITHIN_S
     while True:
         try:
-            return await probe(langfuse)
+            return await ask()
         except LangfuseError as error:
             wait_s = patience.after_failure(error.retry_after_s)
             left_s -= wait_s
@@ -143,7 +147,6 @@ async def met(
 
 MOST_ATTEMPTS: Final = 5
 """Attempts that may fail for one trace in a way that may be its own fault."""
-_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

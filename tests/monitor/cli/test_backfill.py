@@ -11,13 +11,14 @@ import yaml
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Access, Langfuse, RequestBudget
 from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.monitor.offline.backfill import listing
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
-from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, answer, only
 
 START_NS = 1_795_000_000 * 10**9
 TIMES = ("--from", "2026-11-01", "--to", "2026-12-01T00:00Z")
@@ -179,7 +180,7 @@ async def test_a_langfuse_that_stays_busy_is_given_up_and_what_does_not_pass_is_
     access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY, requests_per_minute=10**6)
     async with Langfuse(access, budget=RequestBudget(10**6, now_s=lambda: now)) as langfuse:
         with pytest.raises(LangfuseError):
-            await listing.met(langfuse, lines.append, sleep=sleep)
+            await listing.met(partial(probe, langfuse), lines.append, sleep=sleep)
     assert least <= sum(waits) <= most
     assert len(lines) == len(waits)
 
@@ -210,6 +211,21 @@ def test_references_that_cannot_be_read_are_not_judged_without(call, config, tmp
     assert done.exit_code == 1
     assert "references:" in done.stderr
     assert "golden.jsonl" in done.stderr
+
+
+def test_references_that_langfuse_is_too_busy_to_give_at_first_are_read_again(call, config, fake, monkeypatch):
+    monkeypatch.setattr(listing, "Backoff", partial(Backoff, first_s=0.01))
+    busy = [faults.error(429, "slow down"), faults.error(503, "try again later")]
+    fake.standing_fault = lambda request: (
+        (busy.pop() if busy else lambda _: answer({"data": [], "meta": {"totalPages": 1}}))(request)
+        if request.path == "/dataset-items" else None
+    )  # fmt: skip
+    done = call("backfill", config(references=[{"langfuse_dataset": "golden"}]), *TIMES, "--dry-run")
+    assert (done.exit_code, busy) == (0, []), done.stderr
+    assert "slow down; it is asked again in" in done.stderr
+    fake.standing_fault = only("GET", "/dataset-items", faults.error(403, "not yours"))
+    done = call("backfill", config(references=[{"langfuse_dataset": "golden"}]), *TIMES, "--dry-run")
+    assert (done.exit_code, "references: dataset golden: dataset golden: forbidden" in done.stderr) == (1, True)
 
 
 def test_in_batches_it_costs_half_and_other_providers_are_refused(call, config):
