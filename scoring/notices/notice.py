@@ -209,6 +209,8 @@ class AgreedOn:
 class DailyReportText:
     """The report of the period from ``begin_ns`` to ``end_ns``.
 
+    ``day_ns`` is when the day began, where what came before ``begin_ns`` is not kept any more; else None.
+
     ``courses`` are its services, the worst first, and ``more`` counts those that are left out. ``cost_usd`` is what
     judging cost; None without a judge. ``share_of`` names the monitor of a fleet whose verdicts and cost these are;
     None where there are no others. ``firing`` are the titles and subjects of the alerts that fire at its end, and
@@ -226,3 +228,4 @@ class DailyReportText:
     firing: tuple[str, ...] = ()
     firing_nameless: tuple[str, ...] = ()
     share_of: str | None = None
+    day_ns: int | None = None

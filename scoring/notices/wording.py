@@ -276,6 +276,7 @@ def report_report(report: DailyReportText) -> NoticeText:
     firing = [TextLine(text=f"Firing now: {plain(title)}") for title in report.firing]
     rest = [TextLine(text=f"… and {report.more} more.")] if report.more else []
     courses = [TextLine(text=_course(course)) for course in report.courses]
+    lacks = [] if report.day_ns is None else [TextLine(text=_lacks(report.day_ns, report.begin_ns))]
     share = [] if report.share_of is None else [TextLine(text=_share(report.share_of))]
     weakest = [TextLine(text="Metrics furthest outside their acceptable band:")] if report.weakest else []
     failures = [TextLine(text="Most frequent failures:")] if report.failures else []
@@ -288,7 +289,7 @@ def report_report(report: DailyReportText) -> NoticeText:
         title=f"Report: {when(report.begin_ns)} to {when(report.end_ns)}",
         paragraphs=paragraphs(
             firing or [TextLine(text="No alert fires.")],
-            [*(courses or [TextLine(text="There was no verdict.")]), *rest, *share],
+            [*(courses or [TextLine(text="There was no verdict.")]), *rest, *share, *lacks],
             [*weakest, *(TextLine(text=_weak(each)) for each in report.weakest)],
             [*failures, *(TextLine(text=_failing(each)) for each in report.failures)],
             [*money, *agreed],
@@ -298,6 +299,11 @@ def report_report(report: DailyReportText) -> NoticeText:
 
 def _share(monitor: str) -> str:
     return f"Verdicts, failures and cost are those of monitor {plain(monitor, 100)} alone; the fleet has others."
+
+
+def _lacks(day_ns: int, begin_ns: int) -> str:
+    kept = "the report is late, and verdicts are not kept for longer (store.retention)"
+    return f"What came from {when(day_ns)} to {when(begin_ns)} is missing: {kept}."
 
 
 def _course(course: ServiceDay) -> str:

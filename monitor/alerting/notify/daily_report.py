@@ -25,7 +25,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums, pooled
-from sidejudge.scoring.trace.time_units import DAY_NS, SECOND_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, MINUTE_NS, SECOND_NS
 
 from .notifier import Notifier
 
@@ -61,6 +61,8 @@ _MOST_FIRING = 10
 _LEAST_N = 10
 """A metric that was scored more rarely than this is not called weak."""
 _NOTE = "report"
+_LATE_NS = 5 * MINUTE_NS
+"""A report that is no later than this lacks nothing that anybody would miss, where the store keeps a day."""
 
 
 FailuresOver: TypeAlias = Callable[[int, int], Awaitable[Sequence[FailureGroup]]]
@@ -77,6 +79,7 @@ class DailyReport:
     """Sends a report when it is due. ``judged`` is ``None`` without a judge; ``share_of``: see ``DailyReportText``.
 
     ``sends`` returns whether the report that was due at a time is this monitor's to send; None: it is not known yet.
+    ``kept_ns`` is how long the store keeps verdicts.
     """
 
     daily: Daily
@@ -84,6 +87,7 @@ class DailyReport:
     store: Path
     outbox: NotificationOutbox
     watched: Mapping[str, WatchedWindow]
+    kept_ns: int
     statuses: Callable[[int], Sequence[ServiceStatus]]
     posted: Callable[[], Iterable[Posted]]
     judged: JudgeCacheTable | None = None
@@ -112,8 +116,9 @@ class DailyReport:
             await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
         self._last_ns = now_ns
 
-    async def report(self, begin_ns: int, end_ns: int, now_ns: int) -> DailyReportText:
-        """The report of a day, however late; statuses and alerts are those of now."""
+    async def report(self, day_ns: int, end_ns: int, now_ns: int) -> DailyReportText:
+        """The report of a day, as far as it is kept, however late; statuses and alerts are those of now."""
+        begin_ns = min(max(day_ns, now_ns - self.kept_ns), end_ns)
         sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, end_ns)
         statuses = {Key(s.service, s.environment, s.rubric): s for s in self.statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
@@ -131,6 +136,7 @@ class DailyReport:
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),
             share_of=self.share_of(),
+            day_ns=day_ns if begin_ns - day_ns > _LATE_NS else None,
         )  # fmt: skip
 
     def _weakest(self, means: Iterable[MetricMean]) -> list[WeakMetric]:

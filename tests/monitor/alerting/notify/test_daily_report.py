@@ -16,6 +16,7 @@ from sidejudge.monitor.alerting.notify.notifier import Notifier
 from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
 from sidejudge.scoring.alerts.condition import Agreement
 from sidejudge.scoring.notices.notice import AgreedOn, Notice
+from sidejudge.scoring.notices.wording import report_report
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import Appraisal, Status
@@ -54,7 +55,7 @@ def daily(store, status=Status.WARNING, now=None, **more):
                         appraisal=Appraisal(status, "so"))  # fmt: skip
     return DailyReport(
         daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.notifications, watched=WATCHED,
-        statuses=lambda _: [standing], posted=list, **more,
+        statuses=lambda _: [standing], posted=list, **{"kept_ns": 72 * HOUR_NS, **more},
     )  # fmt: skip
 
 
@@ -157,9 +158,21 @@ async def test_a_report_that_is_late_is_of_its_whole_day_and_of_nothing_after_it
     await again.restore(EIGHT_NS - HOUR_NS)
     await again.tick(EIGHT_NS + late_hours * HOUR_NS)
     (report,) = sent(store)
-    assert (report.begin_ns, report.end_ns) == (EIGHT_NS - 24 * HOUR_NS, EIGHT_NS)
+    assert (report.begin_ns, report.end_ns, report.day_ns) == (EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, None)
     assert [(course.failed, course.passed) for course in report.courses] == [(2, 0)]
     assert report.cost_usd == 2.0 + 4.0
+
+
+async def test_a_late_report_states_from_where_to_where_nothing_of_its_day_is_kept(store):
+    await judged(store, 1, False, hours_ago=22.5)
+    await judged(store, 2, False, hours_ago=0.5)
+    again = daily(store, kept_ns=24 * HOUR_NS)
+    await again.restore(EIGHT_NS - HOUR_NS)
+    await again.tick(EIGHT_NS + 3 * HOUR_NS)
+    (report,) = sent(store)
+    assert (report.day_ns, report.begin_ns, report.end_ns) == tuple(EIGHT_NS - h * HOUR_NS for h in (24, 21, 0))
+    assert [course.failed for course in report.courses] == [1], "what is left by chance does not count"
+    assert "from 2026-11-20 08:00 UTC to 2026-11-20 11:00 UTC is missing" in report_report(report).text
 
 
 @pytest.mark.parametrize(("day", "hours"), [(24, 24), (25, 25), (26, 24)])
