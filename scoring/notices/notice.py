@@ -183,7 +183,8 @@ class WeakMetric:
 class FailureLine:
     """A group of similar failures of the day, with the number ``before`` of the day before; ``words`` hold no contents.
 
-    ``nameless`` are the words without names of the application's parts, None where they are the same.
+    ``before`` is None where that day is not kept any more. ``nameless`` are the words without names of the
+    application's parts, None where they are the same.
     """
 
     group: str
@@ -191,7 +192,7 @@ class FailureLine:
     metric: str
     words: str
     count: int
-    before: int
+    before: int | None
     examples: tuple[str, ...]
     nameless: str | None = None
 

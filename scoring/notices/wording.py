@@ -318,7 +318,7 @@ def _course(course: ServiceDay) -> str:
 
 def _failing(group: FailureLine) -> str:
     what = f"{plain(group.metric, 80)} of {plain(group.rubric, 80)}"
-    counts = f"{group.count:,}, the day before {group.before:,}"
+    counts = f"{group.count:,}" + ("" if group.before is None else f", the day before {group.before:,}")
     words = f": {plain(group.words)}" if group.words else ""
     example = f", such as trace {plain(group.examples[0], 64)}" if group.examples else ""
     return f"{what}: {counts} (group {group.group}{example}){words}"

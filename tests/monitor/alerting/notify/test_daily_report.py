@@ -18,6 +18,7 @@ from sidejudge.scoring.alerts.condition import Agreement
 from sidejudge.scoring.notices.notice import AgreedOn, Notice
 from sidejudge.scoring.notices.wording import report_report
 from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import Appraisal, Status
 
@@ -173,6 +174,20 @@ async def test_a_late_report_states_from_where_to_where_nothing_of_its_day_is_ke
     assert (report.day_ns, report.begin_ns, report.end_ns) == tuple(EIGHT_NS - h * HOUR_NS for h in (24, 21, 0))
     assert [course.failed for course in report.courses] == [1], "what is left by chance does not count"
     assert "from 2026-11-20 08:00 UTC to 2026-11-20 11:00 UTC is missing" in report_report(report).text
+
+
+@pytest.mark.parametrize(("kept_hours", "before"), [(24, None), (48, 2)])
+async def test_failures_are_compared_with_the_day_before_only_where_that_is_kept(store, kept_hours, before):
+    async def failures(*_):
+        return [
+            FailureGroup(group="a1", rubric="qa", metric="tone", code=None, words="", count=3, before=2, examples=())
+        ]
+
+    again = daily(store, kept_ns=kept_hours * HOUR_NS, failures=failures)
+    report = await again.report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS + 30 * 10**9)
+    assert [(each.count, each.before) for each in report.failures] == [(3, before)]
+    stated = "tone of qa: 3, the day before 2 (group a1)" if before else "tone of qa: 3 (group a1)"
+    assert stated in report_report(report).text
 
 
 @pytest.mark.parametrize(("day", "hours"), [(24, 24), (25, 25), (26, 24)])
