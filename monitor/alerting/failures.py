@@ -33,6 +33,8 @@ log = logging.getLogger("sidejudge.failures")
 MOST: Final = 2000
 """Most failing verdicts of a period that are read, the latest ones: some 60 ms of reading."""
 _FRESH_NS: Final = 30 * 10**9
+_HARDLY_NS: Final = 5 * MINUTE_NS
+"""How much of a period may be purged before it is counted."""
 REFRESH_S: Final = 300.0
 """How often the groups of the last day are counted for the metrics."""
 
@@ -43,12 +45,15 @@ FindVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, Vector
 class FailureGroups:
     """Groups failures. ``vectors`` embeds texts, leaving out a text that it cannot embed; None: no embeddings.
 
+    ``kept_ns`` is how long the store keeps verdicts; None: for ever.
+
     ``latest`` are the last counted groups of the last day, over all services.
     """
 
     store: Store
     clock_ns: Callable[[], int]
     vectors: FindVectors | None = None
+    kept_ns: int | None = None
     latest: tuple[FailureGroup, ...] = ()
     _counted_ns: int | None = None
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -82,7 +87,10 @@ class FailureGroups:
                 vectors = await self.vectors(texts)
                 leaders = await asyncio.to_thread(alike, texts, vectors, SAME_STATEMENT)
                 same |= {(of, metric, text): leader for text, leader in leaders.items()}
-        return await asyncio.to_thread(failure_groups, found, begin_ns, same)
+        groups = await asyncio.to_thread(failure_groups, found, begin_ns, same)
+        if self.kept_ns is None or self.clock_ns() - self.kept_ns <= begin_ns - span_ns + _HARDLY_NS:
+            return groups
+        return tuple([replace(group, before=None) for group in groups if group.count])
 
     async def recent(self) -> tuple[FailureGroup, ...]:
         """The groups of the last day, counted within the last half minute for whoever looks."""
@@ -203,7 +211,7 @@ def _caused(store: Store, known: Explanation, about: Mapping[str, str]) -> Expla
             for text in (group.outline.shown(), group.outline.shown(Rights.OWN))
         )
         cause = Cause(by=GROUP, value=group.group, count=group.count, share=0.0, words=words, nameless=nameless)
-        causes.append((cause, group.before))
+        causes.append((cause, group.before or 0))
     failed = sum(verdict["closed_ns"] >= began_ns for verdict in mine)
     return with_causes(known, causes, failed, len(mine) - failed)
 

@@ -164,8 +164,9 @@ class MonitorParts(ABC):
         waiting.waits = self.received.waits
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.failures = FailureGroups(
-            self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
-        )
+            self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None,
+            config.kept_for.ns,
+        )  # fmt: skip
         self.annotating = self._build_annotating()
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)

@@ -36,11 +36,11 @@ Subject: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Similar failures: ``count`` in the period, ``before`` in the preceding period of the same length.
+    """Similar failures: ``count`` in the period, ``before`` in the preceding one, None where that is not kept any more.
 
-    ``group`` is the group's id, 8 hex digits. ``code`` is the failure code, None where reasons were compared. ``words``
-    is the latest reason; both may quote. ``outline`` is that reason without contents. ``examples`` are the latest
-    traces.
+    The periods are of the same length. ``group`` is the group's id, 8 hex digits. ``code`` is the failure code, None
+    where reasons were compared. ``words`` is the latest reason; both may quote. ``outline`` is that reason without
+    contents. ``examples`` are the latest traces.
     """
 
     group: str
@@ -49,7 +49,7 @@ class FailureGroup:
     code: str | None
     words: str
     count: int
-    before: int
+    before: int | None
     examples: tuple[str, ...]
     outline: Reason = Reason()  # noqa: RUF009  # a reason is frozen
 
@@ -111,7 +111,7 @@ def failure_groups(
         )
         for key, one in found.items()
     )  # fmt: skip
-    return tuple(sorted(groups, key=lambda each: (-each.count, -each.before, each.group)))
+    return tuple(sorted(groups, key=lambda each: (-each.count, -(each.before or 0), each.group)))
 
 
 def without_contents(group: FailureGroup, rights: Rights = Rights.NAMES) -> FailureGroup:

@@ -132,10 +132,7 @@ class DailyReport:
                 usd for hour_s, usd in self.judged.spent_since(begin_ns // SECOND_NS).items()
                 if hour_s * SECOND_NS < end_ns
             ),
-            failures=tuple(
-                _failing(each, compared=now_ns - self.kept_ns <= 2 * begin_ns - end_ns + _LATE_NS)
-                for each in groups[:MOST_FAILURES] if each.count
-            ),
+            failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),
             share_of=self.share_of(),
@@ -166,12 +163,12 @@ def _firing(condition: Condition, labels: Labels) -> str:
     return label(f"{condition.title} ({', '.join(value for _, value in labels) or 'the monitor'})", 200)
 
 
-def _failing(group: FailureGroup, *, compared: bool) -> FailureLine:
+def _failing(group: FailureGroup) -> FailureLine:
     words = label(without_contents(group).words, _WORDS)
     hidden = label(without_contents(group, Rights.OWN).words, _WORDS)
     return FailureLine(
         group=group.group, rubric=group.rubric, metric=group.metric, words=words,
-        count=group.count, before=group.before if compared else None, examples=group.examples,
+        count=group.count, before=group.before, examples=group.examples,
         nameless=None if hidden == words else hidden,
     )  # fmt: skip
 
