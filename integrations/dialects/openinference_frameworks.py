@@ -163,10 +163,13 @@ def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
 
 
 def _google_adk(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
+    """A run's input is all that it was called with, its output an event; a tool's is the answer that Gemini gets."""
     given = unwrap.decoded(reading.attributes.get(_IN)) if kind is SpanKind.CHAIN else None
     if isinstance(given, dict) and isinstance(stated := given.get("new_message"), dict):
         fields["input"] = messages.last_content(stated, "user")
+    event = unwrap.decoded(reading.attributes.get(_OUT)) if kind is not SpanKind.TOOL else None
+    if isinstance(event, dict) and "invocation_id" in event and messages.last_content(event, "assistant") is event:
+        fields["output"] = ""  # the last event of a run holds an error, or nothing
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         match tool.result:

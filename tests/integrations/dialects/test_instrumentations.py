@@ -532,6 +532,15 @@ def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() ->
         "openinference.span.kind": "CHAIN", "input.value": json.dumps(requested),
     }))  # fmt: skip
     assert run.input == "Where?"
+    ends = {"author": "a", "actions": {"state_delta": {}}, "id": "e", "invocation_id": "i"}
+    failed = {"error_code": "InternalServerError", "error_message": "no"}
+    empty = {"error_code": "MODEL_RETURNED_NO_CONTENT", "content": {"parts": [], "role": "model"}}
+    says = {"content": {"parts": [{"text": "Here."}], "role": "model"}}
+    for event, stated in ((failed, ""), (empty, ""), (says, "Here.")):
+        span = normalise(_raw("invocation", "openinference.instrumentation.google_adk", attributes={
+            "openinference.span.kind": "CHAIN", "output.value": json.dumps(event | ends),
+        }))  # fmt: skip
+        assert span.output == stated
     for returned, wanted in (({"result": "here"}, "here"), ({"rows": 3, "left": 0}, {"rows": 3, "left": 0})):
         answer = {"id": "c", "name": "look_up", "response": returned}
         span = normalise(_raw("execute_tool look_up", "openinference.instrumentation.google_adk", attributes={
