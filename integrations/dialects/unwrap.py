@@ -170,7 +170,16 @@ def only_text(given: Json) -> Json:
 
 def answer(value: Content) -> Json:
     """The answer: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
-    return _peel(value, _ANSWER_KEYS)
+    return _peel(value, _ANSWER_KEYS) if awaited(value) is None else None
+
+
+def awaited(value: Content) -> dict[str, Json] | None:
+    """What Mastra states in the place of an answer where a run waits for a person's consent to a call."""
+    if isinstance(value, str) and '"suspended"' not in value:
+        return None
+    found = decoded(value)
+    waits = isinstance(found, dict) and found.get("status") == "suspended" and "toolCallId" in found
+    return found if waits and isinstance(found, dict) else None
 
 
 def _peel(value: Content, keys: frozenset[str]) -> Json:

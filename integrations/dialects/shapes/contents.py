@@ -170,6 +170,13 @@ class SpanContents:
                 return found, source.name
         return None
 
+    def awaited(self) -> tuple[ToolCall, str] | None:
+        """The call of a tool that a run ended before, because a person is to consent to it."""
+        for source in self.of("output"):
+            if (held := unwrap.awaited(source.value)) is not None and isinstance(name := held.get("toolName"), str):
+                return ToolCall(name=name, call_id=unwrap.as_text(held["toolCallId"])), source.name
+        return None
+
     def own_name(self) -> tuple[str, str] | None:
         """A part of the span's name that an attribute calls a name: ``research`` of ``run research``."""
         held = {

@@ -161,6 +161,9 @@ class _Reader:
         ):
             self._fields["output_messages"] = (*called, *stated)
             self._note("output_messages", TURNS.name)
+        if self._kind is SpanKind.AGENT and not stated and (waits := self._there.awaited()) is not None:
+            self._fields["output_messages"] = (Message(role="assistant", tool_calls=(waits[0],)),)
+            self._note("output_messages", waits[1])
         if self._kind is SpanKind.RETRIEVER and not self._span.documents:
             self._retrieved()
         if self._span.error is None and self._kind in _RAISING and not self._known:

@@ -133,6 +133,8 @@ def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: objec
     [
         ('{"questions": []}', '{"questions": []}'), ('{"output": "A"}', "A"), ('{"raw": "A", "tasks_output": []}', "A"),
         ('{"answer": "A"}', '{"answer": "A"}'), ('{"output": {"content": "A"}}', "A"), ("A\n", "A\n"),
+        ('{"status": "suspended", "toolName": "pay", "toolCallId": "c"}', None),
+        ('{"status": "suspended", "order": "A-1"}', '{"status": "suspended", "order": "A-1"}'),
     ],
 )  # fmt: skip
 def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:

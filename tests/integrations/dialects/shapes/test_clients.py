@@ -154,6 +154,9 @@ INSTRUCTED: dict[str, Attributes] = {
         "langwatch.metrics": json.dumps({"type": "json", "value": {"promptTokens": 10, "completionTokens": 3}}),
     },
 }  # fmt: skip
+WAITS = json.dumps({
+    "status": "suspended", "reason": "tool-call-approval", "toolName": "pay", "toolCallId": "c1",
+})  # fmt: skip
 CALL = json.dumps({"name": "lookup", "arguments": {"id": "A-1"}})
 TOOLS: dict[str, dict[str, AttributeValue]] = {
     "an operation": {"x.operation": "tool.call", "x.tool": "lookup", "x.args": GIVEN, "x.observation": SHIPPED},
@@ -283,6 +286,16 @@ def test_so_did_a_step_without_an_answer_that_recorded_one() -> None:
     for returned, error in ({}, "Error: 500"), ({"lmnr.span.output": '"On its way."'}, None):
         assert _case("Clerk", {**given, **returned}, raised).error == error
     assert _case("Clerk", {"lmnr.span.type": "DEFAULT"}, raised).error is None
+
+
+@pytest.mark.parametrize("attributes", [
+    {"gen_ai.operation.name": "invoke_agent", "mastra.agent_run.output": WAITS},
+    {"openinference.span.kind": "AGENT", "output.value": WAITS, "mastra.agent_run.output": WAITS},
+])  # fmt: skip
+def test_a_run_of_mastra_that_awaits_consent_has_no_answer_and_its_call(attributes: Attributes) -> None:
+    case = _case("Clerk", {"gen_ai.agent.name": "Clerk", **attributes})
+    (call,) = case.tools_used or ()
+    assert (case.model_output, call.name, call.call_id, call.result) == (None, "pay", "c1", None)
 
 
 @pytest.mark.parametrize("attributes", TOOLS.values(), ids=TOOLS)
