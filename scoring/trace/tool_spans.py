@@ -156,7 +156,9 @@ def without_requests(
         and not any(message.tool_calls for message in above.output_messages)
         and span.span_id not in trace.children
     }  # fmt: skip
-    return [span for span in spans if span.span_id not in shown], [*requested, *shown.values()]
+    ids = {ask.call.call_id for ask in shown.values()}
+    others = [ask for ask in requested if ask.call.call_id not in ids]
+    return [span for span in spans if span.span_id not in shown], [*others, *shown.values()]
 
 
 class ToolAnswers:

@@ -202,6 +202,16 @@ def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested() ->
         assert case.tools_used == (replace(ran, result=result, error=error, call_id="c1"),), tools
 
 
+def test_a_call_that_a_span_below_a_model_shows_and_the_agent_repeats_is_one() -> None:
+    asked = _call("pay", {"sum": 3}, "c1")
+    case = _case(
+        _span("root", None, A, 0, 9, agent="a", output_messages=_asks(_call("pay", None, "c1"))),
+        _span("llm", "root", L, 1, 2, output="Wait."),
+        _span("asked", "llm", T, 1, 2, tool=asked),
+    )
+    assert case.tools_used == (asked,)
+
+
 def test_a_tool_that_ran_with_its_defaults_beside_the_requested_arguments_ran_once() -> None:
     def used(requested: ToolCall, *ran: ToolCall) -> int:
         tools = [_span(f"tool{at}", "root", T, 3 + at, 4 + at, tool=call) for at, call in enumerate(ran)]
