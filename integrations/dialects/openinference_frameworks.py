@@ -23,6 +23,8 @@ _IN, _OUT = "input.value", "output.value"
 _TASKS = "crew_tasks"
 _JAVASCRIPT = "@arizeai/openinference-instrumentation-"
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
+_OF_TEXT = frozenset({"text", "thought", "thought_signature"})
+"""The keys of a part that is text, in an event of Google ADK."""
 _PRINTED = re.compile(r"assistant: (?:None\Z)?")
 """A message as LlamaIndex prints it; a call of tools has no text."""
 _HAYSTACK_MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
@@ -169,7 +171,9 @@ def _google_adk(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
         fields["input"] = messages.last_content(stated, "user")
     event = unwrap.decoded(reading.attributes.get(_OUT)) if kind is not SpanKind.TOOL else None
     if isinstance(event, dict) and "invocation_id" in event and messages.last_content(event, "assistant") is event:
-        fields["output"] = ""  # the last event of a run holds an error, or nothing
+        parts = unwrap.entries(event.get("content")).get("parts")
+        if not isinstance(parts, list) or all(unwrap.entries(part).keys() <= _OF_TEXT for part in parts):
+            fields["output"] = ""  # the last event of a run holds an error, or nothing: no image, no answer of a tool
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         match tool.result:

@@ -51,6 +51,8 @@ _READ: Final = frozenset(
 _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
 _RAISING: Final = _CALLERS | {SpanKind.LLM}
+_AT_ONCE_NS: Final = 10_000_000
+"""Within 10 ms an exception that nothing catches has ended its step."""
 _STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
 _GENERAL: Final = frozenset({"generic", "genai", "langwatch"})
 """Dialects of no single client: the client's own attributes may hold the fields that they leave open."""
@@ -385,9 +387,13 @@ class _Reader:
                 return
 
     def _raised(self) -> None:
-        """An exception without a status left a step that states what went in, and nothing that came out."""
+        """An exception without a status ended a step that states what went in, and nothing that came out.
+
+        One after which the step went on was caught: of an attempt that was repeated.
+        """
+        events = tuple(event for event in self._raw.events if self._raw.end_ns - event.time_ns <= _AT_ONCE_NS)
         silent = not self._open("input") and self._open("output")
-        if silent and (raised := recorded(self._raw)) is not None:
+        if silent and (raised := recorded(replace(self._raw, events=events))) is not None:
             self._fill("error", (raised, "event exception"))
 
     def _stated_error(self) -> str | None:

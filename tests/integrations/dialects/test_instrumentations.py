@@ -536,7 +536,11 @@ def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() ->
     failed = {"error_code": "InternalServerError", "error_message": "no"}
     empty = {"error_code": "MODEL_RETURNED_NO_CONTENT", "content": {"parts": [], "role": "model"}}
     says = {"content": {"parts": [{"text": "Here."}], "role": "model"}}
-    for event, stated in ((failed, ""), (empty, ""), (says, "Here.")):
+    nothing = {"content": {"parts": [{"text": ""}], "role": "model"}}
+    shows = {"content": {"parts": [{"inline_data": {"mime_type": "image/png", "data": "x"}}], "role": "model"}}
+    for event, stated in (
+        (failed, ""), (empty, ""), (nothing, ""), (says, "Here."), (shows, json.dumps(shows | ends)),
+    ):  # fmt: skip
         span = normalise(_raw("invocation", "openinference.instrumentation.google_adk", attributes={
             "openinference.span.kind": "CHAIN", "output.value": json.dumps(event | ends),
         }))  # fmt: skip

@@ -178,10 +178,10 @@ TOOLS: dict[str, dict[str, AttributeValue]] = {
 }  # fmt: skip
 
 
-def _span(name: str, attributes: dict[str, AttributeValue], *events: RawEvent) -> Span:
+def _span(name: str, attributes: dict[str, AttributeValue], *events: RawEvent, end_ns: int = 2) -> Span:
     return normalise(RawSpan(
-        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name=name, start_ns=1, end_ns=2, attributes=attributes,
-        events=events, scope_name="unknown",
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name=name, start_ns=1, end_ns=end_ns,
+        attributes=attributes, events=events, scope_name="unknown",
     ))  # fmt: skip
 
 
@@ -286,6 +286,14 @@ def test_so_did_a_step_without_an_answer_that_recorded_one() -> None:
     for returned, error in ({}, "Error: 500"), ({"lmnr.span.output": '"On its way."'}, None):
         assert _case("Clerk", {**given, **returned}, raised).error == error
     assert _case("Clerk", {"lmnr.span.type": "DEFAULT"}, raised).error is None
+
+
+def test_one_that_went_on_after_it_caught_an_exception_did_not() -> None:
+    """An attempt that was repeated: what came out is in the steps below, or was not captured."""
+    caught = RawEvent(name="exception", time_ns=1, attributes={"exception.type": "RateLimitError"})
+    asked: Attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": json.dumps(ASKED)}
+    for end_ns, error in (2, "RateLimitError"), (10**9, None):
+        assert _span("invoke_agent Clerk", asked, caught, end_ns=end_ns).error == error
 
 
 @pytest.mark.parametrize("attributes", [
