@@ -38,12 +38,12 @@ _SERVICES: Final = 1_000
 class AdaptiveIdle:
     """Learned pauses by service, in ns. Services beyond the bound, and endless names, keep the configured idle.
 
-    That is ``unknown_ns``, or the shortest that may be learned, ``floor_ns``.
+    That is ``unknown_ns``, and at least the shortest that may be learned, ``floor_ns``.
     """
 
-    def __init__(self, floor_ns: int, ceiling_ns: int, unknown_ns: int | None = None) -> None:
+    def __init__(self, floor_ns: int, ceiling_ns: int, unknown_ns: int = 0) -> None:
         self._floor_ns, self._ceiling_ns = floor_ns, max(floor_ns, ceiling_ns)
-        self._unknown_ns = floor_ns if unknown_ns is None else unknown_ns
+        self._unknown_ns = max(floor_ns, unknown_ns)
         self._pauses: dict[str | None, deque[int]] = {}
         self._idle_ns: dict[str | None, int] = {}
 

@@ -195,7 +195,7 @@ class Pull:
         if gained:
             self._full_ns = None
         # Each time: a share may have been lost and gained again since.
-        self._from_ns = min(self._from_ns, share.cursor(self._shards, self._present_ns() - self._look_back_ns))
+        self._from_ns = min(self._from_ns, share.cursor(self._shards, self._clocks_ns()[0] - self._look_back_ns))
         share.from_ns = self._from_ns
 
     async def _introduce(self) -> LangfuseServer:
@@ -205,10 +205,10 @@ class Pull:
             return server
         known = self._store.fact(PULL)
         if known is None or known["project"] != server.project_id:
-            self._from_ns, self._deleted.since_ns = self._present_ns() - self._look_back_ns, 0
+            self._from_ns, self._deleted.since_ns = self._clocks_ns()[0] - self._look_back_ns, 0
             # What was seen or read of another project is not missing in this one.
             self.pending.keep(lambda _: False)
-            await self._store.pulled.forget(self._present_ns() + AHEAD_NS)
+            await self._store.pulled.forget(self._clocks_ns()[1] + AHEAD_NS)
             await self._save(server)
         else:
             same = known.get("reads", _reads(server)) == _reads(server)
@@ -220,11 +220,14 @@ class Pull:
 
     async def _list(self, server: LangfuseServer) -> bool:
         """One round; False when it was cut short because too much waits."""
-        now_ns, begun_ns = self._clock_ns(), self._present_ns()
+        now_ns, (begun_ns, latest_ns) = self._clock_ns(), self._clocks_ns()
         self._from_ns = min(self._from_ns, begun_ns - self._look_back_ns)  # later only by a clock that was wrong
         full = self._full_ns is None or now_ns - self._full_ns >= self._full_every_ns
-        from_ns = self._from_ns if full else max(self._from_ns, begun_ns - self._near_ns)
-        until_ns = begun_ns + AHEAD_NS
+        if full:
+            from_ns, until_ns = self._from_ns, latest_ns + AHEAD_NS
+        else:
+            present_ns = self._langfuse_ns()
+            from_ns, until_ns = max(self._from_ns, present_ns - self._near_ns), present_ns + AHEAD_NS
         while from_ns < until_ns:
             to_ns = until_ns if until_ns - from_ns <= 2 * SLICE_NS else from_ns + SLICE_NS
             async for page in self._pages(server, Window(from_ns=from_ns, to_ns=to_ns)):
@@ -248,7 +251,12 @@ class Pull:
             await self._store.pulled.forget(min(self._from_ns - self._look_back_ns, begun_ns - self._keep_ns))
         return True
 
-    def _present_ns(self) -> int:
+    def _clocks_ns(self) -> tuple[int, int]:
+        """The present by our clock and Langfuse's, the earlier first: a proxy may state the latter, which is wrong."""
+        ours_ns, theirs_ns = self._clock_ns(), self._langfuse_ns()
+        return min(ours_ns, theirs_ns), max(ours_ns, theirs_ns)
+
+    def _langfuse_ns(self) -> int:
         """The present by Langfuse's clock: start times are by clocks that rather agree with its than with ours."""
         off_ns = int((self._langfuse.ahead_s - self._langfuse.behind_s) * 1e9)
         return self._clock_ns() + max(-_MOST_OFF_NS, min(off_ns, _MOST_OFF_NS))

@@ -66,6 +66,13 @@ def test_a_marked_topmost_span_is_a_root_although_it_names_a_parent_once_nothing
     assert closings(assembler, 2_007) == [(99, "root_ended", 1)]
 
 
+def test_after_a_mark_of_a_stranger_a_longer_grace_is_waited_for():
+    assembler = Assembler(AssemblyLimits(grace_ns=60, idle_ns=30, deadline_ns=600, late_ns=1_000))
+    assembler.add(chunk(1, (2, 9, True)), 0)
+    assert closings(assembler, 59) == []
+    assert closings(assembler, 60) == [(1, "root_ended", 1)]
+
+
 @pytest.mark.parametrize("first", [[(3, 9, True)], [(4, 3), (3, 9, True)]], ids=["a call", "a step with a call"])
 @pytest.mark.parametrize("gap", [5, 20])
 def test_what_is_below_a_span_that_is_not_exported_is_no_run_by_itself(first, gap):
