@@ -157,8 +157,17 @@ def without_requests(
         and span.span_id not in trace.children
     }  # fmt: skip
     ids = {ask.call.call_id for ask in shown.values()}
+    repeated = {ask.call.call_id: ask.call for ask in requested if ask.call.call_id in ids}
     others = [ask for ask in requested if ask.call.call_id not in ids]
-    return [span for span in spans if span.span_id not in shown], [*others, *shown.values()]
+    return [span for span in spans if span.span_id not in shown], [
+        *others,
+        *[
+            RequestedCall(repeated.get(ask.call.call_id, ask.call), ask.at_ns, None, ask.span_id)
+            if ask.call.arguments is None  # they may stand where it is repeated
+            else ask
+            for ask in shown.values()
+        ],
+    ]
 
 
 class ToolAnswers:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sidejudge.scoring.case.case import Utterance
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.trace.jsontext import decoded
-from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.tool_calls import asks_for_tools
 from sidejudge.scoring.trace.trace import Trace
 from tests.spans import span, trace
@@ -202,14 +202,14 @@ def test_a_span_below_a_model_that_shows_no_run_is_what_the_model_requested() ->
         assert case.tools_used == (replace(ran, result=result, error=error, call_id="c1"),), tools
 
 
-def test_a_call_that_a_span_below_a_model_shows_and_the_agent_repeats_is_one() -> None:
-    asked = _call("pay", {"sum": 3}, "c1")
+@pytest.mark.parametrize(("below", "above"), [({"sum": 3}, None), (None, {"sum": 3})])
+def test_a_call_that_a_span_below_a_model_shows_and_the_agent_repeats_is_one(below: Json, above: Json) -> None:
     case = _case(
-        _span("root", None, A, 0, 9, agent="a", output_messages=_asks(_call("pay", None, "c1"))),
+        _span("root", None, A, 0, 9, agent="a", output_messages=_asks(_call("pay", above, "c1"))),
         _span("llm", "root", L, 1, 2, output="Wait."),
-        _span("asked", "llm", T, 1, 2, tool=asked),
+        _span("asked", "llm", T, 1, 2, tool=_call("pay", below, "c1")),
     )
-    assert case.tools_used == (asked,)
+    assert case.tools_used == (_call("pay", {"sum": 3}, "c1"),)
 
 
 def test_a_tool_that_ran_with_its_defaults_beside_the_requested_arguments_ran_once() -> None:
