@@ -238,8 +238,9 @@ class Tracked:
                 getattr(self, name).restore(record[name])
         if not same:
             return
-        for name, known in record.get("shares", {}).items():
-            self.shares.setdefault(name, Cusum()).restore(known)
+        if self.sequence is not None:  # another mode does not follow them, and an alarm of before is none of now
+            for name, known in record.get("shares", {}).items():
+                self.shares.setdefault(name, Cusum()).restore(known)
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])

@@ -102,6 +102,15 @@ def test_an_alert_outlives_a_restart_and_a_limit_that_is_raised_ends_it():
         assert (again.of(AlertTransition.FIRING), again.of(AlertTransition.RESOLVED)) == ([], ended)
 
 
+def test_an_alarm_of_before_another_mode_is_none_of_now():
+    played = Played().go_on(24, 0.3)
+    other = Watch(Declaration(policy=Policy()), played.windows, WATCHED)
+    other.restore(played.watch.to_memory())
+    back = Watch(played.declared, played.windows, WATCHED)
+    back.restore(other.to_memory())
+    assert [watch._tracked[KEY].beyond.keys() for watch in (played.watch, back)] == [{"", "leak"}, set()]
+
+
 def test_an_empty_window_neither_confirms_nor_ends_it():
     played = Played().go_on(24, 0.3)
     events = played.watch.look(Observed(now_ns=played.now_ns + MINUTE_NS), {KEY: Details()}, {})
