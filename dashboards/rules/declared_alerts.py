@@ -110,9 +110,8 @@ def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declara
     def reporting(declared: Declaration) -> tuple[str, str]:
         window, policy = window_of(declared), declared.policy
         if policy.mode == "adaptive":  # PromQL cannot follow verdicts, as this mode does
-            return _sent(
-                id_
-            ), f"More verdicts of {SHOWN_PLACE} {what} than the limit allows; the process states the share."
+            stated = f"More verdicts of {SHOWN_PLACE} {what} than the limit allows; the process states the share."
+            return _sent(id_), stated
         expr = (
             f"{lower(name, window)}\n> {_ON_SITE} {_limit(id_)}\n"
             f"and\n{count(name, window)} >= {policy.min_failures}\n"
