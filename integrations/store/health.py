@@ -23,6 +23,8 @@ _log = logging.getLogger("sidejudge.store")
 
 _LOG_EVERY_S: Final = 60.0
 """A failure that lasts is logged this often, with how many calls it refused."""
+WRITE: Final = "write"
+"""The operation of everything that is written; each query is an operation of its own."""
 _LASTS_S: Final = 120.0
 """For how long a failure counts that did not occur again: nobody may ask the same again. What is read or written
 regularly is tried once a minute or more often."""
@@ -37,7 +39,7 @@ class _Failure:
 
 
 class StoreHealth:
-    """What does not work now, by operation: ``write``, or the name of a query. Any thread may report."""
+    """What does not work now, by operation: ``WRITE``, or the name of a query. Any thread may report."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
@@ -46,8 +48,17 @@ class StoreHealth:
     @property
     def trouble(self) -> str | None:
         """Why the store cannot be read or written now; None while it can."""
+        return self._first([*self._failing.values()])
+
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing can be written now; None while it can, whatever cannot be read."""
+        write = self._failing.get(WRITE)
+        return None if write is None else self._first([write])
+
+    def _first(self, failing: list[_Failure]) -> str | None:
         since_s = self._clock_s() - _LASTS_S
-        return next((str(each.error) for each in [*self._failing.values()] if each.last_s > since_s), None)
+        return next((str(each.error) for each in failing if each.last_s > since_s), None)
 
     def failed(self, operation: str, error: StoreError) -> None:
         """Record a refused call. The first of a kind is logged at once, the others once a minute.

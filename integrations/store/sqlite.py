@@ -112,9 +112,14 @@ class Store(Part):
 
     @property
     def trouble(self) -> str | None:
-        """Why spans cannot be kept or judged now; None while they can."""
+        """Why spans cannot be kept or something cannot be read now; None while all can."""
+        return self.refusal or self.health.trouble
+
+    @property
+    def refusal(self) -> str | None:
+        """Why spans cannot be kept now; None while they can, whatever cannot be read."""
         refusal = self._capacity.refusal
-        return self.health.trouble if refusal is None else f"store {self.path}: {refusal}"
+        return self.health.refusal if refusal is None else f"store {self.path}: {refusal}"
 
     async def try_again(self) -> None:
         """Write a little, where the last write failed, to find out whether it is over. Raises ``StoreError`` if not."""

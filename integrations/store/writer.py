@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from .errors import StoreError, StoreUnavailable, explain
-from .health import StoreHealth
+from .health import WRITE, StoreHealth
 
 _log = logging.getLogger("sidejudge.store")
 
@@ -122,7 +122,7 @@ class Writer:
     def _commit(self, jobs: list[_Job]) -> None:
         error = self._attempt(jobs)
         if error is None:
-            self._health.worked("write")
+            self._health.worked(WRITE)
             return
         if len(jobs) > 1 and not isinstance(explain(error, self._path), StoreUnavailable):
             # One job's data is at fault: the others must not suffer for it.
@@ -130,7 +130,7 @@ class Writer:
                 self._commit([job])
             return
         meant = explain(error, self._path)
-        self._health.failed("write", meant)
+        self._health.failed(WRITE, meant)
         for job in jobs:
             job.error = meant
 

@@ -113,7 +113,9 @@ class MonitorQueries:
 
     def ready(self) -> bool:
         # What goes on does so whatever becomes of the store: an application must not lose its sidecar to our disk.
-        return self.is_ready and (self._parts.config.forward is not None or self._parts.trouble() is None)
+        # A failed read of somebody who looks is his answer and an alert: it keeps no application out of traffic.
+        refused = self._parts.store.refusal or self._parts.judging.failure
+        return self.is_ready and (self._parts.config.forward is not None or refused is None)
 
     def started(self) -> bool:
         return self.is_started

@@ -423,6 +423,13 @@ async def test_a_read_that_fails_delays_judging_and_does_not_end_it(started, cap
     assert [record.message for record in caplog.records].count("judging failed; it is tried again") == 1
 
 
+async def test_a_read_that_fails_for_somebody_who_looks_keeps_no_application_out_of_traffic(started):
+    app = await started(**ANY)
+    app.monitor.store.health.failed("recent_traces", StoreUnavailable("disk I/O error"))
+    assert app.monitor.store.trouble == "disk I/O error"
+    assert (await app.http.get(app.api + "/readyz")).status_code == 200
+
+
 async def test_a_store_that_is_removed_acknowledges_nothing_more_and_is_not_ready(started):
     app = await started(**ANY)
     assert (await app.post(request([root(1)]))).status_code == 200
