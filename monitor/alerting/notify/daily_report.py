@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeAlias
-
-from apscheduler.triggers.cron import CronTrigger
 
 from sidejudge.integrations.store.bounded_read import MetricMean, read_courses
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
@@ -25,32 +23,33 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums, pooled
-from sidejudge.scoring.trace.time_units import DAY_NS, MINUTE_NS, SECOND_NS
+from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS, SECOND_NS
 
 from .notifier import Notifier
 
 
 class Daily:
-    """Once a day ``at`` a time of day in a time zone; where a clock change leaves it out, at the next that exists."""
+    """Once a day ``at`` a time of day in a time zone.
+
+    Where a change of the clocks leaves that time out, it comes as much later; where it comes twice, the first counts.
+    """
 
     def __init__(self, at: time, timezone: tzinfo) -> None:
-        self._trigger = CronTrigger(hour=at.hour, minute=at.minute, second=0, timezone=timezone)
+        self._at, self._timezone = at, timezone
 
     def due_s(self, last_ns: int, now_ns: int) -> int | None:
         """When it was due last, after what was last done, in s since the epoch. Several that were missed are one."""
-        now, due = datetime.fromtimestamp(now_ns / 1e9, UTC), None
-        following = datetime.fromtimestamp(max(last_ns, now_ns - 2 * DAY_NS) / 1e9, UTC)
-        while (following := self._trigger.get_next_fire_time(following, following)) and following <= now:
-            due = int(following.timestamp())
-        return due
+        due_s = self._latest_s(now_ns // SECOND_NS)
+        return due_s if due_s * SECOND_NS > last_ns else None
 
     def begin_s(self, due_s: int) -> int:
         """When it was due the time before, in s since the epoch: a day earlier, but for a change of the clocks."""
-        due = datetime.fromtimestamp(due_s, UTC)
-        following = before = due - timedelta(days=2)
-        while (following := self._trigger.get_next_fire_time(following, following)) and following < due:
-            before = following
-        return int(before.timestamp())
+        return self._latest_s(due_s - 1)
+
+    def _latest_s(self, until_s: int) -> int:
+        today = datetime.fromtimestamp(until_s, self._timezone).date()
+        times = (datetime.combine(today - timedelta(days=ago), self._at, self._timezone) for ago in range(3))
+        return next(at_s for each in times if (at_s := int(each.timestamp())) <= until_s)
 
 
 MOST_COURSES = 20
@@ -128,10 +127,7 @@ class DailyReport:
             begin_ns=begin_ns, end_ns=end_ns, courses=tuple(courses[:MOST_COURSES]),
             more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
             agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self.agreements()),
-            cost_usd=None if self.judged is None else sum(
-                usd for hour_s, usd in self.judged.spent_since(begin_ns // SECOND_NS).items()
-                if hour_s * SECOND_NS < end_ns
-            ),
+            cost_usd=None if self.judged is None else _cost(self.judged, begin_ns, end_ns),
             failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
             firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),
@@ -157,6 +153,12 @@ class DailyReport:
                 )  # fmt: skip
                 found.append((short / max(abs(bound), 1e-9), weak))
         return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
+
+
+def _cost(judged: JudgeCacheTable, begin_ns: int, end_ns: int) -> float:
+    """What judging cost in the hours of UTC that end within a day: each hour is in one report, and over by then."""
+    begin_s, end_s = (ns // HOUR_NS * HOUR_NS // SECOND_NS for ns in (begin_ns, end_ns))
+    return sum(usd for hour_s, usd in judged.spent_since(begin_s).items() if hour_s < end_s)
 
 
 def _firing(condition: Condition, labels: Labels) -> str:

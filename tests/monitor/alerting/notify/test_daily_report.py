@@ -108,6 +108,18 @@ async def test_cost_and_agreement_are_told_where_they_are_known(store):
     assert (nothing.cost_usd, nothing.agreements, nothing.courses) == (None, (), ())
 
 
+async def test_the_cost_of_each_hour_is_in_one_report_also_where_days_begin_within_an_hour(store):
+    half_past_ns, day_ns = EIGHT_NS + HOUR_NS // 2, 24 * HOUR_NS  # 08:00 is 02:30 UTC in India
+    known, cost = daily(store, judged=store.judged), []
+    for days in (0, 1):
+        await store.judged.spend(EIGHT_NS // 10**9 - 3_600 + days * 86_400, 0.25)  # 07:00 to 08:00
+        await store.judged.spend(EIGHT_NS // 10**9 + days * 86_400, 0.5)  # 08:00 to 08:30
+        end_ns = half_past_ns + days * day_ns
+        cost.append((await known.report(end_ns - day_ns, end_ns, end_ns)).cost_usd)
+        await store.judged.spend(EIGHT_NS // 10**9 + days * 86_400, 1.0)  # 08:30 to 09:00
+    assert cost == [0.25, 1.75]
+
+
 @pytest.mark.parametrize("status", Status)
 async def test_a_service_is_reported_whatever_its_status_is(store, status):
     await judged(store, 1, True)

@@ -41,9 +41,27 @@ def test_the_time_is_that_of_the_zone_also_when_clocks_change():
     assert daily.due_s(ns("2026-10-24 06:00"), ns("2026-10-25 07:00")) == ns("2026-10-25 07:00") // 10**9
 
 
-def test_a_time_that_a_clock_change_leaves_out_is_not_skipped_for_ever():
-    daily = Daily(time(2, 30), BERLIN)  # 2026-03-29 has no 02:30
-    assert daily.due_s(ns("2026-03-28 01:30"), ns("2026-03-30 00:30"))
+@pytest.mark.parametrize(
+    ("zone", "at", "first", "days_h"),
+    [
+        ("Europe/Berlin", time(0), "2026-03-27 23:00", [24, 23, 24]),  # the day after the change was left out
+        ("Europe/Berlin", time(2, 30), "2026-03-28 01:30", [24, 23, 24]),  # 2026-03-29 has no 02:30
+        ("Europe/Berlin", time(2, 30), "2026-10-24 00:30", [24, 25, 24]),  # 2026-10-25 has two, and had two reports
+        ("Asia/Beirut", time(23, 30), "2026-10-23 20:30", [24, 25, 24]),
+        ("Australia/Lord_Howe", time(1, 45), "2026-04-03 14:45", [24, 24.5, 24]),
+        ("Asia/Kolkata", time(8), "2026-03-28 02:30", [24, 24]),
+    ],
+)
+def test_each_day_begins_where_the_one_before_ended(zone, at, first, days_h):
+    daily, begin_s = Daily(at, ZoneInfo(zone)), ns(first) // 10**9
+    last_ns, end_s = ns(first), begin_s + round(sum(days_h) * 3_600)
+    reported = []
+    for now_s in range(begin_s, end_s + 600, 600):
+        if due_s := daily.due_s(last_ns, now_s * 10**9):
+            reported.append((daily.begin_s(due_s), due_s))
+            last_ns = now_s * 10**9
+    ends = [begin_s + round(sum(days_h[: n + 1]) * 3_600) for n in range(len(days_h))]
+    assert reported == list(zip([begin_s, *ends], ends, strict=False))
 
 
 @given(st.integers(0, 30 * 24), st.lists(st.integers(1, 30), max_size=60))
