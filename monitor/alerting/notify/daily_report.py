@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TypeAlias
+
+from apscheduler.triggers.cron import CronTrigger
 
 from sidejudge.integrations.store.bounded_read import MetricMean, read_courses
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
@@ -35,7 +37,9 @@ class Daily:
     """
 
     def __init__(self, at: time, timezone: tzinfo) -> None:
-        self._at, self._timezone = at, timezone
+        # Its days are those of the clock on the wall: across a change of the clocks it leaves one out, or repeats it.
+        self._trigger = CronTrigger(hour=at.hour, minute=at.minute, second=0, timezone=UTC)
+        self._timezone = timezone
 
     def due_s(self, last_ns: int, now_ns: int) -> int | None:
         """When it was due last, after what was last done, in s since the epoch. Several that were missed are one."""
@@ -47,9 +51,12 @@ class Daily:
         return self._latest_s(due_s - 1)
 
     def _latest_s(self, until_s: int) -> int:
-        today = datetime.fromtimestamp(until_s, self._timezone).date()
-        times = (datetime.combine(today - timedelta(days=ago), self._at, self._timezone) for ago in range(3))
-        return next(at_s for each in times if (at_s := int(each.timestamp())) <= until_s)
+        wall = datetime.fromtimestamp(until_s, self._timezone).replace(tzinfo=UTC)
+        latest_s, following = 0, wall - timedelta(days=3)
+        while (following := self._trigger.get_next_fire_time(following, following)) < wall + timedelta(days=1):
+            due_s = int(following.replace(tzinfo=self._timezone).timestamp())
+            latest_s = due_s if due_s <= until_s else latest_s
+        return latest_s
 
 
 MOST_COURSES = 20
