@@ -156,13 +156,16 @@ STRANDS = Dialect(
 
 # OpenLIT
 
-_NODES: Final = frozenset({NODE, "model"})
-"""The node that asks the model, as LangGraph and LangChain's ``create_agent`` call it."""
+_NODES: Final = frozenset({NODE, "model", "model_request"})
+"""The node that asks the model, as LangGraph and LangChain's ``create_agent`` call it, the last in JavaScript."""
+_JAVASCRIPT: Final = "@openlit/"
 
 
 def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     attributes = reading.attributes
-    of_langgraph = reading.raw.scope_name.endswith(".langgraph")
+    if reading.raw.scope_name.startswith(_JAVASCRIPT):
+        kind = _openlit_javascript(reading, kind, fields)
+    of_langgraph = reading.raw.scope_name.endswith(("langgraph", f"{_JAVASCRIPT}instrumentation-langchain"))
     if kind is SpanKind.AGENT and ("gen_ai.agent.source" in attributes or (of_langgraph and fields["agent"] in _NODES)):
         # A hand-off appears as a run of the agent that it goes to, which has one of its own; a node is no agent.
         reading.no_agent(fields)
@@ -179,9 +182,25 @@ def _openlit(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
     return kind
 
 
+def _openlit_javascript(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """Spans of OpenAI's agents that name none are turns, and what is around them; that of a run that raises never ends.
+
+    Of OpenAI's responses the calls of tools are left out, so that an answer which shows nothing may have made some.
+    """
+    raw = reading.raw
+    if kind is SpanKind.AGENT and fields["agent"] is None and raw.scope_name.endswith("openai-agents"):
+        fields["parent_raises"] = raw.status_code == 2
+        return SpanKind.CHAIN
+    if raw.attributes.get("openai.api.type") == "responses" and not any(m.text for m in fields["output_messages"]):
+        fields |= {"output": None, "output_messages": ()}
+    if kind is SpanKind.AGENT and raw.scope_name.endswith("langgraph"):
+        fields["usage"] = None  # that of the model call beside it
+    return kind
+
+
 OPENLIT = genai.dialect(
     "openlit",
-    lambda raw: raw.scope_name == "openlit" or raw.scope_name.startswith("openlit."),
+    lambda raw: raw.scope_name == "openlit" or raw.scope_name.startswith(("openlit.", _JAVASCRIPT)),
     _openlit,
     switch="capture_message_content=True (openlit.init)",
     reads="OpenLIT: the GenAI conventions, with what it makes of hand-offs, of LangGraph's nodes and "

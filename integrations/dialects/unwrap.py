@@ -43,6 +43,8 @@ _NONE = ("None", "null", "")
 """The text that stands for *no arguments*."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 _AT_ADDRESS = re.compile(r"<[^\s\"']+ object(?: \S+)? at 0x[0-9a-fA-F]+>")
+_OF_JAVASCRIPT = re.compile(r"\[object (?!Object\])[A-Z]\w*\]")
+"""How an object of a class is printed; a map, ``[object Object]``, an application may print by mistake."""
 _OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
 _OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta", "created_at"})
 _STATES = {"success": False, "error": True, "denied": True, "interrupted": True}
@@ -68,10 +70,13 @@ def removed(text: str) -> bool:
     (True, True, False)
     >>> removed("<openai.Stream object at 0x7fc851275370>"), removed("<generator object f.<locals>.g at 0x7f>")
     (True, True)
+    >>> removed("[object ToolMessage]"), removed("[object Object]")
+    (True, False)
     """
     if len(text) <= _LONGEST_MARK and text in _WHOLE_MARKS:
         return True
-    return text.startswith(_MARKS) or (text[:1] == "<" and _AT_ADDRESS.fullmatch(text) is not None)
+    printed = _AT_ADDRESS if text[:1] == "<" else _OF_JAVASCRIPT if text[:8] == "[object " else None
+    return text.startswith(_MARKS) or (printed is not None and printed.fullmatch(text) is not None)
 
 
 def without_texts(value: Content) -> bool:

@@ -31,8 +31,13 @@ from .trace import Trace, clock_corrections
 from .trace_index import TraceIndex
 
 _NOT_WORDS = re.compile(r"[\W_]+")
-_NO_NAMES: Final = frozenset({"executetool", "toolcall", "toolexecution", "calltool", "runtool", "functioncall"})
-"""What a tool is called, as ``plain`` has it, whose span names the operation alone: the model's message names it."""
+_NO_NAMES: Final = frozenset({
+    "executetool", "toolcall", "toolexecution", "calltool", "runtool", "functioncall",
+    "dynamicstructuredtool", "dynamictool", "structuredtool",
+})  # fmt: skip
+"""What a tool is called, as ``plain`` has it, whose span names the operation or LangChain's class alone: the model's
+message names it.
+"""
 _STEPS: Final = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
 _ANSWERING: Final = frozenset({*_STEPS, SpanKind.AGENT})
 _MOST_LEFT: Final = 100
@@ -139,9 +144,15 @@ def _by_id(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
 
 
 def _by_arguments(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
-    """Keys of a call by its arguments, also by its only argument's bare value, which some clients send."""
-    keys = [(call.name, canonical(call.arguments))]
-    return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments) if requested)]
+    """Keys of a call by its arguments, also by its only argument's bare value, which some clients send.
+
+    Of a span that names no tool the arguments alone count.
+    """
+    given = canonical(call.arguments)
+    if not requested:
+        return [("" if plain(call.name) in _NO_NAMES else call.name, given)]
+    keys = [("", given), (call.name, given)]
+    return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments))]
 
 
 def _by_name(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:

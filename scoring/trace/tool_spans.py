@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -179,6 +179,8 @@ class ToolAnswers:
         self._by_name: dict[str | None, tuple[list[Message], int]] = {}
         self._beside: dict[tuple[str, str | None], deque[Message]] = {}
         for span in trace.spans:
+            for call_id, message in _right_behind(span.input_messages):
+                self._by_id.setdefault(call_id, message)
             named: dict[str | None, list[Message]] = {}
             shown = [each for each in (*span.input_messages, *span.output_messages) if not each.withheld]
             for message in [each for each in shown if each.role == "tool"]:
@@ -197,7 +199,8 @@ class ToolAnswers:
         """The calls with their answers: the first answer under a call's id.
 
         Some clients change or drop a call's id in the history: then it is found by its name and arguments, or by the
-        tool's name in order, beside the call at first; and where answers have neither id nor name, in order.
+        tool's name in order, beside the call at first; and where answers have neither id nor name, in order, right
+        behind the calls at first.
         """
         ids = {ask.call.call_id for ask in requested if ask.call.call_id is not None}
         again = {} if ids <= self._by_id.keys() else self._reported_again(ids)
@@ -246,6 +249,17 @@ class ToolAnswers:
             RequestedCall(ask.call, ask.at_ns, given[i], ask.span_id) if i in given else ask
             for i, ask in enumerate(requested)
         ]
+
+
+def _right_behind(history: Sequence[Message]) -> Iterator[tuple[str, Message]]:
+    """Under the ids of calls the answers that follow them: as many, of which none has an id or a name."""
+    for place, asking in enumerate(history):
+        answers = history[place + 1 : place + 1 + len(asking.tool_calls)]
+        bare = [each for each in answers if each.role == "tool" and each.tool_call_id is None and each.name is None]
+        if len(bare) == len(asking.tool_calls):
+            for call, answer in zip(asking.tool_calls, bare, strict=True):
+                if call.call_id is not None and not answer.withheld:
+                    yield call.call_id, answer
 
 
 def call_identity(call: ToolCall) -> tuple[str, str, str]:

@@ -73,6 +73,9 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{(client, "system_prompt"): ONCE for client in (
         "openinference-bedrock", "openinference-google-adk", "openinference-pydantic-ai",
     )},
-    **{(client, "system_prompt"): STRUCK for client in ("openllmetry-langgraph", "openlit-openai-agents")},
+    **{
+        (client, "system_prompt"): STRUCK
+        for client in ("openllmetry-langgraph", "openlit-openai-agents", "openlit-js-openai-agents")
+    },
 }  # fmt: skip
 """The same for the further recordings (`tests/data/otlp`)."""

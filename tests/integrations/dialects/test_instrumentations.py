@@ -498,6 +498,21 @@ def test_openlit_s_functions_say_what_they_return_and_anthropic_s_tokens_include
         assert span.usage == Usage(input=wanted, output=2, cached_input=3)
 
 
+@pytest.mark.parametrize(("kind", "wanted"), [("responses", None), ("chat_completions", [])])
+def test_openlit_for_javascript_leaves_the_calls_of_responses_out(kind: str, wanted: list[str] | None) -> None:
+    answers: list[list[dict[str, str]]] = [[], [{"type": "text", "content": "Four."}]]
+    spans = [
+        _raw("chat m", "@openlit/instrumentation-openai", number=number, parent=1, attributes=CHAT | {
+            "openai.api.type": kind, "gen_ai.tool.definitions": '[{"type": "function", "name": "weather"}]',
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}]),
+        }) for number, parts in zip((3, 2), answers, strict=True)
+    ]  # fmt: skip
+    desk = _raw("desk", "shop")
+    case = extract(Trace.of("1" * 32, [normalise(span) for span in (desk, *spans)], "root"))
+    assert case.model_output == "Four."
+    assert case.tools_used == (None if wanted is None else tuple(wanted))
+
+
 @pytest.mark.parametrize(("path", "named", "wanted"), [
     ("tools:1|agent:2", "scout", "scout"), ("research:1|agent:2", None, "research"), ("agent:2", None, "agent"),
     ("tools:1|agent:2", None, "agent"),
