@@ -57,16 +57,16 @@ class SentNotices:
         event = self.event if self.in_digest else self.event.bare
         return json.dumps(
             {
-                "event": event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once,
+                "event": {**event.to_json(), "shared": event.shared}, "at_ns": self.at_ns, "at_once": self.at_once,
                 "reminders": self.reminders, "in_digest": self.in_digest,
             }
         )  # fmt: skip
 
     @classmethod
-    def of_json(cls, text: str) -> Self:
-        """Read what ``to_json`` wrote."""
+    def of_json(cls, text: str, *, shared: bool = False) -> Self:
+        """Read what ``to_json`` wrote; ``shared``: whether an alert is that a version before there were any noted."""
         stated = json.loads(text)
-        return cls(**{**stated, "event": event_of_json(stated["event"])})
+        return cls(**{**stated, "event": event_of_json({"shared": shared, **stated["event"]})})
 
 
 FORGET_NS = DAY_NS
@@ -99,9 +99,8 @@ class Notifier:
 
     ``is_shared``: whether the alerts of a condition that fire now are those of all monitors together. ``is_quiet``:
     whether another monitor sends the notices about shared ones. They are noted as if they had been sent from here, so
-    that this monitor can go on from there. ``is_named``: receivers know this monitor by name, and its own alerts by it,
-    which no other can end. ``holds``: whether a trace is still known; one that was
-    forgotten is named no more.
+    that this monitor can go on from there. Its own alerts it ends itself. ``is_named``: receivers know these by its
+    name, so that they stay its own. ``holds``: whether a trace is still known; one that was forgotten is named no more.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class Notifier:
         """Take up the notes of the last run. Those of receivers that are no longer configured are deleted in time."""
         for name, note in self._outbox.notes().items():
             if name.startswith(ALERT):
-                self._sent[name] = SentNotices.of_json(note)
+                self._sent[name] = SentNotices.of_json(note, shared=not self._is_named)
             elif name.startswith(DIGEST):
                 self._digested_ns[name.removeprefix(DIGEST)] = int(note)
 
@@ -204,10 +203,11 @@ class Notifier:
             at_once = (goes_on is not None and goes_on.at_once) or receiver.at_once(event.severity)
             if not at_once and not receiver.takes(event.severity):
                 continue
-            shared = self._is_shared(event.condition) if goes_on is None else goes_on.event.shared
+            own = goes_on if self._is_named else None
+            shared = noted or self._is_shared(event.condition) if own is None else own.event.shared
             sent = replace(event, shared=shared)
             changed[name] = SentNotices(event=sent, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
-            if at_once and (self._owns(sent) or not (noted or self._is_quiet(event.condition))):
+            if at_once and not (sent.shared and (noted or self._is_quiet(event.condition))):
                 back = f"-back-{event.at_ns // 10**9}" if before is not None and before.gave_up(event) else ""
                 entries.append(_entry(receiver, _notice(NoticeKind.ALERT, sent, back)))
         await self._put(entries, changed)
@@ -216,11 +216,7 @@ class Notifier:
 
     def _leaves(self, event: AlertEvent) -> bool:
         """Whether notices about this alert are another monitor's to send."""
-        return not self._owns(event) and self._is_quiet(event.condition)
-
-    def _owns(self, event: AlertEvent) -> bool:
-        """Whether receivers know this alert as this monitor's own."""
-        return self._is_named and not event.shared
+        return event.shared and self._is_quiet(event.condition)
 
     async def _catch_up(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         """Send alerts that fire and that the receiver was not sent: it is new, or took more severe ones alone."""
@@ -352,11 +348,13 @@ def _is_news(before: SentNotices | None, event: AlertEvent, now_ns: int) -> bool
         set_back = before.at_ns > now_ns or before.at_ns <= event.since_ns
         before = None if set_back else before
     fires = event.transition is AlertTransition.FIRING
-    if before is not None and before.knows(event) and not (fires and before.gave_up(event)):
+    is_seen = fires or event.transition is AlertTransition.RESOLVED
+    again = before is not None and is_seen and before.gave_up(event)
+    if before is not None and before.knows(event) and not again:
         return False
     if fires:
         return not event.muted
-    return before is not None and before.stands
+    return again or (before is not None and before.stands)
 
 
 def _of_now(here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:

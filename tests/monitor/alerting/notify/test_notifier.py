@@ -396,6 +396,49 @@ async def test_an_alert_keeps_the_identity_that_it_fired_under_and_only_who_has_
     ]
 
 
+async def test_what_was_sent_while_the_fleet_was_away_is_ended_from_here_unless_the_fleet_has_it_too(desk):
+    office = desk()
+    for each in (event(), event(**WARNING)):
+        await office.notifier.take(each)
+    office.is_shared = office.is_quiet = True
+    again = replace(event(), since_ns=SINCE_NS + MINUTE_NS)
+    await office.notifier.take(again, noted=True)
+    await office.delivered()
+    for _ in range(2):
+        await office.tick(posted(again), after_ns=max(UNWATCHED_NS, REMIND_NS))
+    (ended,) = office.waiting()
+    assert [(each.condition, each.transition) for each in ended.events] == [
+        (WARNING["condition"], AlertTransition.EXPIRED)
+    ]
+
+
+async def test_the_end_of_an_alert_that_was_given_up_is_sent_whoever_sent_that_it_goes_on(desk):
+    office, fired = desk(), event()
+    await office.notifier.take(fired)
+    for _ in range(2):
+        await office.tick(after_ns=UNWATCHED_NS)
+    assert await office.delivered() == [FIRING, (NoticeKind.ALERT, AlertTransition.EXPIRED)]
+    office.now_ns += MINUTE_NS
+    for _ in range(2):
+        await office.notifier.take(replace(over(fired), at_ns=office.now_ns))
+    assert await office.delivered() == [RESOLVED]
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+async def test_an_alert_that_the_last_version_noted_is_the_monitors_own_where_it_has_a_name(desk, is_named):
+    office = desk()
+    await office.notifier.take(event())
+    await office.delivered()
+    ((name, note),) = [each for each in office.store.notifications.notes().items() if each[0].startswith("told/")]
+    stated = json.loads(note)
+    del stated["event"]["shared"], stated["event"]["held"]
+    await office.store.notifications.put((), 1, {name: json.dumps(stated)})
+    office.is_named, office.is_shared, office.is_quiet = is_named, True, True
+    office.restart()
+    await office.notifier.take(over(event()), noted=True)
+    assert await office.delivered() == [RESOLVED] * is_named
+
+
 async def test_an_alert_after_the_clock_was_set_back_is_sent_and_one_that_comes_again_is_not(desk):
     office, ahead = desk(), event(since_ns=SINCE_NS + 8 * HOUR_NS, at_ns=SINCE_NS + 8 * HOUR_NS)
     for each in (ahead, over(ahead)):
