@@ -25,7 +25,7 @@ def firing(variables: Iterable[str], *severities: str) -> str:
 
 
 def with_rank(variables: Iterable[str]) -> str:
-    """Alerts of any severity, whose value is the rank of that."""
+    """Alerts of any severity; the value of each is the rank of its severity."""
     names = tuple(variables)
     return " or ".join(f"{rank} * {firing(names, severity)}" for rank, severity in RANKS.items())
 

@@ -64,7 +64,7 @@ def per_second(family: Family, where: str, *by: str, part: str = "") -> str:
 
 
 def per_minute(family: Family, where: str, *by: str) -> str:
-    """The same a minute."""
+    """The same rate, a minute."""
     return f"60 * {per_second(family, where, *by)}"
 
 

@@ -24,13 +24,13 @@ MOST_WORDS: Final = 12
 _WORD: Final = re.compile(r"\w+")
 _ADDRESS: Final = re.compile(r"https?://\S+")
 _WEIGHTS: Final = "12.0, 5.0, 2.0, 0.5"
-_LIKE: Final = 0.75
+_LEAST_SIMILARITY: Final = 0.75
 _FEW: Final = 5
-_IDLE: Final = frozenset([
+_STOP_WORDS: Final = frozenset([
     "a", "an", "and", "are", "at", "can", "do", "does", "for", "how", "i", "in", "is", "it", "my", "not", "of", "on",
     "or", "the", "to", "what", "when", "where", "why", "with",
 ])  # fmt: skip
-"""Words of questions, which every page holds."""
+"""Words of questions, which are not searched for: every page holds them."""
 _DECLARED: Final = ("docs/reference/configuration.md", "docs/reference/metrics.md", "docs/reference/families.md")
 """Pages that declare what others mention."""
 _TABLE: Final = (
@@ -85,7 +85,7 @@ class _Index:
         """The word itself where a page has it, or one that begins so; else the one that is spelt most like it."""
         if not word.isalpha() or word in self.parts or any(each.startswith(word) for each in self.parts):
             return word
-        near = get_close_matches(word, self.parts, n=1, cutoff=_LIKE)
+        near = get_close_matches(word, self.parts, n=1, cutoff=_LEAST_SIMILARITY)
         return near[0] if near else word
 
 
@@ -102,17 +102,16 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
     index = _index()
     typed = (
         _ADDRESS.sub(" ", words.casefold()).strip() or words.casefold()
-    ).split()  # in an error it is the asker's own
-    asked = [each for each in typed if each not in _IDLE] or typed
+    ).split()  # an address in an error message is the asker's own
+    asked = [each for each in typed if each not in _STOP_WORDS] or typed
     # before they are compared with all words there are, which takes a while
     few = [parts[:MOST_WORDS] for each in asked if (parts := _WORD.findall(each))][:MOST_WORDS]
     wanted = [" ".join(map(index.meant, parts)) for parts in few]
     if not wanted:
         return []
     terms = [f'"{each}" *' for each in wanted]
-    # Around a name (`alerts.window`, `judge_budget`) other words only say what somebody wants to know of it.
     found = index.find(" AND ".join(terms), limit)
-    if len(found) < _FEW:
+    if len(found) < _FEW:  # beside a name (`alerts.window`) other words may only say what is asked about it
         found += index.find(" OR ".join(terms), limit)
     named = dict(index.defined.get(words.strip().casefold(), {}))
     runbook = runbook_of(words.strip().replace("_", "-")) if len(wanted) == 1 else None
@@ -127,12 +126,12 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
 def _found(path: str, shown: str, wanted: Sequence[str], anchor: str | None) -> FoundPage:
     page = document(path)
     if anchor is None:
-        _, anchor = max(_fits(page, wanted))
+        _, anchor = max(_ranked_passages(page, wanted))
     return FoundPage(page.title, f"{address(path)}#{anchor}" if anchor else address(path), " ".join(shown.split()))
 
 
-def _fits(page: MarkdownPage, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The passage with the most of the words, the first among equals."""
+def _ranked_passages(page: MarkdownPage, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Rank and anchor of each passage: the more letters of the words it holds, the higher; the first among equals."""
     titles = {each.anchor: each.text for each in page.headings}
     for at, (anchor, prose, code) in enumerate(page.passages):
         text = " ".join(_WORD.findall(f"{titles.get(anchor, '')} {prose} {code}".casefold().replace("_", " ")))

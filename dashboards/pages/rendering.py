@@ -98,12 +98,12 @@ def environment() -> Environment:
 
 
 def undated(page: str) -> str:
-    """A page without the texts of its instants: unchanged as long as only time has passed."""
+    """A page without the texts of its instants: two such pages are equal where nothing but time has passed."""
     return _TIME.sub(r"\1", page)
 
 
 def clip(value: object, limit: int = _CLIP) -> Markup:
-    """A value as HTML text or attribute: cut to ``limit`` characters, on one line, with nothing that has a meaning."""
+    """A value as HTML text or attribute: cut to ``limit`` characters, on one line, escaped."""
     text = str(value)[: limit + 1]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
@@ -135,7 +135,7 @@ def failed_verdicts(service: str, environment: str, rubric: str) -> str:
 
 
 def failed_by(rubric: str, metric: str) -> str:
-    """The address of the verdicts of the last day that fail by a metric; by none of them, where it is the composite."""
+    """The address of the verdicts of the last day that fail by a metric; for the composite, of all that fail."""
     of = {} if metric == COMPOSITE else {"metric": metric}
     return f"/verdicts?{query_of({'rubric': rubric, 'passed': 'false', 'last': '1d', **of})}"
 

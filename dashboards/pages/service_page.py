@@ -27,11 +27,11 @@ _BAR_HEIGHT = 90
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePage:
-    """``verdicts`` are the latest of the service under the rubric in the time, in their JSON form, with ``name``.
+    """The contents of the page. ``verdicts`` are the latest ones within the time ``last``, in their JSON form.
 
-    ``status`` is None where its window holds none. ``metric`` is empty for the composite; ``bounds`` are those of the
-    metric (None: open). ``capped``: there are more verdicts than these. ``failures`` are those of the service under the
-    rubric, the largest groups first. ``history``: the trend comes from further back than the store's verdicts.
+    ``capped``: there are more of them. ``status`` is None where the window of the status holds no verdict. ``metric``
+    is empty for the composite; ``bounds`` are those of the metric (None: open). ``failures`` are groups of failed
+    verdicts, the largest first. ``history``: the trend comes from further back than the store's verdicts.
     """
 
     service: str
@@ -63,7 +63,7 @@ class MetricRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """How many values lie between two, and the height of its bar."""
+    """A bar of the histogram: how many values lie from ``low`` to ``high``, and its height in the drawing."""
 
     low: str
     high: str

@@ -117,7 +117,7 @@ MOST = 25
 MOST_OF_ALL = 1000
 """Services on the page where all are asked for."""
 SEARCHED_FROM = 10
-"""So many services are searched by name."""
+"""From so many services on, the page has a field to search them by name."""
 _ICONS = {
     Status.HEALTHY: "1a7f4b",
     Status.WARNING: "d98200",
@@ -146,7 +146,8 @@ class MonitorReport:
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
     ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
     ``late_references`` where references are in the traces alone, ``fleet`` and ``whole_fleet`` where none is
-    configured. ``alerts`` are in the order in which people want to see them.
+    configured. ``SamplingBody`` describes ``begun_by_callers`` and ``disbelieved``. ``alerts`` are in the order in
+    which people want to see them.
     """
 
     services: Sequence[ServiceStatus]

@@ -60,7 +60,8 @@ class TracePage:
 class ShownVerdict:
     """A verdict in its JSON form, its facts, and each of its scores with the evidence that is marked on the page.
 
-    ``counted`` are the scores with a value or a weight that has none, those that fail first; ``silent`` are the others.
+    ``silent`` are the scores that had nothing to measure, or have no value and no weight. ``counted`` are the others,
+    those that fail first.
     """
 
     verdict: Mapping[str, object]
@@ -181,7 +182,7 @@ _MOST = 30
 
 
 def scenario_text(case: Case) -> str:
-    """The run as YAML; empty where no agent and no tool was seen.
+    """The run as a scenario in YAML; empty where no agent and no tool was seen.
 
     A single run is an example and no rule: the order of calls is left out, and each tool may run as often as it did.
     """
@@ -203,7 +204,7 @@ _TO_FILL_IN = "(what would have been right)"
 
 
 def regression_test_text(case: Case, verdicts: Sequence[Mapping[str, object]]) -> str:
-    """The run as YAML; empty where nothing failed, or the run has no input or is nested too deeply to be written."""
+    """The run as a test of a test set, in YAML; empty where nothing failed, it has no input or is too deep."""
     if case.input in (None, "", [], {}) or all(verdict.get("passed") is not False for verdict in verdicts):
         return ""
     stated = {

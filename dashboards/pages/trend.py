@@ -19,12 +19,15 @@ from .rendering import duration
 
 _WIDTH, _HEIGHT, _PAD = 168, 44, 4
 _LEAST_SPAN = 0.3
-"""The scale reaches from 1 down to the least that is shown, but never less far than this."""
+"""The scale begins at 1 and ends at the lowest shown ratio; it covers this much at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendPiece:
-    """Neighbours: ``line`` goes through the ratios, ``outline`` around their bounds; the last point and its bounds."""
+    """Neighbouring points: ``line`` goes through the ratios, ``outline`` around their bounds.
+
+    ``x``, ``y``, ``high`` and ``low`` are the last point and its bounds.
+    """
 
     outline: Sequence[str]
     line: Sequence[str]
@@ -71,8 +74,8 @@ def trend_drawing(
         pieces=[_piece([(at, each) for at, each in run if each is not None], scale) for run in runs],
         thin=[
             scale.x(at)
-            for at, (each, all_there_is) in enumerate(zip(known, trend.estimates, strict=True))
-            if each is None and all_there_is is not None
+            for at, (each, estimate) in enumerate(zip(known, trend.estimates, strict=True))
+            if each is None and estimate is not None
         ],
         changes=[scale.x(at - 0.5) for at in trend.changes],
         levels=[(scale.y(tenth / 10), f"{tenth * 10} %") for tenth in range(10, 0, -1) if tenth / 10 >= lowest],

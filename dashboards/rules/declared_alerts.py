@@ -40,7 +40,7 @@ def declared_alerts(declared: Declaration) -> list[AlertingRule]:
 
 
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
-    expr, stated, *alone = _TELLING[condition.id](declared)
+    expr, stated, *alone = _EXPRESSIONS[condition.id](declared)
     status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
     # A process's own alert has waited there; a status has its looks, and afterwards its hold. A detector is exported as
     # verdicts come, and only the process's next look shows whether the alert is sent.
@@ -198,7 +198,7 @@ def _limit(id_: str) -> str:
 
 
 _IN_PROCESS = fleet(f.ALERTS, "severity", "stage", operation="max").removesuffix(")")
-_TELLING: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
+_EXPRESSIONS: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "pass_rate_critical": _level("critical"),
     "pass_rate_warning": _level("warning"),
     "pass_rate_change": _change,
@@ -220,5 +220,6 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "spool_large": _spool,
     "store_trouble": _process("store_trouble", "cause"),
 }
+"""By condition: expression, template of the sentence, and the template for where none can query, if it differs."""
 _FROM_COUNTERS: Final = {"connection_stalled", "exports_waiting", "requests_refused", "traffic_suspected"}
 """Conditions of a process that Prometheus computes itself, over all processes (``fleet_alerts``)."""

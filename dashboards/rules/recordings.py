@@ -24,7 +24,7 @@ BELOW = f"{PLACE}:sidejudge_pass_ratio:below_threshold"
 LOOKS_BELOW = f"{PLACE}:sidejudge_pass_ratio:looks_below_threshold"
 STATUS = f"{PLACE}:sidejudge_status:code"
 FIGURE = f"{PLACE}:sidejudge_pass:ratio_reported"
-"""The pass ratio that the processes show which report a status worse than healthy: the lowest of them."""
+"""The lowest pass ratio among the processes that report a status worse than healthy."""
 KNOWN = f"{PLACE}:sidejudge_status:known"
 HELD = f"{PLACE}:sidejudge_status:held"
 STATUS_CODES = {-2: "no data", -1: "insufficient data", 0: "healthy", 1: "warning", 2: "critical"}
@@ -47,7 +47,7 @@ def squared_weight(window: str) -> str:
 
 
 def clustered_weight(window: str) -> str:
-    """Σw² of the window, times the design effect of each process."""
+    """Σ(D·Σw²) over processes: squared weights, times the design effect D of each process."""
     return f"{PLACE}:sidejudge_verdict_weight_squared_clustered:increase{window}"
 
 

@@ -68,10 +68,10 @@ def case_of(data: Mapping[str, Json]) -> Case:
 
 def unknown_fields(data: Mapping[str, Json]) -> tuple[str, ...]:
     """Names that the format does not know; ``FieldError`` for one that looks like a misspelt field."""
-    return _remarks(data, _READERS, "")
+    return _unknown_names(data, _READERS, "")
 
 
-def _remarks(data: Mapping[str, Json], known: Iterable[str], path: str) -> tuple[str, ...]:
+def _unknown_names(data: Mapping[str, Json], known: Iterable[str], path: str) -> tuple[str, ...]:
     unknown = []
     for name in data:
         if name not in known and name not in _TOLERATED:
@@ -166,7 +166,7 @@ def _transcript(value: Json, field: str) -> str | tuple[Utterance, ...]:
 
 def _turn(value: Json, path: str) -> Utterance:
     turn = _object(value, path)
-    _remarks(turn, _TURN_FIELDS, f"{path}.")
+    _unknown_names(turn, _TURN_FIELDS, f"{path}.")
     if "text" not in turn:
         raise FieldError(f"{path}.text", "is missing", "every turn needs a text")
     speaker, at = turn.get("speaker"), turn.get("at")
@@ -192,7 +192,7 @@ def _tool(value: Json, path: str) -> ToolCall:
         return ToolCall(name=_identifier(value, path))
     if not isinstance(value, dict):
         raise FieldError(path, f"is {_kind(value)}", "write the tool's name, or an object with it")
-    _remarks(value, _TOOL_FIELDS, f"{path}.")
+    _unknown_names(value, _TOOL_FIELDS, f"{path}.")
     error, call_id, handoff = value.get("error"), value.get("call_id"), value.get("handoff")
     return ToolCall(
         name=_identifier(value.get("name"), f"{path}.name"),
@@ -240,7 +240,7 @@ def _reported(value: Json, field: str) -> tuple[ReportedScore, ...]:
 
 
 REPORTED: Final = ("name", "value", "label", "explanation", "by", "via", "span_id", "invalid")
-"""The fields of a reported score in a case, the earliest score first."""
+"""The fields of a reported score in a case. The scores themselves stand in the order of their times."""
 
 
 def _in_order(calls: tuple[ToolCall, ...] | None, handoffs: tuple[tuple[int, ToolCall], ...]) -> tuple[ToolCall, ...]:

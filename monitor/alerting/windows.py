@@ -30,7 +30,7 @@ MOST_VERDICTS: Final = 20_000
 
 
 class WindowContents(NamedTuple):
-    """An observation as it is kept: names of metrics shared, values packed. Half the memory is worth the extra type."""
+    """One observation as a window keeps it: names of metrics shared, values packed. That halves its memory."""
 
     at_ns: int
     passed: bool | None
@@ -174,7 +174,7 @@ class _Window:
         return {name: self.metrics[name].value for name in sorted(self.metrics)}
 
     def enough_without(self, identity: str, enough: float) -> bool:
-        """Whether the rest without this member has this effective sample size."""
+        """Whether the window without this member has at least this effective sample size."""
         seen = self.members[identity]
         weight, squared = self.weight.value, self.squared_weight.value
         if seen.passed is not None:
@@ -254,7 +254,7 @@ class Windows:
                     self._drop(key, window, identity)
 
     def leave(self, rubric: str) -> None:
-        """Forget a rubric that is gone, with the keys that had verdicts by it."""
+        """Remove a rubric that is gone: its verdicts, and the keys that had some."""
         self.forget(rubric)
         for key in [key for key in self._windows if key.rubric == rubric]:
             del self._windows[key]
@@ -291,10 +291,10 @@ class Windows:
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
         drops: Drops | None = None, *, since_ns: int | None = None,
     ) -> ServiceStatus:  # fmt: skip
-        """The status of this key at ``now_ns`` by the numbers of that moment; mode ``adaptive`` needs more.
+        """The status of this key at ``now_ns``; mode ``adaptive`` decides by ``sequence`` and ``drops`` as well.
 
-        ``since_ns``: the window reaches no further back than to that moment, which was chosen among all failures in it,
-        unless a clock that was set back has it in the future.
+        ``since_ns``: the window begins at that moment, where it lies within the window. It was chosen among all
+        failures in the window, which the bounds allow for.
         """
         window, begins = self._as_of(key, now_ns), 1
         reach_ns = self._reach(window, now_ns)
@@ -328,7 +328,7 @@ class Windows:
         self._windows.setdefault(key, _Window())
 
     def _reach(self, window: _Window | None, now_ns: int) -> int:
-        """How far back the verdicts of a window may lie."""
+        """How far back the window reaches now: to its oldest verdict, and to ``window_ns`` at least."""
         oldest = window.oldest() if window is not None else None
         return self.window_ns if oldest is None else max(self.window_ns, now_ns - oldest[0])
 

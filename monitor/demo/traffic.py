@@ -92,7 +92,7 @@ class SampleTraffic:
         question = self._draw.choice(output["questions"])
         denied, also_denied = self._draw.sample([each for each in output["questions"] if each["score"]], 2)
         way = self._draw.choice(("lenient", "strict", "vague", "renamed"))
-        if way == "lenient":  # a false pass: full marks where the reference has zero
+        if way == "lenient":  # full marks, also where the reference has zero, for all questions but one
             for each in output["questions"]:
                 each["score"] = each["max_score"]
             denied["score"] = 0

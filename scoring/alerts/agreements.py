@@ -62,7 +62,7 @@ class Agreements:
         ``weight`` is the inverse of the probability with which the subject was drawn to be judged. ``at_ns`` is the
         time of the label, ns since the epoch: labels are read again in any order, and a person's latest one counts.
 
-        It is not kept where it mixes numbers with categories, or where there are ``MAX_RUBRICS`` rubrics already.
+        A pair is not kept where it mixes numbers with categories, or where there are ``MAX_RUBRICS`` rubrics already.
         """
         known = self._rubrics.get(rubric)
         if known is None and len(self._rubrics) >= MAX_RUBRICS:
@@ -94,7 +94,7 @@ class Agreements:
         return known is not None and (subject, by) in known.metrics.get(metric, ())
 
     def drop(self, *, rubric: str, subject: str, by: str, metric: str = PASS, at_ns: int | None = None) -> None:
-        """Drop a pair, if there is one; with ``at_ns`` not one by a later label."""
+        """Drop a pair, if there is one; with ``at_ns`` only where its label is no later than that."""
         known = self._rubrics.get(rubric)
         pairs = {} if known is None else known.metrics.get(metric, {})
         held = pairs.get((subject, by))

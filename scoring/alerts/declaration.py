@@ -82,7 +82,7 @@ them, while each is at its limit; below it they are rarer.
 _SUSPICIONS = 1.0
 """How often a collapse may be suspected wrongly, as a multiple of the allowed false alarms; it changes no status."""
 _OF_DROP = 0.08
-"""The chance that a noticed drop is wrongly called critical; by drop, not by month."""
+"""The chance that a noticed drop is wrongly called critical; per drop, not per month."""
 _LEAST_AN_HOUR = 8.0
 """The least number of verdicts an hour that is assumed, because a new service is not yet known to be quiet."""
 _BEST_GOOD, _LEAST_GOOD = 0.999, 0.01
@@ -276,7 +276,7 @@ class Declaration:
         return _OF_SHARES * self.false_alarms
 
     def share_chart(self, limit: float, verdicts_per_window: float, series: int) -> Chart:
-        """Mode ``adaptive``: the chart of events that may happen to this share, from half as many again."""
+        """Mode ``adaptive``: the chart that distinguishes a share at its limit from one half as large again."""
         good = min(max(1 - limit, _LEAST_GOOD), _BEST_GOOD)
         return design(good, _apart(good, 1.0), self._run_length(verdicts_per_window, series, _OF_SHARES))
 
@@ -320,21 +320,21 @@ class Declaration:
         """The chart of a slice against the threshold, given the number of slices; designed as ``chart`` is."""
         good = self.usual(rubric, usual)
         bad = _apart(good, self.good_and_bad(rubric)[1])
-        wanted = self._month(verdicts_per_window) * max(1, series) / self.slice_false_alarms
+        wanted = self._verdicts_a_month(verdicts_per_window) * max(1, series) / self.slice_false_alarms
         return design(good, bad, float(2 ** max(5, math.ceil(math.log2(wanted) - 1e-9))))
 
     def slice_limit(self, verdicts_per_window: float, series: int) -> float:
         """The evidence, in nats, that shows a slice to be worse, given the number of slices; tested once a look."""
-        blocks = min(self._month(verdicts_per_window), MONTH_NS / self.look_ns)
+        blocks = min(self._verdicts_a_month(verdicts_per_window), MONTH_NS / self.look_ns)
         return math.log(max(32.0, blocks * max(1, series) / self.slice_false_alarms))
 
-    def _month(self, verdicts_per_window: float) -> float:
-        """Verdicts in a month, with an assumed minimum for a service that is not known to be quieter."""
+    def _verdicts_a_month(self, verdicts_per_window: float) -> float:
+        """Verdicts in a month, at least the assumed minimum."""
         return max(_LEAST_AN_HOUR * MONTH_NS / HOUR_NS, verdicts_per_window * MONTH_NS / self.window_ns)
 
     def _run_length(self, verdicts_per_window: float, series: int, part: float) -> float:
         """The number of verdicts per false alarm that this part of the budget allows one of the series."""
-        wanted = max(32.0, self._month(verdicts_per_window) * max(1, series) / (self.false_alarms * part))
+        wanted = max(32.0, self._verdicts_a_month(verdicts_per_window) * max(1, series) / (self.false_alarms * part))
         return float(2 ** (math.ceil(4 * math.log2(wanted) - 1e-9) / 4))
 
 

@@ -44,7 +44,7 @@ _PASS_OR_FAIL: Final = "pass or fail"  # noqa: S105  # a unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonMetric:
-    """A user's own function of a case, with its card and version."""
+    """A user's own function of a case: its measure, what its card states, and the methods that may decide it."""
 
     measure: Measure
     formula: str
@@ -76,9 +76,10 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Value:
-    """The value of a metric. ``binary``: 1 or 0; ``more_is_better`` is False for a number of findings, say.
+class _Computation:
+    """What the kind of a metric (check, ask …) determines. ``binary``: its value is 1 or 0.
 
+    ``more_is_better`` is False for a number of findings, say.
     ``enforced``: no value lies outside the bounds, so that others cannot be declared.
     """
 
@@ -149,7 +150,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
     )
 
 
-def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
+def _of_check(reading: Reading, _: str, __: Sources) -> _Computation | None:
     on = reading.text("on", "output")
     try:
         compiled = compile_check(reading.given["check"], on)
@@ -158,8 +159,8 @@ def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
         reading.complain(str(error), *(("on",) if error.path == "on" else path))
         return None
     check = compiled.check
-    graded = check.graded and not _threshold(reading.given["check"])
-    return _Value(
+    graded = check.graded and not _has_threshold(reading.given["check"])
+    return _Computation(
         measure=compiled.measure,
         formula=_in_one_line({"check": reading.given["check"], "on": on}),
         meaning=f"{'1 -' if graded and compiled.negated else ''} {compiled.holds} (looks at: {on})".strip(),
@@ -170,12 +171,12 @@ def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
     )
 
 
-def _threshold(declared: Json) -> bool:
+def _has_threshold(declared: Json) -> bool:
     argument = next(iter(declared.values())) if isinstance(declared, dict) else None
     return isinstance(argument, dict) and any(argument.get(key) is not None for key in ("threshold", "at_most"))
 
 
-def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
+def _of_cel(reading: Reading, _: str, __: Sources) -> _Computation | None:
     source = reading.text("cel")
     if not source:
         return None
@@ -185,7 +186,7 @@ def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
         reading.complain(str(error), "cel")
         return None
     binary = program.kind == "BOOL" or (program.kind == "DYN" and not reading.has("bounds"))
-    return _Value(
+    return _Computation(
         measure=program.measure,
         formula=_in_one_line({"cel": source}),
         meaning=f"1 where {source}" if binary else source,
@@ -196,12 +197,12 @@ def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
     )
 
 
-def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
+def _of_ask(reading: Reading, name: str, sources: Sources) -> _Computation | None:
     requested = read_ask(reading, name, sources.prompts, sources.labelled)
     if requested is None:
         return None
     question = requested.question
-    return _Value(
+    return _Computation(
         measure=requested.measure,
         formula=_in_one_line({
             "ask": question.instructions, "passes": list(requested.passes), "values": dict(requested.values or {}),
@@ -219,7 +220,7 @@ def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
     )  # fmt: skip
 
 
-def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
+def _of_python(reading: Reading, _: str, sources: Sources) -> _Computation | None:
     name, timeout = reading.text("python"), reading.number("timeout", 0.001, 60.0)
     arguments, passes = reading.given.get("with"), reading.texts("passes")
     if arguments is not None and not isinstance(arguments, dict):
@@ -236,7 +237,7 @@ def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
         return None
     binary = not any(reading.has(key) for key in ("good", "acceptable", "bounds"))
     unbounded = not reading.has("bounds") and (binary or reading.has("weight"))
-    return _Value(
+    return _Computation(
         measure=_at_most_1(found.measure) if unbounded else found.measure,
         formula=_in_one_line({"python": found.formula, "with": arguments or {}, "passes": list(passes)}),
         meaning=f"what {name} returns",
@@ -271,14 +272,14 @@ def _at_most_1(measure: Measure) -> Measure:
     return measured
 
 
-def _of_reported(reading: Reading, _: str, __: Sources) -> _Value | None:
+def _of_reported(reading: Reading, _: str, __: Sources) -> _Computation | None:
     name, by, passes = reading.text("reported"), reading.texts("by"), reading.texts("passes")
     if not name:
         return None
     stated = reading.given.get("bounds")
     ends = stated if isinstance(stated, list) and len(stated) == 2 and all(map(is_number, stated)) else [0.0, 1.0]
     low, high = float(ends[0]), float(ends[1])  # type: ignore[arg-type]  # numbers, by the condition
-    return _Value(
+    return _Computation(
         measure=ReportedMeasure(name=name, by=by, passes=passes, bounds=(low, high)),
         formula=_in_one_line({"reported": name, "by": list(by), "passes": list(passes), "bounds": [low, high]}),
         meaning=f"what {', '.join(by) or 'others'} reported as {name}",
@@ -290,7 +291,7 @@ def _of_reported(reading: Reading, _: str, __: Sources) -> _Value | None:
     )
 
 
-_READERS: Final[Mapping[str, Callable[[Reading, str, Sources], _Value | None]]] = {
+_READERS: Final[Mapping[str, Callable[[Reading, str, Sources], _Computation | None]]] = {
     "check": _of_check, "cel": _of_cel, "ask": _of_ask, "python": _of_python,
     "reported": _of_reported,
 }  # fmt: skip
@@ -348,7 +349,7 @@ def with_changes(criterion: Criterion, reading: Reading, name: str) -> Criterion
     )
 
 
-def _bands(reading: Reading, value: _Value, *, over_several: bool) -> Bands | None:
+def _bands(reading: Reading, value: _Computation, *, over_several: bool) -> Bands | None:
     """Bands of a value; the mean over several spans is a number, though each of them is 1 or 0."""
     if value.binary and over_several:
         return new_bands(reading, None) or must_be_one()
@@ -360,7 +361,7 @@ def _bands(reading: Reading, value: _Value, *, over_several: bool) -> Bands | No
     return new_bands(reading, None, more_is_better=value.more_is_better)
 
 
-def _bounds(reading: Reading, value: _Value) -> tuple[float, float | None]:
+def _bounds(reading: Reading, value: _Computation) -> tuple[float, float | None]:
     given = reading.given.get("bounds")
     if given is None:
         return value.bounds

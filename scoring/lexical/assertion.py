@@ -38,12 +38,12 @@ _ATTITUDES = frozenset(
 _MAX_CLAUSE = 400
 _MAX_CANDIDATES = 200
 _LEAST = 2
-"""Roots besides the subject that a claim must have: a relation and an object."""
+"""Parts besides the subject that a claim must have: a relation and an object. A figure counts as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A clause of a transcript, whose subject is *I* or *we* where ``by_speaker``; ``speaker``: roots of the label."""
+    """A clause of a transcript. ``by_speaker``: its subject is *I* or *we*. ``speaker``: label and role, as roots."""
 
     statement: Statement
     speaker: frozenset[str]

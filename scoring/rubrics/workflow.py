@@ -46,7 +46,7 @@ def _habits(case: Case, scenario: Scenario) -> Result:
 def _measured(
     measure: Callable[[Case, Scenario], Result], seen: Callable[[Case, Scenario], Scored | None] | None = None
 ) -> Callable[[Case], Result]:
-    """A measure of a case and its scenario. ``seen``: what part of a trace breaks, whatever else there was."""
+    """A measure of a case and its scenario. ``seen``: breaches in part of a trace, which the rest cannot undo."""
 
     def measured(case: Case) -> Result:
         scenario = case.once(read_scenario)

@@ -105,9 +105,9 @@ _SINGLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
-    """Something that the configuration names and that has to be in Langfuse. ``remedy`` is empty where it is.
+    """A finding about one thing that the configuration names: a Langfuse, a dataset, a queue, score configs, the clock.
 
-    ``works``: it does its work all the same.
+    ``remedy`` is empty where all is well. ``works``: it does its work even where a remedy is named.
     """
 
     subject: str
@@ -117,7 +117,7 @@ class NamedPart:
 
 
 async def named_parts(config: Config) -> list[NamedPart]:
-    """Whether the datasets and the queue that are named are there, and whether the clocks agree.
+    """Whether the named datasets and queue are there, the score configs are ours, and the clocks agree.
 
     Where Langfuse cannot be asked that is one line; ``introduction`` has the remedy.
     """

@@ -1,8 +1,9 @@
 """Past sessions: the turns that were read, joined by their times as a live monitor would.
 
-A session id that was quiet for longer than ``idle`` and ``late`` begins another session, with the same scores: of
-several under one id only the last is judged, for its word is the one that stands. A conversation of which turns lie
-outside the stretch of time, or could not be read, is not complete and is judged so; its verdict replaces none.
+A session id that was quiet for longer than ``idle`` and ``late`` begins another session, whose scores have the same
+ids: of several under one id only the last is judged, because its scores would replace the others. A conversation of
+which turns lie outside the stretch of time, or could not be read, is not complete and is judged so; its verdict
+replaces none.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def last_session(identity: SessionIdentity, turns: Iterable[HeldTurn], limits: S
     closings: dict[bytes, Closing] = {}
     at_ns = 0
     for turn in sorted(turns, key=lambda each: (each.ended_ns, each.trace_id)):
-        # When the pause was over, not when somebody looked: from then on it is late.
+        # Look at the end of the pause, not at the next turn: the time in which a turn is late begins there.
         closings |= _by_key(machine.due(min(at_ns + limits.idle_ns, turn.ended_ns)))
         at_ns = turn.ended_ns
         key = machine.join(identity, turn.trace_id, turn.size, at_ns)
