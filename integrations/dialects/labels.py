@@ -167,7 +167,7 @@ _IN_METADATA: Final[Mapping[TraceLabel, tuple[str, ...]]] = {
     "session_id": ("session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId"),
     "user_id": ("user_id", "userId"),
 }
-_NO_IDS = frozenset({"unknown", "none", "null", "undefined"})
+_NO_IDS = frozenset({"", "unknown", "none", "null", "undefined"})
 """What clients, NeMo Agent Toolkit among them, and programs send of a session or a user that they do not know."""
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
@@ -299,7 +299,7 @@ def _from_langchain(metadata: dict[str, Json], found: SpanFields, provenance: di
     """Langfuse's LangChain handler leaves a lone model call's session and user among the metadata."""
     for field in ("session_id", "user_id"):
         value = metadata.pop(f"langfuse_{field}", None)
-        if found.get(field) is None and isinstance(value, str) and value:
+        if found.get(field) is None and isinstance(value, str) and not is_no_id(value):
             found[field] = value
             provenance[field] = f"langfuse.observation.metadata.langfuse_{field}"
 
@@ -330,8 +330,13 @@ def _first(
 
 
 def _states_one(field: str, value: str) -> bool:
-    """Whether a label has a value; ``unknown`` for a session or a user would join those that have nothing in common."""
-    return not unwrap.removed(value) and not (field in _IN_METADATA and value.casefold() in _NO_IDS)
+    """Whether a label has a value."""
+    return not (is_no_id(value) if field in _IN_METADATA else unwrap.removed(value))
+
+
+def is_no_id(value: str) -> bool:
+    """Whether this names no session or user: taken as one, it would join those that have nothing in common."""
+    return unwrap.removed(value) or value.strip('" \t\r\n').casefold() in _NO_IDS
 
 
 def tags_of(value: unwrap.Content) -> tuple[str, ...]:

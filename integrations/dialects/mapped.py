@@ -15,12 +15,13 @@ from sidejudge.integrations.raw import AttributeValue, MappedField, RawSpan
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import messages, unwrap
-from .labels import tags_of
+from .labels import is_no_id, tags_of
 from .model_call import usage, whole
 from .shapes import kinds, values
 from .span_fields import SpanFields
 
 _TEXTS: Final = ("system_prompt", "agent", "model", "requested_model", "session_id", "user_id")
+_IDS: Final = ("session_id", "user_id")
 _EVENT: Final = "event "
 
 _mapped: Mapping[str, MappedField] = {}
@@ -38,7 +39,9 @@ def apply(raw: RawSpan, span: Span) -> Span:
         return span
     there: dict[str, tuple[str, AttributeValue]] = {}
     for name, field in _mapped.items():
-        if field not in there and (value := _value(raw, name)) is not None:
+        if field in there or (value := _value(raw, name)) is None:
+            continue
+        if not (field in _IDS and isinstance(value, str) and is_no_id(value)):
             there[field] = name, value
     return _Mapping(span, there).span() if there else span
 

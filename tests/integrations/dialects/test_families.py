@@ -414,12 +414,14 @@ def test_a_thread_is_langwatch_s_session_and_no_operating_system_s() -> None:
     assert normalise(_raw(attributes={"thread.id": 7})).session_id is None
 
 
-@pytest.mark.parametrize("nobody", ["unknown", "None", "null", "undefined"])
+@pytest.mark.parametrize("nobody", ["unknown", "None", "null", "undefined", " ", " none "])
 def test_a_session_or_user_that_a_client_does_not_know_joins_nothing(nobody: str) -> None:
     for sent in ({"nat.conversation.id": nobody, "user.id": nobody}, {"metadata": f'{{"session_id": "{nobody}"}}'}):
         span = normalise(_raw(attributes={"openinference.span.kind": "CHAIN"} | sent))
         assert (span.session_id, span.user_id) == (None, None)
     assert normalise(_raw(attributes={"session.id": nobody, "nat.conversation.id": "c"})).session_id == "c"
+    by_handler = {"langfuse.observation.type": "generation", "langfuse.observation.metadata.langfuse_user_id": nobody}
+    assert normalise(_raw(attributes=by_handler)).user_id is None
 
 
 @pytest.mark.parametrize(

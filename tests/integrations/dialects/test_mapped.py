@@ -72,6 +72,15 @@ def test_what_is_mapped_goes_before_what_a_dialect_reads_and_the_first_name_that
     assert (span.dialect, span.output) == ("langfuse", "On its way.")
 
 
+@pytest.mark.parametrize("nobody", ["unknown", " none ", "", '"null"', "[Scrubbed due to 'session']"])
+def test_a_session_or_user_that_the_application_does_not_know_is_mapped_from_another_name_or_none(nobody: str) -> None:
+    map_attributes({"acme.s": "session_id", "acme.s2": "session_id", "acme.u": "user_id"})
+    span = _span({"acme.s": nobody, "acme.s2": "c-1", "acme.u": nobody})
+    assert (span.session_id, span.user_id) == ("c-1", None)
+    assert span.provenance["session_id"] == "acme.s2 (sources.attributes)"
+    assert _span({"acme.s": nobody, "session.id": "c-2"}).session_id == "c-2"
+
+
 def test_a_span_without_any_of_the_names_is_as_it_was() -> None:
     attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": CHAT}
     before = _span(attributes)
