@@ -130,6 +130,7 @@ class SlowProxy:
         self.silent_after: bytes | None = None
         self.silences = 0
         self.cuts = 0
+        self.clients: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -148,7 +149,13 @@ class SlowProxy:
         if self._server is not None:
             self._server.close()
 
+    def hang_up(self) -> None:
+        """Cut all connections."""
+        while self.clients:
+            self.clients.pop().transport.abort()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.clients.add(writer)
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to)
         for pair in ((reader, far_writer, writer), (far_reader, writer, far_writer)):
             task = asyncio.create_task(self._pass(*pair))
@@ -174,3 +181,4 @@ class SlowProxy:
             pass
         finally:
             writer.close()
+            self.clients.discard(writer)

@@ -32,7 +32,7 @@ async def member(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Call
         store = Store(tmp_path / f"{len(made)}.sqlite")
         section = FleetSection.model_validate({
             "database": postgres.url(database, port=port), "name": name,
-            **{key: parse_duration(text) for key, text in {"every": "50ms", "timeout": "2s", "lease": "5s"}.items()},
+            **{key: parse_duration(text) for key, text in {"every": "50ms", "timeout": "20s", "lease": "60s"}.items()},
             **values,
         })  # fmt: skip
         made.append((Fleet(section, store.kept.room("fleet")), store))
@@ -44,6 +44,13 @@ async def member(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Call
         store.close()
 
 
+def later(postgres: PostgresServer, fleet: Fleet, seconds: float) -> None:
+    """Have this long passed in the database, of which no monitor wrote anything."""
+    database, past = fleet.database.shown.rpartition("/")[2], f"make_interval(secs => {seconds})"
+    postgres.sql(f"UPDATE sidejudge.leases SET expires_at = expires_at - {past}", database)
+    postgres.sql(f"UPDATE sidejudge.monitors SET seen_at = seen_at - {past}", database)
+
+
 async def test_two_monitors_see_each_other_and_one_holds_the_lease(member: Callable[..., Fleet]) -> None:
     first, second = member("a"), member("b")
     for each in (first, second):
@@ -53,7 +60,7 @@ async def test_two_monitors_see_each_other_and_one_holds_the_lease(member: Calla
     assert (first.held("labels") is None) != (second.held("labels") is None)
     holder, other = (first, second) if first.held("labels") else (second, first)
     await holder.stop()
-    await until(lambda: other.held("labels") is not None, seconds=2)
+    await until(lambda: other.held("labels") is not None)
     assert other.held("labels").token == 2, "handed over at once, and fenced"
     await until(lambda: other.present == [other.name])
 
@@ -73,10 +80,9 @@ async def test_without_the_database_a_monitor_starts_goes_on_and_says_so_once(
     caplog.set_level(logging.INFO, "sidejudge.fleet")
     fleet = member("a")
     fleet._backoff._longest_s = 0.05
-    begun = time.monotonic()
     with postgres.stopped():
         await fleet.start()
-        assert time.monotonic() - begun < 1
+        assert fleet.snapshot().rounds == (), "it returned before the first round ended"
         await until(lambda: dict(fleet.snapshot().rounds).get("away", 0) >= 3)
         shot = fleet.snapshot()
         assert (shot.state, shot.monitors, shot.leases) == ("retrying", 1, ())
@@ -97,16 +103,16 @@ async def test_a_slow_database_holds_up_nothing_but_the_round(
         await fleet.start()
         await until(lambda: fleet.held("labels") is not None)
         proxy.delay_s = 30
-        longest, begun = 0.0, time.monotonic()
-        while fleet.away is None or fleet.held("labels") is not None:
-            before = time.monotonic()
+        turns = 0
+        while fleet.away is None:
             await asyncio.sleep(0.005)
-            longest = max(longest, time.monotonic() - before)
-            assert time.monotonic() - begun < 5
-        assert longest < 0.25, "the event loop went on"
-        begun = time.monotonic()
+            turns += 1
+        assert turns > 5, "the event loop went on"
+        await until(lambda: fleet.held("labels") is None)
+        connects, begun = fleet.database.connects, time.monotonic()
         await fleet.stop()
-        assert time.monotonic() - begun < 1.5, "the end does not wait either"
+        assert time.monotonic() - begun < 10, "the end does not wait either"
+        assert fleet.database.connects == connects
 
 
 def open_files() -> int:
@@ -258,11 +264,10 @@ async def test_the_probe_names_a_database_that_takes_no_writes(
 
 
 async def test_a_schema_is_one_fleet_s_and_a_monitor_of_another_is_refused_with_the_remedy(
-    member: Callable[..., Fleet], caplog: pytest.LogCaptureFixture
+    member: Callable[..., Fleet], postgres: PostgresServer
 ) -> None:
-    values = {"every": parse_duration("10ms"), "timeout": parse_duration("400ms"), "lease": parse_duration("1s")}
-    first, second = (member(name, identity="blue", **values) for name in "ab")
-    other, unnamed = member("d", identity="green", **values), member("e", **values)
+    first, second = (member(name, identity="blue") for name in "ab")
+    other, unnamed = member("d", identity="green"), member("e")
     for each in (first, second, unnamed, other):
         each.want("labels")
         await each.round()
@@ -276,16 +281,15 @@ async def test_a_schema_is_one_fleet_s_and_a_monitor_of_another_is_refused_with_
     stated, to_do = await try_database(other.section)
     assert "blue" in stated
     assert "fleet.schema_name" in to_do
-    await asyncio.sleep(1.1)  # all of the first fleet are gone: it was given another identity
+    later(postgres, other, 60)  # all of the first fleet are gone: it was given another identity
     await other.round()
     assert other.snapshot().state == "ok"
 
 
 async def test_of_two_monitors_with_one_name_the_older_goes_on_alone_while_the_other_is_there(
-    member: Callable[..., Fleet],
+    member: Callable[..., Fleet], postgres: PostgresServer
 ) -> None:
-    values = {"every": parse_duration("10ms"), "timeout": parse_duration("100ms"), "lease": parse_duration("1s")}
-    first, second = member("a", **values), member("a", **values)
+    first, second = member("a"), member("a")
     for each in (first, second, first, second):
         await each.round()
     assert [each.snapshot().state for each in (first, second)] == ["stopped", "ok"]
@@ -296,12 +300,12 @@ async def test_of_two_monitors_with_one_name_the_older_goes_on_alone_while_the_o
     await first.round()
     assert first.snapshot().state == "ok", "the other left"
 
-    killed, next_run = member("b", **values), member("b", **values)
+    killed, next_run = member("b"), member("b")
     next_run._started_s = killed._started_s - 60  # the clock was set back
     await killed.round()
     await next_run.round()
     assert next_run.snapshot().state == "stopped"
-    await asyncio.sleep(next_run._gone_s)
+    later(postgres, next_run, next_run._gone_s)
     await next_run.round()
     assert next_run.snapshot().state == "ok", "the other is gone"
 
