@@ -40,6 +40,11 @@ CODES = {"no_data": -2, "insufficient_data": -1, "healthy": 0, "warning": 1, "cr
 TICK_S = 0.25
 A_TICK = {"shop": 5, "bank": 5, "till": 2, "desk": 2}
 """Traces of each service in a tick; those of the desk need the judge."""
+ENOUGH = {"shop": 120, "bank": 120, "till": 20, "desk": 20}
+"""Verdicts in a window with which nothing is undecided but at a drop: half of all, or ``min_samples``. A machine may be
+too busy for them, and the judge away for longer than a window; then a status that is undecided is not looked at."""
+SCARCE_S = 5
+"""For how long after it had fewer a status may be undecided: looks that have to agree."""
 USED = "search_orders"
 MODEL = "openai/gpt-4.1-mini-2025-04-14"
 
@@ -63,7 +68,9 @@ class Traffic:
             self._thread.join()
 
     def _send(self) -> None:
-        while not self._over.wait(TICK_S):
+        due_s = time.monotonic()
+        while not self._over.wait(due_s - time.monotonic()):
+            due_s += TICK_S  # on a busy machine too as many come in a window
             spans = [each for service, many in A_TICK.items() for _ in range(many) for each in self._trace(service)]
             self._monitor.post(request(spans, {"deployment.environment.name": "prod"}))
 
@@ -113,14 +120,25 @@ class Rehearsal:
     """What Alertmanager sends on."""
     began_s: float = field(default_factory=time.time)
     seen: dict[str, list[str]] = field(default_factory=lambda: {service: [] for service in A_TICK})
+    _scarce_s: dict[str, float] = field(default_factory=dict)
 
     def in_process(self) -> dict[str, str]:
         """The status of each service, as the API tells it, which is also noted."""
-        reported = {each["service"]: each["status"] for each in self.monitor.get("/v1/status")["standings"]}
-        for service, status in reported.items():
-            if self.seen[service][-1:] != [status]:
+        standings, now_s = self.monitor.get("/v1/status")["standings"], time.monotonic()
+        for each in standings:
+            service, status = each["service"], each["status"]
+            if each["effective_n"] < ENOUGH[service]:
+                self._scarce_s[service] = now_s
+            undecided = status == "insufficient_data" and now_s - self._scarce_s.get(service, 0) < SCARCE_S
+            if not undecided and self.seen[service][-1:] != [status]:
                 self.seen[service].append(status)
-        return reported
+        return {each["service"]: each["status"] for each in standings}
+
+    def course(self, expr: str, service: str, begin_s: float, end_s: float) -> list[float]:
+        """What the expression answered for a service while it had enough verdicts to be decided."""
+        held = f'min_over_time({effective(ALERTS["window"])}{{service="{service}"}}[{SCARCE_S}s]) >= {ENOUGH[service]}'
+        found = self.prometheus.course(f"({expr}) and on (service) ({held})", begin_s, end_s)
+        return [value for values in found.values() for value in values]
 
     def samples(self) -> dict[str, float]:
         """The effective samples in the window of each service, as the rules record them."""
