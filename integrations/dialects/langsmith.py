@@ -97,6 +97,8 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
         fields["system_prompt"] = messages.system_text(messages.read({"role": "system", "content": stated}))
     if not answered:
         fields["output"] = unwrap.answer(returned)
+    elif not any(message.text or message.tool_calls or message.withheld for message in answered):
+        fields["output"] = ""
     return fields | {
         "model": reading.text("model", "gen_ai.response.model") or _model(reading, returned),
         "requested_model": reading.text("requested_model", "gen_ai.request.model"),

@@ -216,7 +216,7 @@ def _peel_inner(value: Json, keys: frozenset[str]) -> Json:
 
 def arguments(value: Content) -> Json:
     """A tool's arguments: a map where it can be had, without the live objects that frameworks pass along."""
-    found = None if value in _NONE else decoded(value)
+    found = None if value in _NONE else _without_role(decoded(value))
     if isinstance(found, dict):
         args, kwargs = found.get("args"), found.get("kwargs")
         if isinstance(kwargs, dict) and not (found.keys() - {"args", "kwargs"}):
@@ -233,7 +233,7 @@ def arguments(value: Content) -> Json:
 
 def result(value: Content) -> ToolResult:
     """A tool's result: off come LangChain's ToolMessage, LlamaIndex's ToolOutput, MCP's parts and one-key wrappers."""
-    found = decoded(value)
+    found = _without_role(decoded(value))
     if isinstance(found, str) and found.startswith("content="):
         found = _printed_message(found) or found
     for _ in range(3):
@@ -260,6 +260,14 @@ def result(value: Content) -> ToolResult:
             break
         found = decoded(next(iter(body.values())))
     return ToolResult(result=_lone_text(found))
+
+
+def _without_role(value: Json) -> Json:
+    """What a tool was given, or returned, out of the message of a tool as which TanStack AI states both."""
+    match value:
+        case [{"role": "tool", "content": content, **others}] if not others:
+            return decoded(content)
+    return value
 
 
 def _lone_text(result: Json) -> Json:

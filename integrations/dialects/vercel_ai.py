@@ -1,13 +1,14 @@
 """Vercel AI SDK: versions up to 6 in words of their own (``ai.*``), from 7 on in the GenAI conventions.
 
 The SDK knows no agents: ``functionId`` names a call of ``generateText`` and the like, and from version 7 on every such
-call claims to be an agent's run. It is taken for one where the model was offered tools (to 6) or called one (7, where
-the span that has the name does not list what was offered).
+call claims to be an agent's run. It is taken for one where the model was offered tools: from 7 on the spans below the
+one that has the name list what was offered.
 """
 
 from __future__ import annotations
 
 from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.offered import IF_OFFERED
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap
@@ -52,10 +53,8 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
                 name=tool.name, arguments=tool.arguments, result=returned, call_id=tool.call_id
             )
             fields["output"] = returned
-    answered: tuple[Message, ...] = fields["output_messages"]
-    if kind is SpanKind.AGENT and answered and not any(message.tool_calls for message in answered):
-        fields["agent"] = None
-        return SpanKind.CHAIN
+    if kind is SpanKind.AGENT:
+        reading.note("kind", IF_OFFERED)
     return kind
 
 

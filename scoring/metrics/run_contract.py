@@ -180,6 +180,8 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset
     name = part(label(step.call.name))
     own = plain(step.call.name)
     tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
+    if tool is None and (server := offered.get(plain(NAMESPACE.split(step.call.name)[0]))) is not None:
+        tool = server if server.schema is None else None  # a server's own tools are not listed where it is offered
     if tool is None:
         # Frameworks run steps of their own as tools; a name that no model called is no model's invention, and the tool
         # by which a model answers is often not listed among the others.

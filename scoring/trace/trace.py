@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from .notebook import trace_html
+from .offered import settled
 from .record import record
 from .span import Completion, Span, SpanKind, Unread
 
@@ -57,12 +58,13 @@ class Trace:
             held = by_id.get(span.span_id)
             if held is None or _precedence(span) > _precedence(held):
                 by_id[span.span_id] = span
-        ordered = sorted(by_id.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
+        known = settled(by_id)
+        ordered = sorted(known.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
         children: dict[str | None, list[Span]] = {}
         missing: set[str] = set()
         for span in ordered:
             parent = span.parent_id
-            if parent is not None and parent not in by_id:
+            if parent is not None and parent not in known:
                 if not span.root_hint:
                     missing.add(parent)
                 parent = None
@@ -78,7 +80,7 @@ class Trace:
             trace_id=trace_id,
             spans=tuple(ordered),
             completion=completion,
-            by_id=by_id,
+            by_id=known,
             children=children,
             root=root,
             run_root=_run_root(root or next(iter(children.get(None, ())), None), from_top),

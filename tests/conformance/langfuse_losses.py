@@ -59,7 +59,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{(client, field): NO_TYPE for field in ("error", "tools_used") for client in (
         "openinference-crewai", "openinference-langchain", "pydantic-ai",
     )},
-    ("openllmetry-langgraph", "error"): NO_TYPE,
+    **{(client, "error"): NO_TYPE for client in ("openllmetry-langgraph", "vercel-ai-7")},
     ("mlflow-langchain", "error"): RAISED,
     **{(client, "tools_used"): SWAPPED for client in ("openinference-smolagents", "otel-gemini")},
     ("mlflow-openai-agents", "tools_used"): ONCE,

@@ -766,6 +766,15 @@ def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_ther
     assert span.metadata == {"ticket": 7}
 
 
+def test_an_empty_answer_in_the_api_s_own_response_is_one_for_langsmith() -> None:
+    part = {"type": "output_text", "text": ""}
+    answered = {"object": "response", "output": [{"type": "message", "role": "assistant", "content": [part]}]}
+    span = normalise(_raw("ChatOpenAI", "langsmith", attributes={
+        "langsmith.span.kind": "llm", "gen_ai.prompt": '{"input": "Where?"}', "gen_ai.completion": json.dumps(answered),
+    }))  # fmt: skip
+    assert (span.output, span.unread) == ("", ())
+
+
 @pytest.mark.parametrize("kind", ["llm", "tool", "chain"])
 def test_langsmith_s_empty_maps_are_hidden_contents_and_no_answer(kind: str) -> None:
     for given in ("{}", '{"input": "Where?"}'):

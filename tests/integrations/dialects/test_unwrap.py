@@ -148,7 +148,7 @@ def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: ob
         ('{"args": ["x"], "kwargs": {}}', "x"), ('{"args": [1, 2], "kwargs": {}}', {"args": [1, 2], "kwargs": {}}),
         ('{"input": "{\\"q\\": 1}"}', {"q": 1}), ('{"q": 1, "ctx": "<workflows.Context object at 0x7f68>"}', {"q": 1}),
         ("{'q': 'x'}", {"q": "x"}), ("{}", {}), (None, None),
-        ("None", None), ("null", None), ("", None),
+        ("None", None), ("null", None), ("", None), ('[{"role": "tool", "content": "{\\"q\\": 1}"}]', {"q": 1}),
     ],
 )  # fmt: skip
 def test_arguments_are_a_map_where_they_can_be(value: object, wanted: object) -> None:

@@ -333,6 +333,13 @@ def test_a_tool_is_known_by_its_name_without_that_of_its_plugin(offered, called,
     assert (values(judged(case))["calls_valid"] == 1.0) is valid
 
 
+def test_a_tool_of_a_server_is_known_by_the_server_that_was_offered():
+    offer = ('{"type": "provider", "name": "mcp", "id": "openai.mcp"}',)
+    for called, valid in (("mcp.find_ship", True), ("find_ship", False)):
+        case = run(model("m1", 1, calls=[(called, {"port": "Riga"})], tool_definitions=offer))
+        assert (values(judged(case))["calls_valid"] == 1.0) is valid
+
+
 @pytest.mark.parametrize(
     ("fault", "spans"),
     [

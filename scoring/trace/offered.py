@@ -1,0 +1,66 @@
+"""Agents that are some only where their models were offered tools: a client may call every request an agent's run.
+
+Which tools were offered, the spans below state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from .span import Span, SpanKind
+
+IF_OFFERED: Final = "gen_ai.operation.name (where tools are offered)"
+"""The provenance of the kind of such an agent."""
+
+
+def settled(spans: Mapping[str, Span]) -> Mapping[str, Span]:
+    """The spans by id; such an agent that shows what was asked or answered, and no tool, is a step without a name."""
+    open_ = {span.span_id for span in spans.values() if _in_question(span)}
+    if not open_:
+        return spans
+    nearest: dict[str, str | None] = {}
+    shown: set[str] = set()
+    with_tools: set[str] = set()
+    for span in spans.values():
+        if (agent := _nearest(span.span_id, spans, open_, nearest)) is not None:
+            if _shows_tools(span):
+                with_tools.add(agent)
+            elif span.output_messages or (span.kind is SpanKind.LLM and span.input_messages):
+                shown.add(agent)
+    steps = shown - with_tools
+    return {span_id: _step(span) if span_id in steps else span for span_id, span in spans.items()}
+
+
+def _in_question(span: Span) -> bool:
+    return span.kind is SpanKind.AGENT and span.provenance.get("kind") == IF_OFFERED
+
+
+def _shows_tools(span: Span) -> bool:
+    called = any(message.tool_calls for message in span.output_messages)
+    return called or span.kind is SpanKind.TOOL or bool(span.tool_definitions)
+
+
+def _nearest(
+    span_id: str, spans: Mapping[str, Span], open_: Collection[str], known: dict[str, str | None]
+) -> str | None:
+    """The agent in question that a span is, or lies below. Each span is passed once: a trace may be very deep."""
+    passed: list[str] = []
+    at: str | None = span_id
+    found: str | None = None
+    while at is not None and at in spans:
+        if at in open_ or at in known:
+            found = at if at in open_ else known[at]
+            break
+        known[at] = None  # which ends the walk in a cycle of parents
+        passed.append(at)
+        at = spans[at].parent_id
+    known |= dict.fromkeys(passed, found)
+    return found
+
+
+def _step(span: Span) -> Span:
+    read = {field: source for field, source in span.provenance.items() if field != "agent"}
+    return replace(span, kind=SpanKind.CHAIN, agent=None, provenance=read)
