@@ -72,9 +72,9 @@ class AlertEvent:
     ``measured_ns`` equals it where the value covers only what came since. ``examples`` are at most three, the worst
     first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
     more failures than before. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert on the
-    same labels fires, so that this one is not sent. ``held``: what is known now shows neither that it still holds nor
-    that it is over; ``stated`` is why. ``shared``: it is an alert of all monitors together, so that any of them ends
-    it. Names and reasons may come from traces: bounded, but untrusted.
+    same labels fires, so that this one is not sent. ``held``: it fires on although what is known now, ``stated``, does
+    not show that it still holds. ``shared``: it is an alert of all monitors together, so that any of them ends it.
+    Names and reasons may come from traces: bounded, but untrusted.
     """
 
     transition: AlertTransition
@@ -114,7 +114,8 @@ class AlertEvent:
             meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
             unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
             limit=found.limit, since_ns=alert.since_ns, at_ns=at_ns, number=alert.reported,
-            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted, held=alert.held,
+            changed_ns=found.changed_ns, measured_ns=found.measured_ns, muted=muted,
+            held=alert.held and transition is AlertTransition.FIRING,
         )  # fmt: skip
 
     @property

@@ -47,7 +47,8 @@ class Alert:
     """One instance of a condition that is or recently was breached. Times in ns since the epoch.
 
     ``since_ns``: first breached; ``fired_ns``: began to fire; ``breached_ns``: last seen breached. ``finding`` is the
-    last breach or, while it is held, what is known now; ``reported`` counts the events sent.
+    last breach or, where a later look has a finding that ends nothing, what is known now; ``reported`` counts the
+    events sent.
     """
 
     condition: str
@@ -61,8 +62,8 @@ class Alert:
 
     @property
     def held(self) -> bool:
-        """Whether it fires on although what is known now shows neither that it still holds nor that it is over."""
-        return self.stage is Stage.FIRING and self.finding.breached is None
+        """Whether it fires on although what is known now does not show that it still holds."""
+        return self.stage is Stage.FIRING and not self.finding.breached
 
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs."""
@@ -109,7 +110,12 @@ def advance(
         return _not_known(alert, finding, now_ns)
     if now_ns - alert.breached_ns >= condition.keep_ns:
         return None, AlertTransition.RESOLVED
-    return alert, None
+    return _of_now(alert, finding), None
+
+
+def _of_now(alert: Alert, finding: AlertFinding | None) -> Alert:
+    """The alert with what is known now; when it began is known from its breach."""
+    return alert if finding is None else replace(alert, finding=replace(finding, changed_ns=alert.finding.changed_ns))
 
 
 def _not_known(alert: Alert, finding: AlertFinding | None, now_ns: int) -> tuple[Alert | None, AlertTransition | None]:
@@ -118,7 +124,7 @@ def _not_known(alert: Alert, finding: AlertFinding | None, now_ns: int) -> tuple
     if alert.stage is Stage.UNKNOWN:
         return alert, None
     if finding is not None and finding.undecided:
-        return replace(alert, finding=replace(finding, changed_ns=alert.finding.changed_ns)), None
+        return _of_now(alert, finding), None
     return replace(alert, stage=Stage.UNKNOWN, reported=alert.reported + 1), AlertTransition.UNKNOWN
 
 

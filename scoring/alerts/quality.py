@@ -36,12 +36,15 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
     elif policy.mode == "adaptive":
         guards = f", or confidence sequence wholly below; {declared.false_alarms:g} false alarms a month in all"
     below = f"{number[policy.mode]} below"
-    share, rarity = "lower bound of the share", guards
-    if policy.mode == "adaptive":
-        share = "CUSUM of the share"
-        rarity = (
-            f"; all such shares together, each at its limit, raise it {declared.share_false_alarms:g} times a month"
-        )
+
+    def share(of: str, limit: float) -> str:
+        if policy.mode == "adaptive" and is_followed(limit):
+            rarity = (
+                f"all such shares together, each at its limit, raise it {declared.share_false_alarms:g} times a month"
+            )
+            return f"CUSUM of the share {of} above {limit:g}; {rarity}"
+        return f"lower bound of the share {of} above {limit:g}{enough} and {policy.min_failures} of these"
+
     return (
         Condition(
             id="pass_rate_critical", severity=Severity.CRITICAL, scope=PLACE, unit="ratio",
@@ -103,7 +106,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="blocker_rate", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="ratio",
             title="A blocker hits too many traces",
-            when=f"{share} that the metric blocks above {limits.blocker_ratio:g}{rarity}",
+            when=share("that the metric blocks", limits.blocker_ratio),
             meaning="one metric alone disqualifies answers: it names what is wrong",
             limit=limits.blocker_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _blocked(facts, limits.blocker_ratio, policy),
@@ -120,7 +123,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="workflow_violation_rate", severity=Severity.WARNING, scope=PLACE, unit="ratio",
             title="Traces depart from their scenario",
-            when=f"{share} of traces with a violation above {limits.violation_ratio:g}{rarity}",
+            when=share("of traces with a violation", limits.violation_ratio),
             meaning="wrong agents or tools are used, in a wrong order, too often, or with wrong arguments",
             limit=limits.violation_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _violating(facts, limits.violation_ratio, policy),
@@ -146,6 +149,11 @@ def label_of(name: str) -> str:
     return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
+def is_followed(limit: float) -> bool:
+    """Whether mode ``adaptive`` has a chart for this limit of a share: any event passes 0, and none passes 1."""
+    return 0 < limit < 1
+
+
 def share_found(
     labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str,
     *, name: str = VIOLATION, beyond: Mapping[str, BeyondLimit] | None = None,
@@ -153,10 +161,9 @@ def share_found(
     """The finding on a share of events: its lower bound against its limit, with the guards of the pass ratio.
 
     Where ``beyond`` is given, it alone decides, and an alert states the share since the change: the whole window also
-    holds what was before, and may be within the limit. A limit of 0 is passed by any event and one of 1 by none, so
-    that no chart serves.
+    holds what was before, and may be within the limit.
     """
-    beyond = beyond if 0 < limit < 1 else None
+    beyond = beyond if is_followed(limit) else None
     proven = (beyond or {}).get(name)
     if events is not None and proven is not None:
         return AlertFinding(

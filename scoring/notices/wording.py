@@ -103,7 +103,7 @@ def _facts(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     if event.transition is AlertTransition.UNKNOWN:
         yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
     elif event.held:
-        known = "It is held, for what is known now shows neither that it still holds nor that it is over"
+        known = "It fires on, though what is known now does not show that it still holds"
         yield TextLine(text=f"{known}: {plain(event.stated)}.")
     elif event.transition is AlertTransition.EXPIRED:
         yield TextLine(text="It fired, and was not measured for so long that it is given up. It was not seen to end.")

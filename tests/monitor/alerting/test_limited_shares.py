@@ -128,6 +128,7 @@ def test_a_limit_of_all_is_never_passed():
     played = Played(Declaration(limits=AlertLimits(blocker_ratio=1.0, violation_ratio=1.0))).go_on(48, 1.0)
     assert played.events == []
     assert played.watch._tracked[KEY].beyond.keys() == {"", "leak"}, "no chart has a place above it"
+    assert not any("CUSUM" in each.when for each in played.watch.conditions if each.id in BOTH)
 
 
 def test_a_limit_of_none_is_passed_by_the_few_that_the_guards_ask_for():

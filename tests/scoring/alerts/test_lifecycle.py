@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Severity
+from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 
 CONDITION = Condition(
@@ -42,7 +44,7 @@ def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
         alert, turn = advance(alert, found, now_ns, condition)
         stages += alert.stage.value[0] if alert else "-"
         turns += turn.value[0] if turn else " "
-        assert alert is None or alert.held == (letter == "h" and alert.stage is Stage.FIRING)
+        assert alert is None or alert.held == (letter in "ho" and alert.stage is Stage.FIRING)
         if alert is not None:
             assert alert.reported == len(turns[stages.rfind("-") + 1 :].replace(" ", "")), "each event has a number"
             assert alert.fired_ns == (BEGIN_NS + turns.index("f") if "f" in turns else None)
@@ -98,6 +100,19 @@ def test_after_a_clock_was_set_back_an_alert_fires_and_ends_after_its_usual_time
         alert, turn = advance(alert, finding(letter == "b"), now_ns, CONDITION)
         turns += turn.value[0] if turn else " "
     assert (alert, turns) == (None, "    f   r")
+
+
+def test_while_it_is_kept_it_shows_what_is_known_now_and_not_its_last_breach():
+    alert = None
+    for now_ns in range(BEGIN_NS, BEGIN_NS + 4):
+        alert, _ = advance(alert, replace(finding(True), changed_ns=1), now_ns, CONDITION)
+    for breached, value in ((False, 0.5), (True, 1.5), (None, 0.4)):
+        alert, _ = advance(
+            alert, replace(finding(breached, undecided=breached is None), value=value), now_ns, CONDITION
+        )
+        shown = AlertEvent.of(CONDITION, alert, AlertTransition.FIRING, now_ns)
+        assert (shown.held, shown.value) == (not breached, value)
+    assert not AlertEvent.of(CONDITION, alert, AlertTransition.EXPIRED, now_ns).held
 
 
 def test_a_restart_changes_nothing():
