@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +35,8 @@ MOST_CLUSTERS: Final = 500
 """Sessions of one service under one rubric in one minute of one monitor that are kept apart."""
 MOST_SLICED: Final = 200
 """Kinds of a verdict in a slice of traffic, such as a tenant's failures, that are kept apart; the rest is one value."""
+MOST_WEIGHTS: Final = 10
+"""Weights among them that are kept apart; of more each is rounded to a power of the root of 2."""
 MOST_AHEAD: Final = 60
 """Slices this far ahead of the leader's clock still count; later ones come from a broken clock and would never leave.
 """
@@ -191,11 +194,20 @@ def bounded(firsts: Counter[First]) -> Counter[First]:
 
 
 def bounded_slices(firsts: Counter[SliceFirst]) -> Counter[SliceFirst]:
-    """The same with ``MOST_SLICED`` kinds at most, those with most verdicts; the rest of a dimension is one value."""
-    order = sorted(firsts.items(), key=lambda each: (each[0].by != LIMITED_SHARE, -each[1], each[0]))
-    found = Counter(dict(order[:MOST_SLICED]))
-    for first, n in order[MOST_SLICED:]:
-        found[first._replace(value=OTHER)] += n
+    """The same with ``MOST_SLICED`` kinds at most, those with most verdicts; the rest of a dimension is one value.
+
+    Where weights are many they are rounded. Of shares with a limit, which are few for each weight, all are kept apart.
+    """
+    if len(firsts) <= MOST_SLICED:
+        return firsts
+    weights = {first.weight for first in firsts}
+    few = len(weights) <= MOST_WEIGHTS
+    kept = {weight: weight if few else 2 ** (round(2 * math.log2(weight)) / 2) for weight in weights}
+    found, sliced = Counter[SliceFirst](), Counter[SliceFirst]()
+    for first, n in firsts.items():
+        (found if first.by == LIMITED_SHARE else sliced)[first._replace(weight=kept[first.weight])] += n
+    for place, (first, n) in enumerate(sorted(sliced.items(), key=lambda each: (-each[1], each[0]))):
+        found[first if place < MOST_SLICED else first._replace(value=OTHER)] += n
     return found
 
 

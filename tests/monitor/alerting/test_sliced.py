@@ -295,7 +295,7 @@ def test_a_minute_of_many_values_is_published_bounded_and_loses_no_verdict():
     shares = {SliceFirst(LIMITED_SHARE, name, kept, 1.0): 1 for name in ("", "leak") for kept in (True, False)}
     firsts.update(shares)
     found = bounded_slices(firsts)
-    assert len(found) <= MOST_SLICED + 1
+    assert len(found) <= MOST_SLICED + 1 + len(shares)
     assert found.total() == firsts.total()
     assert found[SliceFirst("metadata.tenant", "acme", passed=False, weight=1.0)] == 40
     assert shares.items() <= found.items()
@@ -303,3 +303,18 @@ def test_a_minute_of_many_values_is_published_bounded_and_loses_no_verdict():
     part.sums.count("members")
     ((_, _, read),) = decoded(encoded({KEY: part}, {}))
     assert read.sliced == found
+
+
+def test_a_minute_of_many_weights_keeps_apart_what_blocks_and_what_versions_there_are():
+    firsts = Counter(
+        SliceFirst(by, value, passed=n % 7 != 0, weight=1 + n / 50)
+        for n in range(300) for by, value in ((LIMITED_SHARE, "leak"), (LIMITED_SHARE, "tone"), ("version", "1"))
+    )  # fmt: skip
+    found = bounded_slices(firsts)
+    assert len(found) <= MOST_SLICED
+    for counted in (lambda _: 1.0, lambda first: first.weight):
+        sums = [Counter(), Counter()]
+        for of, each in zip(sums, (firsts, found), strict=True):
+            for first, n in each.items():
+                of[first.by, first.value, first.passed] += n * counted(first)
+        assert sums[1] == pytest.approx(sums[0], rel=0.05)
