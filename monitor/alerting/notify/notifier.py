@@ -308,8 +308,9 @@ class Notifier:
             sent.event.bare, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1, stated=why
         )
         over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
+        notice = _notice(NoticeKind.ALERT, event, f"-given-up-{now_ns // 10**9}")  # its end, if it is seen, is another
         silent = over.in_digest or self._leaves(event)
-        await self._put([] if silent else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over})
+        await self._put([] if silent else [_entry(receiver, notice)], {name: over})
 
     async def _forget(self, now_ns: int) -> None:
         gone = [name for name, sent in self._sent.items() if not sent.stands and not sent.in_digest
