@@ -72,28 +72,36 @@ class SlicePublisher:
     async def known(self, bodies: Mapping[int, bytes], now_ns: int) -> None:
         """These were published by an earlier run of this monitor; their firsts were counted then.
 
-        Those that differ from what is known now are published again: that run ended before it had published all.
+        Those that differ from what is known now are published again: that run ended before it had published all. One
+        with more verdicts than are known stays as it is: an older backup of the store was put in its place.
         """
         self._next = max(self._next, *(number + 1 for number in bodies), 0)
         self._published |= dict.fromkeys(bodies, 0.0)
         whole_since_ns = now_ns - min(windows.reach_ns for windows in self._kinds)
         wanted = {number for number in bodies if number in self._changed and end_ns(number - 1) >= whole_since_ns}
-        found = await asyncio.to_thread(lambda: {number: self._firsts_of(bodies[number]) for number in wanted})
-        for number, firsts in found.items():
-            if firsts is not None:
-                self._firsts[number], self._sliced[number] = firsts
+        held = Counter(
+            (slice_of(each.at_ns), key)
+            for windows in self._kinds for key in windows.keys() for each in windows.members(key, now_ns)  # noqa: SIM118  # not a dict
+        )  # fmt: skip
+        found = await asyncio.to_thread(lambda: {number: self._parts_of(bodies[number]) for number in wanted})
+        for number, parts in found.items():
+            if parts is None:
+                continue
+            self._firsts[number] = {key: part.firsts for key, part in parts.items()}
+            self._sliced[number] = {key: part.sliced for key, part in parts.items()}
+            if all(part.sums.n("members") <= held[number, key] for key, part in parts.items()):
                 self._former[number] = bodies[number]
         self._changed -= bodies.keys() - self._former.keys()
 
-    def _firsts_of(self, body: bytes) -> tuple[dict[Key, Counter[First]], dict[Key, Counter[SliceFirst]]] | None:
-        """The firsts of a body; None for one that cannot be read, or of other versions of rubrics than in force."""
+    def _parts_of(self, body: bytes) -> dict[Key, KeySlice] | None:
+        """The parts of a body; None for one that cannot be read, or of other versions of rubrics than in force."""
         try:
             parts = list(decoded(divided(body)[0]))
         except ValueError:
             return None
         if any(version != self._version(key.rubric) for key, version, _ in parts):
             return None
-        return {key: part.firsts for key, _, part in parts}, {key: part.sliced for key, _, part in parts}
+        return {key: part for key, _, part in parts}
 
     async def due(self, now_ns: int, *, ends: bool = False) -> dict[int, bytes]:
         """The slices to publish, the oldest first; call ``published`` once that is committed.

@@ -512,6 +512,21 @@ def test_what_a_monitor_had_judged_and_not_published_when_it_was_killed_is_publi
         assert now == was, "they were followed already"
 
 
+def test_a_monitor_that_starts_with_an_older_backup_of_its_store_takes_no_verdict_from_what_was_published():
+    fleet = Simulated(2)
+    fleet.run(5, failing=0)
+    former, other = fleet.members
+    again = Member(former.name, fleet)
+    held = former.windows.members(KEY, fleet.now_ns)
+    for number, seen in enumerate(held[:-3]):
+        again.take(restored(seen, number))
+    before = dict(fleet.tables.rows)
+    fleet.members, fleet.leader = [again, other], other
+    fleet.run(2, failing=0, per_minute=0)
+    assert {place: fleet.tables.rows[place] for place in before} == before
+    assert fleet.leader.status.document.services[0].estimate.n == 60
+
+
 def test_a_run_with_another_version_of_a_rubric_leaves_what_was_published():
     fleet = Simulated(1)
     fleet.run(3, failing=0.1)
