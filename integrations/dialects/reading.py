@@ -30,6 +30,8 @@ _CONTROL_FLOW = re.compile(
     r"|(?:pydantic_ai\.exceptions\.)?(?:CallDeferred|ApprovalRequired)|(?:builtins\.)?GeneratorExit"
 )
 """What is raised to go elsewhere: to another graph, to a person who decides, back to a reader who has read enough."""
+_ABANDONED: Final = "abandoned stream"
+"""How OpenTelemetry's own GenAI instrumentations word that a reader left; they name no class beside it."""
 _RAISED: Final = re.compile(r"(?P<kind>[\w.]+)(?:[(:].*)?", re.DOTALL)
 """A message that opens with the class of what was raised, as Python prints it, or that is the class alone."""
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
@@ -255,7 +257,7 @@ def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -
         kind, message = stack["kind"] or stack["bare"], stack["message"] or ""
     message = message[:LONGEST_ERROR]
     raised = _RAISED.fullmatch(message) if not kind or _VAGUE.fullmatch(kind) else None
-    if _CONTROL_FLOW.fullmatch(kind if raised is None else raised["kind"]):
+    if _CONTROL_FLOW.fullmatch(kind if raised is None else raised["kind"]) or (not kind and message == _ABANDONED):
         return None
     if _VAGUE.fullmatch(kind) and (classed := _CLASSED.match(message)) is not None:
         kind = classed[0]  # the message names what was raised

@@ -379,6 +379,8 @@ class _Reader:
 
     def _failed(self) -> None:
         """An error that a client states in an attribute, and not in the span's status."""
+        if self._raw.status_code == 2 and failure(self._raw) is None:
+            return  # by its status it only went elsewhere, and an attribute repeats the status
         for source in self._there.of("outcome"):
             last, value = words(source.name)[-1], source.value
             failed = str(value).strip('"').lower() in _SAID_OF_FAILURE.get(last, _FAILED)

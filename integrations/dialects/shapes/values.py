@@ -36,6 +36,7 @@ _EMPTY: Final = frozenset({"{}", "[]", '""', "null", "None"})
 _DESCRIBING: Final = frozenset({
     "role", "type", "id", "index", "object", "model", "name", "finish_reason", "finishReason", "stop_reason", "status",
     "created", "system_fingerprint", "service_tier", "mime_type", "role_name", "usage", "generationInfo",
+    "generation_info", "response_metadata", "llm_output",
 })  # fmt: skip
 """Keys whose texts describe a message and are none of it."""
 _ENVELOPE: Final = frozenset({
@@ -258,7 +259,9 @@ def is_texts(given: unwrap.Content) -> bool:
 def says_something(given: unwrap.Content) -> bool:
     """Whether a value holds any text other than descriptions; a message without a text holds none."""
     value = None if unwrap.without_texts(given) else unwrap.decoded(given)
-    return isinstance(value, str | dict | list) and _says(value, messages.MAX_DEPTH)
+    return isinstance(value, str | dict | list) and _says(
+        value, 2 * messages.MAX_DEPTH
+    )  # a message's parts lie within it
 
 
 def _says(value: Json, depth: int) -> bool:

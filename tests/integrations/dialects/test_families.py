@@ -375,6 +375,28 @@ def test_openinference_for_javascript_leaves_texts_in_parts_to_the_raw_body() ->
     assert span.unread == ()
 
 
+@pytest.mark.parametrize(
+    ("written", "unread"),
+    [("", []), ([], []), ([{"type": "image_url", "image_url": {"url": "a.png"}}], ["output.value"])],
+)
+def test_an_empty_answer_of_langchain_is_known_for_one_and_an_image_may_be_one(
+    written: object, unread: list[str]
+) -> None:
+    kwargs = {
+        "content": written, "additional_kwargs": {"refusal": None}, "type": "ai",
+        "response_metadata": {"model_provider": "openai", "finish_reason": "stop"}, "tool_calls": [],
+    }  # fmt: skip
+    message = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": kwargs}
+    generation = {"text": "", "generation_info": {"finish_reason": "stop"}, "message": message}
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "output.value": json.dumps({"generations": [[generation]], "llm_output": {"model_name": "m-1"}}),
+        "llm.output_messages.0.message.role": "assistant",
+    }
+    span = normalise(_raw("ChatOpenAI", "openinference.instrumentation.langchain", attributes=attributes))
+    assert (span.output, [each.source for each in span.unread]) == (None, unread)
+
+
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
     span = normalise(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))

@@ -72,6 +72,8 @@ PAUSE = '[\n  {"value": "%s"}\n]' % ("Pay? " * 400)
             "shop.ApprovalRequired: not done",
         ),
         (raw(status=2, events=[exception(type="GeneratorExit")]), None),
+        (raw(status=2, message="abandoned stream", error__type="_OTHER"), None),
+        (raw(status=2, message="abandoned stream", error__type="ShopError"), "ShopError: abandoned stream"),
         (
             raw(status=2, events=[exception(type="asyncio.exceptions.CancelledError")]),
             "asyncio.exceptions.CancelledError",

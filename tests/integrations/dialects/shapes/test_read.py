@@ -407,6 +407,16 @@ def test_a_tool_that_failed_by_an_attribute_failed(attributes: dict[str, Attribu
     assert (span.tool.error, span.error) == (error, error)
 
 
+@pytest.mark.parametrize(("left", "error"), [("GeneratorExit", None), ("ValueError", "ValueError")])
+def test_an_attribute_that_repeats_the_status_of_a_stream_that_was_left_is_no_error(
+    left: str, error: str | None
+) -> None:
+    attributes: dict[str, AttributeValue] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
+    raw = _raw(attributes | {"gen_ai.task.status": "failure", "error.type": left})
+    found = normalise(replace(raw, status_code=2))
+    assert (found.kind, found.error) == (SpanKind.AGENT, error)
+
+
 def test_a_chat_with_an_event_for_each_message_is_read_in_its_order() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"id": "A-1"}'}}
     span = _span(
