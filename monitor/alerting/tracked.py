@@ -31,6 +31,10 @@ _PARTS: Final = (
 )  # fmt: skip
 
 
+_HIGHEST: Final = 1e9
+"""A score above the limit of every chart, which caps it with the next verdict."""
+
+
 class ChartPace(NamedTuple):
     """A service's effective verdicts in the time of a window, and the number of services that share a budget."""
 
@@ -173,6 +177,12 @@ class Tracked:
         for name, group in groups.items():
             chart = violation if name == VIOLATION else blocked
             self.shares.setdefault(name, Cusum()).add_together(chart, group, at_ns=self.counted_ns)
+
+    def go_on_beyond(self, name: str, share: float, since_ns: int) -> None:
+        """Hold a share that no chart has followed for beyond its limit, as an alert has it, until its chart is at 0."""
+        known = {"score": _HIGHEST, "n": 0, "alarmed": True, "since_ns": since_ns, "weight": 1.0, "failed": share}
+        self.shares[name] = Cusum()
+        self.shares[name].restore({**self.cusum.to_json(), **known})
 
     def _noticed(self) -> None:
         """Pass the state of the change detectors on. An outage is no clustering."""

@@ -11,12 +11,20 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from sidejudge.monitor.config.units import Duration
-from sidejudge.scoring.alerts.condition import AlertFinding, Condition, Labels, Observed, WindowFacts
+from sidejudge.scoring.alerts.condition import (
+    PLACE,
+    VIOLATION,
+    AlertFinding,
+    Condition,
+    Labels,
+    Observed,
+    WindowFacts,
+)
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage, advance
-from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
+from sidejudge.scoring.alerts.quality import FORGOTTEN_NS, place_of
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.arrivals import LEARNED_NS
 from sidejudge.scoring.statistics.ppi import LabelSums
@@ -291,6 +299,19 @@ class Watch:
                     self.alerts[alert.condition, alert.labels] = alert
                     if known["unheard"]:
                         self._unheard[alert.condition, alert.labels] = self.cursor_ns
+        if self.declared.policy.mode == "adaptive":
+            self._go_on_with_shares({place_of(*key): each for key, each in self._tracked.items()
+                                     if self._is_of_now(key, kept)})  # fmt: skip
+
+    def _go_on_with_shares(self, tracked: Mapping[Labels, Tracked]) -> None:
+        """Let alerts on a share that no chart has followed, as in an earlier version, last until a chart ends them."""
+        for (condition, labels), alert in self.alerts.items():
+            known = tracked.get(labels[: len(PLACE)])
+            name = {"blocker_rate": dict(labels).get("metric"), "workflow_violation_rate": VIOLATION}.get(condition)
+            found = alert.finding
+            if alert.stage is Stage.PENDING or name is None or known is None or name in known.shares:
+                continue
+            known.go_on_beyond(name, found.value or found.limit or 0.0, found.changed_ns or alert.since_ns)
 
     def _go_on(self, key: Key, tracked: Tracked, record: JsonRecord) -> None:
         tracked.restore(record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -107,8 +108,23 @@ def test_an_alarm_of_before_another_mode_is_none_of_now():
     other = Watch(Declaration(policy=Policy()), played.windows, WATCHED)
     other.restore(played.watch.to_memory())
     back = Watch(played.declared, played.windows, WATCHED)
-    back.restore(other.to_memory())
+    back.restore({name: text for name, text in other.to_memory().items() if not name.startswith("alert/")})
     assert [watch._tracked[KEY].beyond.keys() for watch in (played.watch, back)] == [{"", "leak"}, set()]
+
+
+def test_an_alert_that_no_chart_raised_lasts_until_its_chart_ends_it():
+    """As after an update from a version that followed no shares, or in a fleet from a leader of one."""
+    played = Played().go_on(24, 0.3)
+    kept = {
+        name: json.dumps({**json.loads(text), "shares": {}}) if name.startswith("state/") else text
+        for name, text in played.watch.to_memory().items()
+    }
+    played.watch = Watch(played.declared, played.windows, WATCHED)
+    played.watch.restore(kept)
+    played.events.clear()
+    assert played.go_on(3, 0.3).events == []
+    assert played.go_on(24, 0.02).of(AlertTransition.RESOLVED) == BOTH
+    assert played.of(AlertTransition.FIRING) == []
 
 
 def test_an_empty_window_neither_confirms_nor_ends_it():
