@@ -114,6 +114,24 @@ def test_spans_that_are_their_own_ancestors_have_no_root_and_no_end_of_walks():
     assert list(made.ancestors(made.by_id["self"])) == []
 
 
+@pytest.mark.parametrize(
+    ("answer", "kind", "second", "wanted"),
+    [
+        (None, SpanKind.OTHER, "down again", "down again"),
+        (None, SpanKind.OTHER, None, None),
+        ("Here.", SpanKind.OTHER, "down again", None),
+        (None, SpanKind.TOOL, "no such order", None),
+    ],
+)
+def test_a_model_call_without_an_answer_has_failed_with_its_last_attempt(answer, kind, second, wanted):
+    made = trace(
+        span("call", kind=SpanKind.LLM, output=answer, end_ns=9),
+        span("first", "call", start_ns=2, end_ns=3, error="down"),
+        span("second", "call", kind=kind, start_ns=4, end_ns=5, error=second),
+    )
+    assert made.by_id["call"].error == wanted
+
+
 def test_ancestors_are_found_at_any_depth():
     made = trace(span("0"), *(span(str(n), str(n - 1)) for n in range(1, 3000)))
     assert len(list(made.ancestors(made.by_id["2999"]))) == 2999
