@@ -16,8 +16,8 @@ import orjson
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.lexical.memory import by_names
-from sidejudge.scoring.trace.instant import read_instant
 from sidejudge.scoring.trace.span import Json, Usage
+from sidejudge.scoring.trace.time_units import read_instant
 
 from . import unwrap
 from .span_fields import SpanFields

@@ -8,7 +8,7 @@ one that has the name list what was offered.
 from __future__ import annotations
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.scoring.trace.offered import IF_OFFERED
+from sidejudge.scoring.trace.below import IF_OFFERED
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap

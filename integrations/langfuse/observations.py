@@ -22,8 +22,7 @@ from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.pages import Row, by_cursor, rows_of
 from sidejudge.scoring.errors import SidejudgeError
-from sidejudge.scoring.trace.instant import read_instant
-from sidejudge.scoring.trace.time_units import DAY_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, read_instant
 
 LISTED: Final = "core,basic,time,trace_context"
 """Field groups that identify traces, without their contents."""

@@ -10,7 +10,7 @@ from sidejudge.integrations.store.contents import AnswerDocument, ExchangeDocume
 from sidejudge.monitor.config import Config
 from sidejudge.scoring.lexical.amount import amount, beside
 from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.escalation import escalation_text
 

@@ -20,7 +20,7 @@ from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.scoring.result.reason import GAP, outline
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.documents import LateReferenceDocument, SamplingDocument, TraceDocument, VerdictDocument
 
 from .explain import happened, why

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sidejudge.dashboards.pages.plain_pages import IN_A_FILE, VerdictsPage, problem_page, verdicts_page
 from sidejudge.integrations.store.errors import SearchTooLong
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules

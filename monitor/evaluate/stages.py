@@ -29,9 +29,9 @@ from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.metrics.run_effort import run_effort
 from sidejudge.scoring.metrics.run_tools import calls_by_tool
 from sidejudge.scoring.rubrics import run_health
-from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.reported import ReportedScore, read_reported
 from sidejudge.scoring.trace.span import Completion, JsonRecord
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.documents import TraceDocument
 from sidejudge.scoring.verdict.redacted import Redact, redacted_verdict

@@ -33,9 +33,8 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.result.result import Failed
-from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import JsonRecord
-from sidejudge.scoring.trace.time_units import MINUTE_NS
+from sidejudge.scoring.trace.time_units import MINUTE_NS, iso_time
 from sidejudge.scoring.verdict.documents import TraceDocument, VerdictDocument
 from sidejudge.scoring.verdict.verdict import Verdict
 

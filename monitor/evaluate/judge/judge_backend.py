@@ -35,7 +35,7 @@ from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Rep
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.status.snapshots import JudgeModelSnapshot
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.review_reason import LEFT_OUT, OUTLINED
 
 from .answer_cache import Cache, CachedAnswer, CacheStorage, key

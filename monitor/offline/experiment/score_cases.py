@@ -27,8 +27,8 @@ from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.evaluators.score import PlainEvaluator
 from sidejudge.scoring.evaluators.score import score as score_one
 from sidejudge.scoring.statistics.interval import wilson_pair
-from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.outcome import OutcomeMemo
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict

@@ -19,7 +19,7 @@ from sidejudge.monitor.offline.engine import ElsewhereError
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import NoAnswer
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.verdict import Verdict
 
 from .case_lines import NumberedLine

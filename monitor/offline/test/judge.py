@@ -24,8 +24,8 @@ from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.summary import SEED_RUBRIC
-from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.trace.time_units import iso_time
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.verdict import Verdict
 

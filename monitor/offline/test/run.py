@@ -20,8 +20,8 @@ from sidejudge.integrations.jsonl import line
 from sidejudge.monitor.offline.score.resume import AnotherRunError, AppendFile, case_digest
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
-from sidejudge.scoring.trace.instant import iso_time
 from sidejudge.scoring.trace.span import Json, JsonRecord
+from sidejudge.scoring.trace.time_units import iso_time
 
 from .judge import AnswerError, RunJudge, read_answer
 from .test_file import CASE_FIELDS

@@ -14,7 +14,7 @@ from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.alerting.trends import STEPS, ArchivedTrends, Trends
 from sidejudge.scoring.alerts.declaration import Declaration
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from tests.monitor.alerting.test_trends import HOUR, NOW, put, verdict
 from tests.needs import PYARROW
 

@@ -12,7 +12,7 @@ import pytest
 from sidejudge.integrations.store.bounded_read import ComparedFilter
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 from sidejudge.monitor.alerting.comparisons import ComparedSource
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from tests.monitor.alerting.test_trends import NOW, verdict
 from tests.needs import PYARROW
 

@@ -10,7 +10,7 @@ import yaml
 
 from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.demo.traffic import SampleTraffic
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode

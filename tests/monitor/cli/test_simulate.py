@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from tests.verdict_lines import verdict_line
 
 BEGIN_NS = 1_795_255_200 * 10**9

@@ -115,18 +115,19 @@ def test_spans_that_are_their_own_ancestors_have_no_root_and_no_end_of_walks():
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "second", "wanted"),
+    ("answer", "kind", "first", "second", "wanted"),
     [
-        (None, SpanKind.OTHER, "down again", "down again"),
-        (None, SpanKind.OTHER, None, None),
-        ("Here.", SpanKind.OTHER, "down again", None),
-        (None, SpanKind.TOOL, "no such order", None),
+        (None, SpanKind.OTHER, "down", "down again", "down again"),
+        (None, SpanKind.OTHER, "down", None, None),
+        (None, SpanKind.OTHER, None, "no metrics could be sent", None),
+        ("Here.", SpanKind.OTHER, "down", "down again", None),
+        (None, SpanKind.TOOL, "down", "no such order", None),
     ],
 )
-def test_a_model_call_without_an_answer_has_failed_with_its_last_attempt(answer, kind, second, wanted):
+def test_a_model_call_without_an_answer_has_failed_where_all_its_attempts_have(answer, kind, first, second, wanted):
     made = trace(
         span("call", kind=SpanKind.LLM, output=answer, end_ns=9),
-        span("first", "call", start_ns=2, end_ns=3, error="down"),
+        span("first", "call", start_ns=2, end_ns=3, error=first),
         span("second", "call", kind=kind, start_ns=4, end_ns=5, error=second),
     )
     assert made.by_id["call"].error == wanted

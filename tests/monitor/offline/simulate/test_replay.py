@@ -21,7 +21,7 @@ from sidejudge.scoring.alerts.event import Incidents
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.metric_status import MetricLimit
 from sidejudge.scoring.status.status import Policy, Status, Thresholds
-from sidejudge.scoring.trace.instant import iso_time
+from sidejudge.scoring.trace.time_units import iso_time
 from tests.needs import PYARROW
 from tests.verdict_lines import metric_line, verdict_line
 

@@ -1,6 +1,7 @@
-"""Agents that are some only where their models were offered tools: a client may call every request an agent's run.
+"""What the spans below a span decide of it: whether an agent is one, and whether a model call failed.
 
-Which tools were offered, the spans below state.
+A client may call every request an agent's run: it is one where its models were offered tools. Another ends a model call
+as successful though no attempt at it was.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ IF_OFFERED: Final = "gen_ai.operation.name (where tools are offered)"
 """The provenance of the kind of such an agent."""
 
 
-def settled(spans: Mapping[str, Span]) -> Mapping[str, Span]:
+def with_true_agents(spans: Mapping[str, Span]) -> Mapping[str, Span]:
     """The spans by id; such an agent that shows what was asked or answered, and no tool, is a step without a name."""
     open_ = {span.span_id for span in spans.values() if _in_question(span)}
     if not open_:
@@ -64,3 +65,30 @@ def _nearest(
 def _step(span: Span) -> Span:
     read = {field: source for field, source in span.provenance.items() if field != "agent"}
     return replace(span, kind=SpanKind.CHAIN, agent=None, provenance=read)
+
+
+def with_failed_attempts(spans: Mapping[str, Span]) -> Mapping[str, Span]:
+    """The spans by id; a model call that shows nothing of an answer has the last error of its attempts, if all failed.
+
+    LiveKit ends such a call as successful, with a reason why the model stopped. One plain step below it that is sound
+    may hold the answer, which need not be in the telemetry.
+    """
+    attempts: dict[str, list[Span]] = {span.span_id: [] for span in spans.values() if _is_silent(span)}
+    if not attempts:
+        return spans
+    for span in spans.values():
+        if span.parent_id in attempts:
+            attempts[span.parent_id].append(span)
+    changed: dict[str, Span] = {}
+    for call, steps in attempts.items():
+        last = max(steps, key=lambda step: (step.end_ns, step.span_id), default=None)
+        all_failed = all(step.kind is SpanKind.OTHER and step.error is not None for step in steps)
+        if last is not None and all_failed:
+            read = {**spans[call].provenance, "error": "the last step below"}
+            changed[call] = replace(spans[call], error=last.error, provenance=read)
+    return {span_id: changed.get(span_id, span) for span_id, span in spans.items()}
+
+
+def _is_silent(span: Span) -> bool:
+    shown = (span.error, span.output, span.usage, span.response_id)
+    return span.kind is SpanKind.LLM and not span.output_messages and all(each is None for each in shown)
