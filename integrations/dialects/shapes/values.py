@@ -259,9 +259,8 @@ def is_texts(given: unwrap.Content) -> bool:
 def says_something(given: unwrap.Content) -> bool:
     """Whether a value holds any text other than descriptions; a message without a text holds none."""
     value = None if unwrap.without_texts(given) else unwrap.decoded(given)
-    return isinstance(value, str | dict | list) and _says(
-        value, 2 * messages.MAX_DEPTH
-    )  # a message's parts lie within it
+    deepest = 2 * messages.MAX_DEPTH  # a message's parts lie within it
+    return isinstance(value, str | dict | list) and _says(value, deepest)
 
 
 def _says(value: Json, depth: int) -> bool:
