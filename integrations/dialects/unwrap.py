@@ -45,6 +45,7 @@ _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 _AT_ADDRESS = re.compile(r"<[^\s\"']+ object(?: \S+)? at 0x[0-9a-fA-F]+>")
 _OF_JAVASCRIPT = re.compile(r"\[object (?!Object\])[A-Z]\w*\]")
 """How an object of a class is printed; a map, ``[object Object]``, an application may print by mistake."""
+_COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
 _OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta", "created_at"})
 _STATES = {"success": False, "error": True, "denied": True, "interrupted": True}
@@ -158,7 +159,16 @@ def entries(value: Content) -> dict[str, Json]:
 
 def task(value: Content) -> Json:
     """The task: the text in a one-argument call or a one-key wrapper, else the value as it came."""
-    return _peel(value, _TASK_KEYS)
+    found = _peel(value, _TASK_KEYS)
+    return None if _resumes(found) else found
+
+
+def _resumes(given: Json) -> bool:
+    """Whether this is LangGraph's ``Command`` by which a run goes on after a person's consent: it asks nothing."""
+    if isinstance(given, str) and '"resume"' not in given:
+        return False
+    found = decoded(given)
+    return isinstance(found, dict) and {"graph", "update", "resume"} <= found.keys() <= _COMMAND
 
 
 def only_text(given: Json) -> Json:

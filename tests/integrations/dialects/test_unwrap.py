@@ -122,6 +122,9 @@ def test_json_nested_beyond_what_can_be_written_again_is_cut() -> None:
         ('{"task": "Q"}', "Q"), ('{"input": "Q"}', "Q"), ('{"args": ["Q"], "kwargs": {"stream": false}}', "Q"),
         ('{"args": [], "kwargs": {"question": "Q"}}', "Q"), ('{"args": [{"task": "Q"}], "kwargs": {}}', "Q"),
         ("Q", "Q"), ('{"a": 1, "b": 2}', '{"a": 1, "b": 2}'), ({"a": 1}, {"a": 1}), ('"Q"', "Q"), (None, None),
+        ('{"graph": null, "update": null, "resume": {"decisions": []}}', None),
+        ('{"input": {"graph": null, "update": null, "resume": "yes", "goto": []}}', None),
+        ('{"resume": "me", "update": "it"}', '{"resume": "me", "update": "it"}'),
     ],
 )  # fmt: skip
 def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:
