@@ -97,7 +97,7 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
         fields["system_prompt"] = messages.system_text(messages.read({"role": "system", "content": stated}))
     if not answered:
         fields["output"] = unwrap.answer(returned)
-    elif not any(message.text or message.tool_calls or message.withheld for message in answered):
+    elif not messages.hold_something(answered):
         fields["output"] = ""
     return fields | {
         "model": reading.text("model", "gen_ai.response.model") or _model(reading, returned),

@@ -67,6 +67,11 @@ def stated(value: Json) -> tuple[Message, ...]:
     return tuple(message for message in read(value) if message.text or message.tool_calls)
 
 
+def hold_something(found: Sequence[Message]) -> bool:
+    """Whether any of these messages has a text or a call, or had a content that was withheld."""
+    return any(message.text or message.tool_calls or message.withheld for message in found)
+
+
 def content(value: unwrap.Content) -> Json:
     """A message's content: text, or a list of parts, as one or as JSON text; a text that is other JSON is the text."""
     found = unwrap.decoded(value)

@@ -113,7 +113,7 @@ class MonitorQueries:
 
     def ready(self) -> bool:
         # What goes on does so whatever becomes of the store: an application must not lose its sidecar to our disk.
-        # A failed read of somebody who looks is his answer and an alert: it keeps no application out of traffic.
+        # A read that failed for a reader of the API is his error, and an alert: it takes no application out of traffic.
         refused = self._parts.store.refusal or self._parts.judging.failure
         return self.is_ready and (self._parts.config.forward is not None or refused is None)
 

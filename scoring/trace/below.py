@@ -90,5 +90,6 @@ def with_failed_attempts(spans: Mapping[str, Span]) -> Mapping[str, Span]:
 
 
 def _is_silent(span: Span) -> bool:
-    shown = (span.error, span.output, span.usage, span.response_id)
-    return span.kind is SpanKind.LLM and not span.output_messages and all(each is None for each in shown)
+    if span.kind is not SpanKind.LLM or span.output_messages:
+        return False
+    return all(each is None for each in (span.error, span.output, span.usage, span.response_id))

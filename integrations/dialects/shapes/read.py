@@ -94,8 +94,8 @@ def _whole(span: Span) -> bool:
     match span.kind:
         case SpanKind.LLM:
             return (
-                (span.input is not None or _stated(span.input_messages))
-                and (span.output is not None or _stated(span.output_messages))
+                (span.input is not None or messages.hold_something(span.input_messages))
+                and (span.output is not None or messages.hold_something(span.output_messages))
                 and span.usage is not None
                 and (span.model or span.requested_model) is not None
             )
@@ -206,9 +206,10 @@ class _Reader:
             prompted = any(plain(pair[0], PROMPTED) for pair in ins)
             among = PLAIN_OUT | REPLIED if prompted else PLAIN_OUT
             outs = [pair for pair in outs if plain(pair[0], among) and in_words(pair[1], unwrap.answer)]
-        if span.input is None and not _stated(span.input_messages) and (found := self._there.best(ins, chats=chats)):
+        asked, answered = (messages.hold_something(each) for each in (span.input_messages, span.output_messages))
+        if span.input is None and not asked and (found := self._there.best(ins, chats=chats)):
             self._went_in(*found)
-        if span.output is None and not _stated(span.output_messages) and (found := self._there.best(outs, chats=chats)):
+        if span.output is None and not answered and (found := self._there.best(outs, chats=chats)):
             self._came_out(*found)
 
     def _fits_step(self, pair: Candidate) -> bool:
@@ -467,9 +468,5 @@ def _without_provider(named: tuple[str, str] | None) -> tuple[str, str] | None:
     return None if named is None else (_PROVIDER.sub("", named[0]), named[1])
 
 
-def _stated(found: Sequence[Message]) -> bool:
-    return any(message.text or message.tool_calls or message.withheld for message in found)
-
-
 def _lacks(value: Json, found: Sequence[Message]) -> bool:
-    return value in (None, "") and not _stated(found)
+    return value in (None, "") and not messages.hold_something(found)

@@ -37,7 +37,7 @@ class Daily:
     """
 
     def __init__(self, at: time, timezone: tzinfo) -> None:
-        # Its days are those of the clock on the wall: across a change of the clocks it leaves one out, or repeats it.
+        # In a zone of its own it leaves a day out, or repeats it, where clocks change: it gets wall times as UTC.
         self._trigger = CronTrigger(hour=at.hour, minute=at.minute, second=0, timezone=UTC)
         self._timezone = timezone
 
