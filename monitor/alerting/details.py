@@ -13,7 +13,7 @@ from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, estima
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .observation import Observation, SliceFirst
-from .windows import WindowContents
+from .windows import HeldObservation
 
 LIMITED_SHARE: Final = "limited_share"
 """The dimension of the shares with a limit, among those by which traffic is counted; no configured one is named so."""
@@ -88,7 +88,7 @@ class Details:
     judge_failed: Estimate | None = None
 
 
-def details(members: Sequence[WindowContents], watched: WatchedWindow, design_effect: float = 1.0) -> Details:
+def details(members: Sequence[HeldObservation], watched: WatchedWindow, design_effect: float = 1.0) -> Details:
     """The details of one window; shares of traffic and means have the design effect of its pass ratio."""
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
     followed: dict[bool, list[tuple[bool, float]]] = {False: [], True: []}
@@ -111,7 +111,7 @@ def details(members: Sequence[WindowContents], watched: WatchedWindow, design_ef
     )
 
 
-def _blocked(members: Iterable[WindowContents], blocking: Sequence[str], design_effect: float) -> dict[str, Estimate]:
+def _blocked(members: Iterable[HeldObservation], blocking: Sequence[str], design_effect: float) -> dict[str, Estimate]:
     decided = [held for held in members if held.passed is not None]
     weight = math.fsum(held.weight for held in decided)
     squared = math.fsum(held.weight * held.weight for held in decided)

@@ -38,7 +38,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 from .limited_windows import LimitedWindows
 from .observation import Key, Observation
-from .windows import WindowContents
+from .windows import HeldObservation
 
 _MOST: Final = 2_000
 """Limits of services that are followed."""
@@ -189,7 +189,7 @@ class MetricWatch:
             for number, limit, key, evidence, drawn, held in jobs
         }
 
-    def _members(self, place: Place, now_ns: int) -> list[WindowContents]:
+    def _members(self, place: Place, now_ns: int) -> list[HeldObservation]:
         """What the window of a limit holds: nothing where its values no longer come."""
         (number, key), followed = place, self._known(place)
         windows = self._of_kind(key)
@@ -304,7 +304,7 @@ class MetricWatch:
         return found
 
     def _estimated(
-        self, limit: MetricLimit, held: Sequence[WindowContents],
+        self, limit: MetricLimit, held: Sequence[HeldObservation],
         known: Mapping[Level, tuple[MetricEvidence, int | None]], drawn: tuple[float, float], series: int,
     ) -> MetricLook:  # fmt: skip
         estimate = metric_estimate(limit, _values(limit, held), *drawn)
@@ -327,7 +327,7 @@ class MetricWatch:
 
 
 def _since_fall(
-    limit: MetricLimit, held: Sequence[WindowContents], drawn: tuple[float, float], since_ns: int
+    limit: MetricLimit, held: Sequence[HeldObservation], drawn: tuple[float, float], since_ns: int
 ) -> MetricEstimate | None:
     """The estimate from the values since a moment, which was chosen among those of the window unless it is older."""
     since = [each for each in held if each.at_ns >= since_ns]
@@ -343,7 +343,7 @@ def _shown(limit: MetricLimit, seen: MetricLook, status: Status) -> MetricEstima
     return seen.estimate
 
 
-def _values(limit: MetricLimit, held: Sequence[WindowContents]) -> list[Measured]:
+def _values(limit: MetricLimit, held: Sequence[HeldObservation]) -> list[Measured]:
     return [
         Measured(each.values[each.metrics.index(limit.measure)], each.weight, each.cluster)
         for each in held

@@ -29,7 +29,7 @@ MOST_VERDICTS: Final = 20_000
 """Verdicts that the windows of a process hold."""
 
 
-class WindowContents(NamedTuple):
+class HeldObservation(NamedTuple):
     """One observation as a window keeps it: names of metrics shared, values packed. That halves its memory."""
 
     at_ns: int
@@ -75,7 +75,7 @@ class _Window:
 
     def __init__(self) -> None:
         self.since_ns = 0
-        self.members: dict[str, WindowContents] = {}
+        self.members: dict[str, HeldObservation] = {}
         self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.expiry: list[tuple[int, str]] = []
         self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
@@ -93,7 +93,7 @@ class _Window:
         if not self.members:
             self.names.clear()
         names = tuple(seen.metrics)
-        held = WindowContents(
+        held = HeldObservation(
             seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
             self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
             self.names.setdefault(names, names), array("d", seen.metrics.values()), seen.cascade, seen.cluster,
@@ -119,7 +119,7 @@ class _Window:
             heapq.heappop(self.expiry)
         return None
 
-    def move(self, seen: WindowContents, sign: int) -> None:
+    def move(self, seen: HeldObservation, sign: int) -> None:
         if self.stretch is not None and seen.at_ns >= self.stretch[0]:
             self.stretch[1].move(seen, sign)
         self.forced += sign * seen.forced
@@ -253,7 +253,7 @@ class Windows:
                 for identity in list(window.members):
                     self._drop(key, window, identity)
 
-    def leave(self, rubric: str) -> None:
+    def remove_rubric(self, rubric: str) -> None:
         """Remove a rubric that is gone: its verdicts, and the keys that had some."""
         self.forget(rubric)
         for key in [key for key in self._windows if key.rubric == rubric]:
@@ -345,7 +345,7 @@ class Windows:
             return 0.0
         return window.n * min(1.0, self.window_ns / max(1, window.latest_ns - oldest[0]))
 
-    def members(self, key: Key, now_ns: int) -> list[WindowContents]:
+    def members(self, key: Key, now_ns: int) -> list[HeldObservation]:
         """The observations in the key's window at ``now_ns``; the list is the caller's."""
         window = self._as_of(key, now_ns)
         return [] if window is None else list(window.members.values())

@@ -37,7 +37,7 @@ from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules, is_same_machine
-from .compare_page import add_compare_page
+from .compare import add_compare_page
 from .contents_token import FILE_PATH, SESSION_PATH
 from .errors import ProblemError
 from .params import reason_of, span_of, trace_id_of, trace_position_of, unknown_trace

@@ -21,7 +21,7 @@ from sidejudge.scoring.metrics.judge_metrics import available_metrics
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, asked_by_a_page
-from .compare_page import add_comparisons
+from .compare import add_comparisons
 from .door import probed
 from .errors import ProblemError
 from .fleet_route import add_fleet

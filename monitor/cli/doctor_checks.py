@@ -373,9 +373,9 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
 
 def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) -> CheckResult:
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
-    from sidejudge.monitor.deliver.langfuse.probe import introduction, scores_per_trace
+    from sidejudge.monitor.deliver.langfuse.probe import check_server, scores_per_trace
 
-    each = asyncio.run(introduction(key, project, scores_per_trace(config) if config is not None else None))
+    each = asyncio.run(check_server(key, project, scores_per_trace(config) if config is not None else None))
     return _graded(key, each.found, each.remedy, "warn" if each.works else "fail")
 
 

@@ -28,7 +28,7 @@ AGENT_DIALECTS = ("langfuse-v5", "openinference-openai", "otel-genai-latest")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SampleTrace:
     """One trace of sample traffic: the OTLP request, who sends it, and whether it was made wrong on purpose."""
 
     body: bytes
@@ -47,22 +47,22 @@ class SampleTraffic:
         self._agents = [_read(f"agents-{dialect}.pb") for dialect in AGENT_DIALECTS]
         self._call_centre = _read("call-centre.pb")
 
-    def next(self, now_ns: int, wrong: float) -> Sent:
+    def next(self, now_ns: int, wrong: float) -> SampleTrace:
         """The next trace, ended at ``now_ns``; the chance that a call-centre answer is wrong is ``wrong``."""
         kind = self._draw.choice(("agent", "qa", "qa", "entity"))
         if kind == "agent":
             return self._agent(now_ns, spoilt=self._draw.random() < 0.06)
         return self._call(kind, now_ns, spoilt=self._draw.random() < wrong)
 
-    def _agent(self, now_ns: int, *, spoilt: bool) -> Sent:
+    def _agent(self, now_ns: int, *, spoilt: bool) -> SampleTrace:
         request = self._renewed(self._draw.choice(self._agents), "research-assistant", now_ns)
         if spoilt:  # the agent searches the web where the policy document was to be read
             request = ExportTraceServiceRequest.FromString(
                 request.SerializeToString().replace(b"pdf_retrieval", b"internet_find")
             )
-        return Sent(request.SerializeToString(), "research-assistant", spoilt)
+        return SampleTrace(request.SerializeToString(), "research-assistant", spoilt)
 
-    def _call(self, task: str, now_ns: int, *, spoilt: bool) -> Sent:
+    def _call(self, task: str, now_ns: int, *, spoilt: bool) -> SampleTrace:
         call = self._draw.choice(self._calls)
         expected = {"questions": call["questions"]} if task == "qa" else _expected_entities(call)
         output: Any = copy.deepcopy(expected)
@@ -86,7 +86,7 @@ class SampleTraffic:
                 _set(span, "langfuse.observation.metadata.expected_outcome", json.dumps(expected))
                 config = {"keywords": call["keywords"], "topics": call["topics"]}
                 _set(span, "langfuse.observation.metadata.config", json.dumps(config))
-        return Sent(request.SerializeToString(), service, spoilt)
+        return SampleTrace(request.SerializeToString(), service, spoilt)
 
     def _spoil_qa(self, output: dict[str, Any]) -> dict[str, Any]:
         question = self._draw.choice(output["questions"])

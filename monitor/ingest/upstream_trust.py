@@ -40,8 +40,8 @@ LATEST: Final = 500
 """Traces of a service that count; older ones fade."""
 FALSE_ALARM: Final = 1e-6
 """The chance that honest claims of a service ever look as if they did not fit."""
-_TELLING: Final = 5.0
-_TELLING_SHARE: Final = 0.01
+_ANOMALOUS_TRACES: Final = 5.0
+_ANOMALOUS_SHARE: Final = 0.01
 """Disbelieved traces of the latest, and their share, from which on there is an anomaly."""
 _LEFT_OUT: Final = 0.05
 _SETTLED: Final = 0.6 * LATEST
@@ -164,7 +164,7 @@ class UpstreamTrust:
         """What is claimed now and not believed, or does not fit what arrives, by service."""
         for service, seen in list(self._services.items()):
             left_out = max(0.0, 1 - seen.believed / seen.claimed) if seen.claimed > 0 else 0.0
-            if seen.disbelieved >= max(_TELLING, _TELLING_SHARE * seen.traces):
+            if seen.disbelieved >= max(_ANOMALOUS_TRACES, _ANOMALOUS_SHARE * seen.traces):
                 yield Anomaly(
                     kind=AnomalyKind.DISBELIEVED_CLAIMS, service=service,
                     cause=f"{seen.disbelieved:.0f} of the latest {max(seen.traces, seen.disbelieved):.0f} traces of "

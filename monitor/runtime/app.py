@@ -215,7 +215,7 @@ class Monitor(MonitorParts):
                 self.windows.forget(name)
         removed = configured(self.config).keys() - configured(config).keys()
         for name in removed:
-            self.windows.leave(name)
+            self.windows.remove_rubric(name)
             self._watched.pop(name, None)
         self.rubrics |= changed
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}

@@ -18,7 +18,7 @@ from sidejudge.monitor.evaluate.judge_queue import DECODED_BYTES
 from sidejudge.monitor.ingest.assembler import LATE_TRACES
 from sidejudge.monitor.ingest.intake import MAX_WAITING_BYTES
 from sidejudge.scoring.lexical.memory import MOST
-from sidejudge.scoring.metrics.run_contract import REMEMBERED
+from sidejudge.scoring.metrics.run_offered_tools import REMEMBERED
 
 from .builders import max_open_spans
 

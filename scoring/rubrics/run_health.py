@@ -9,9 +9,9 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.result_use import results_used
 from sidejudge.scoring.metrics.run_agents import not_exhausted, outputs_vary, sub_agents_answered
 from sidejudge.scoring.metrics.run_claims import results_upheld
-from sidejudge.scoring.metrics.run_contract import calls_valid, tools_tried
 from sidejudge.scoring.metrics.run_effort import within_budget, within_usual
 from sidejudge.scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
+from sidejudge.scoring.metrics.run_offered_tools import calls_valid, tools_tried
 from sidejudge.scoring.metrics.run_repetition import LEAST, no_repetition
 from sidejudge.scoring.metrics.run_telemetry import telemetry
 from sidejudge.scoring.metrics.run_tools import error_variety, step_success, tool_success

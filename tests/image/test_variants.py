@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from sidejudge.monitor.demo.traffic import SampleTraffic, Sent
+from sidejudge.monitor.demo.traffic import SampleTrace, SampleTraffic
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.image.container import Container, send
@@ -25,7 +25,7 @@ PATIENCE_S = 180
 class AgentTraffic(SampleTraffic):
     """Runs of agents alone: what their tools returned is the source that an answer is judged by."""
 
-    def next(self, now_ns: int, wrong: float) -> Sent:
+    def next(self, now_ns: int, wrong: float) -> SampleTrace:
         while True:
             sent = super().next(now_ns, wrong)
             if sent.service == "research-assistant":

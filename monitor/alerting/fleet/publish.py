@@ -9,7 +9,7 @@ from typing import Final
 
 from sidejudge.monitor.alerting.details import WatchedWindow, limited_shares
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
-from sidejudge.monitor.alerting.windows import WindowContents, Windows
+from sidejudge.monitor.alerting.windows import HeldObservation, Windows
 from sidejudge.scoring.status.metric_status import APPLICATION, MetricLimit
 
 from .slices import (
@@ -114,7 +114,7 @@ class SlicePublisher:
             self._next = max((number + 1 for number in self._published if number <= latest), default=0)
         over = sorted(number for number in self._changed if ends or end_ns(number) < now_ns)
         numbers = over if ends else over[:MOST]
-        wanted, members = set(numbers), dict[int, dict[Key, list[WindowContents]]]()
+        wanted, members = set(numbers), dict[int, dict[Key, list[HeldObservation]]]()
         if not wanted:
             return {}
         whole_since_ns = 0
@@ -149,7 +149,7 @@ class SlicePublisher:
             del self._firsts[number]
             self._sliced.pop(number, None)
 
-    def _body(self, number: int, members: Mapping[Key, Sequence[WindowContents]]) -> bytes:
+    def _body(self, number: int, members: Mapping[Key, Sequence[HeldObservation]]) -> bytes:
         firsts = self._firsts.get(number, {})
         parts = {key: key_slice(of) for key, of in members.items() if key.rubric != APPLICATION}
         for key, of in firsts.items():

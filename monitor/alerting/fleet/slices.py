@@ -24,7 +24,7 @@ import msgspec
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.alerting.details import LIMITED_SHARE, keeps_to_scenario
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
-from sidejudge.monitor.alerting.windows import WindowContents
+from sidejudge.monitor.alerting.windows import HeldObservation
 from sidejudge.scoring.statistics.design_effect import LARGEST
 from sidejudge.scoring.statistics.exact_sums import ExactSums
 from sidejudge.scoring.status.service_status import OTHER
@@ -144,7 +144,7 @@ _SLICES: Final = msgspec.json.Decoder(Annotated[list[msgspec.Raw], msgspec.Meta(
 _SLICE: Final = msgspec.json.Decoder(tuple[str, str, str, str | None, _Stated])
 
 
-def key_slice(members: Iterable[WindowContents]) -> KeySlice:
+def key_slice(members: Iterable[HeldObservation]) -> KeySlice:
     """The sums of these verdicts of one key; no firsts."""
     part, cascade = KeySlice(), CascadeSums()
     cascaded = False
@@ -247,7 +247,7 @@ def _unpacked(body: bytes) -> bytes:
     return text
 
 
-def _put(part: KeySlice, seen: WindowContents) -> None:
+def _put(part: KeySlice, seen: HeldObservation) -> None:
     sums, weight = part.sums, seen.weight
     sums.count("members")
     sums.count("forced", seen.forced)

@@ -27,7 +27,7 @@ from sidejudge.monitor.alerting.details import Details, WatchedWindow
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
-from sidejudge.monitor.alerting.windows import WindowContents, Windows
+from sidejudge.monitor.alerting.windows import HeldObservation, Windows
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate, MeanSums, from_sums, mean_from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSums
@@ -321,7 +321,7 @@ Measured: TypeAlias = tuple[Key, Observation]
 
 
 def values_body(
-    number: int, members: Mapping[Key, Sequence[WindowContents]], limits: Sequence[MetricLimit],
+    number: int, members: Mapping[Key, Sequence[HeldObservation]], limits: Sequence[MetricLimit],
     versions: Mapping[str, str],
 ) -> bytes:  # fmt: skip
     """The values of limited metrics in a slice's observations; empty without any."""
@@ -336,7 +336,7 @@ def values_body(
     return zlib.compress(json.dumps(stated, separators=(",", ":")).encode(), 6) if stated else b""
 
 
-def _row(number: int, seen: WindowContents, names: Sequence[str]) -> list[float | str | None]:
+def _row(number: int, seen: HeldObservation, names: Sequence[str]) -> list[float | str | None]:
     values = dict(zip(seen.metrics, seen.values, strict=True))
     cluster = None if seen.cluster is None else digest(seen.cluster)
     return [seen.at_ns - number * SLICE_NS, seen.weight, cluster, *map(values.get, names)]

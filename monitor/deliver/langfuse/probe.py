@@ -58,7 +58,7 @@ def allowed_rates(config: Config) -> str | None:
     )
 
 
-async def introduction(key: str, project: LangfuseProject, scores: int | None = None) -> NamedPart:
+async def check_server(key: str, project: LangfuseProject, scores: int | None = None) -> NamedPart:
     """Ask a Langfuse what it is.
 
     Args:
@@ -119,7 +119,7 @@ class NamedPart:
 async def named_parts(config: Config) -> list[NamedPart]:
     """Whether the named datasets and queue are there, the score configs are ours, and the clocks agree.
 
-    Where Langfuse cannot be asked that is one line; ``introduction`` has the remedy.
+    Where Langfuse cannot be asked that is one line; ``check_server`` has the remedy.
     """
     try:
         return await _named_parts(config)
@@ -162,7 +162,7 @@ async def _score_configs(sink: LangfuseSink, config: Config) -> list[NamedPart]:
     except LangfuseError as error:
         if error.kind.transient:
             raise
-        return []  # scores go without configs where these cannot be listed; ``introduction`` reports wrong keys
+        return []  # scores go without configs where these cannot be listed; ``check_server`` reports wrong keys
     parts = [
         NamedPart(f"score config {each.name}", f"{each.why}; scores do not name it", _ARCHIVE, works=True)
         for each in outdated

@@ -620,7 +620,7 @@ def test_of_a_rubric_that_is_gone_nothing_is_known_and_its_alerts_are_not_known_
     gone = played.by({})
     assert (list(gone.watch.service_statuses(gone.now_ns)), gone.watch._tracked) == ([], {})
     before = len(played.reported)
-    played.windows.leave("qa")
+    played.windows.remove_rubric("qa")
     del watched["qa"]
     events = played.watch.look(Observed(now_ns=played.now_ns), {}, {})
     assert {event.transition.value for event in events} == {"unknown"}

@@ -11,7 +11,7 @@ from sidejudge.integrations.otlp.wire.decode import decode_spans
 from sidejudge.monitor.config import load
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.demo.scene import CONFIG
-from sidejudge.monitor.demo.traffic import ENVIRONMENT, SampleTraffic, Sent
+from sidejudge.monitor.demo.traffic import ENVIRONMENT, SampleTrace, SampleTraffic
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.route.router import Route, Router
 from sidejudge.scoring.case.extract import extract
@@ -25,7 +25,7 @@ DEMO = load(CONFIG, {})
 RUBRIC_OF = {"research-assistant": "workflow", "call-quality": "qa", "call-entities": "entity"}
 
 
-def judged(sent: Sent):
+def judged(sent: SampleTrace):
     """The verdict on a trace, the way a monitor with the demo's configuration reaches it."""
     spans = [normalise(raw) for raw in decode_spans(sent.body)]
     (trace_id,) = {each.trace_id for each in spans}

@@ -12,7 +12,7 @@ from sidejudge.scoring.judging.layout import fence
 from sidejudge.scoring.lexical.memory import MOST, CodePoints, TextMemory
 from sidejudge.scoring.lexical.text import fold_digits, tokens
 from sidejudge.scoring.lexical.token_estimate import estimate
-from sidejudge.scoring.metrics import run_contract
+from sidejudge.scoring.metrics import run_offered_tools
 
 EVERY = [code for code in range(0, sys.maxunicode + 1, 10) if not 0xD800 <= code < 0xE000]
 """A tenth of all characters, which is 13 tables full."""
@@ -52,10 +52,10 @@ def test_definitions_of_tools_without_end_leave_little_behind():
         for n in range(25):
             properties = {f"p{n}_{i}": {"type": "string"} for i in range(1500)}
             tool = {"name": f"t{n}", "parameters": {"type": "object", "properties": properties}}
-            (offered,) = run_contract._known(json.dumps([tool])).values()
-            assert run_contract._validator(offered.schema) is not None
+            (offered,) = run_offered_tools._known(json.dumps([tool])).values()
+            assert run_offered_tools._validator(offered.schema) is not None
 
-    assert grown(work) < 4 * run_contract.REMEMBERED
+    assert grown(work) < 4 * run_offered_tools.REMEMBERED
 
 
 def test_a_text_memory_keeps_as_much_as_it_may():

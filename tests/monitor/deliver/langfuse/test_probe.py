@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from sidejudge.monitor.cli.check import check
 from sidejudge.monitor.config.langfuse import LangfuseProject
-from sidejudge.monitor.deliver.langfuse.probe import introduction
+from sidejudge.monitor.deliver.langfuse.probe import check_server
 from tests.fakes.langfuse.server import (
     PUBLIC_KEY,
     SECRET_KEY,
@@ -38,7 +38,7 @@ async def test_the_remedy_fits_what_is_wrong(fault, remedy):
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        reported = await introduction("sinks.langfuse", project)
+        reported = await check_server("sinks.langfuse", project)
     assert reported.remedy.startswith(remedy) if remedy else reported.remedy == ""
     assert project.base_url in reported.found
 
@@ -48,8 +48,8 @@ async def test_wrong_keys_are_told_apart_from_a_wrong_address():
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr("sk-wrong")
         )
-        assert (await introduction("sinks.langfuse", project)).remedy.startswith("check sinks.langfuse.public_key")
-    assert (await introduction("sinks.langfuse", project)).remedy.startswith(
+        assert (await check_server("sinks.langfuse", project)).remedy.startswith("check sinks.langfuse.public_key")
+    assert (await check_server("sinks.langfuse", project)).remedy.startswith(
         "check sinks.langfuse.base_url, and that this machine"
     )
 
@@ -71,7 +71,7 @@ async def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_se
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        reported = await introduction("sinks.langfuse", project, 4)
+        reported = await check_server("sinks.langfuse", project, 4)
     assert stated in reported.found
     warned = "the time of its delivery" in reported.remedy
     assert (warned, reported.works) == (stated.startswith("single"), True)
@@ -86,7 +86,7 @@ async def test_keys_that_may_not_write_are_found_though_nothing_is_written(takes
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        reported = await introduction("sinks.langfuse", project, 4)
+        reported = await check_server("sinks.langfuse", project, 4)
     assert "these keys may not write scores (HTTP 403)" in reported.found
     assert not reported.works
 

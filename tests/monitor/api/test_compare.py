@@ -7,7 +7,7 @@ import pytest
 from sidejudge.dashboards.pages.compare_page import compare_list_page, compare_page, in_words
 from sidejudge.integrations.store.bounded_read import ComparedVerdict
 from sidejudge.monitor.alerting.comparisons import ComparedVerdicts
-from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, comparable, compared, period_of
+from sidejudge.monitor.api.compare import ComparisonChoice, Period, comparable, compared, period_of
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 
