@@ -1,7 +1,7 @@
 """The canonical definitions of seed 001: nine metrics in four tiers, and what each score means.
 
-One table: the rubric ``agent``, its prompt and ``GET /config/available-metrics`` are all read from it. ``JudgeConfig``
-chooses among them, with weights, the model, and when a case passes::
+The prompts in ``scoring/prompts/agent`` state them; the rubric ``agent`` and ``GET /config/available-metrics`` are read
+from these. ``JudgeConfig`` chooses among them, with weights, the model, and when a case passes::
 
     metrics:                                       # null or empty: the eight defaults with their default weights
       - {metric: tool_routing, weight: 1.0}        # weight: null takes the metric's default
@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Literal
 
@@ -55,8 +56,16 @@ class Definition:
     default_weight: float
     description: str
     levels: tuple[tuple[str, str], ...]
-    score_type: Literal["scored", "binary"] = "scored"
-    include_in_defaults: bool = True
+
+    @property
+    def score_type(self) -> Literal["scored", "binary"]:
+        """Whether its levels are points, or pass and fail."""
+        return "scored" if len(self.levels) > 2 else "binary"
+
+    @property
+    def include_in_defaults(self) -> bool:
+        """Whether it is selected where nothing is."""
+        return self.default_weight > 0
 
     @property
     def display_name(self) -> str:
@@ -74,138 +83,27 @@ class Definition:
         return {name: getattr(self, name) for name in (*shown, "include_in_defaults")}
 
 
-def _from_five_to_zero(*criteria: str) -> tuple[tuple[str, str], ...]:
-    return tuple((str(MAX_SCORE - index), text) for index, text in enumerate(criteria))
+_WEIGHTS = {
+    "tool_routing": 0.15, "parameter_extraction": 0.15, "result_interpretation": 0.15, "grounding_fidelity": 0.125,
+    "instruction_compliance": 0.125, "information_gathering": 0.10, "conversation_management": 0.10,
+    "response_delivery": 0.10, "task_completion": 0.0,
+}  # fmt: skip
+"""Every metric, in the seed's order, with its default weight."""
 
 
-_TABLE = (
-    Definition(
-        name="tool_routing",
-        tier=Tier.EXECUTION,
-        default_weight=0.15,
-        description="Correct tool names and call sequence.",
-        levels=_from_five_to_zero(
-            "All expected tools called in correct sequence. No unnecessary calls.",
-            "All critical tools called. Minor sequence deviation or one redundant call.",
-            "One expected tool missed OR one wrong tool called, but core flow mostly intact.",
-            "Multiple tool errors. Flow significantly impacted but partially functional.",
-            "Most tool calls incorrect or missing. Only 1 of N expected tools called.",
-            "No tools called when required, or entirely wrong tool set used.",
-        ),
-    ),
-    Definition(
-        name="parameter_extraction",
-        tier=Tier.EXECUTION,
-        default_weight=0.15,
-        description="Argument values correctly extracted from conversation for tools.",
-        levels=_from_five_to_zero(
-            "All parameters correct. Values accurately extracted from user input.",
-            "All critical parameters correct. One minor parameter slightly off.",
-            "One critical parameter wrong or missing, affecting tool outcome.",
-            "Multiple parameter errors. Tool may have returned wrong results or failed.",
-            "Most parameters fabricated or missing. Values not grounded in conversation.",
-            "No parameters extracted from conversation. All values fabricated or empty.",
-        ),
-    ),
-    Definition(
-        name="result_interpretation",
-        tier=Tier.EXECUTION,
-        default_weight=0.15,
-        description="Tool output accurately reflected in agent response.",
-        levels=_from_five_to_zero(
-            "Tool output accurately and completely reflected. Errors handled gracefully.",
-            "Tool output mostly accurate. Minor omission that doesn't mislead user.",
-            "One meaningful inaccuracy in conveying tool results.",
-            "Significant misrepresentation of tool output.",
-            "Tool output largely ignored or contradicted.",
-            "Tool output completely ignored. No connection to what the tool returned.",
-        ),
-    ),
-    Definition(
-        name="grounding_fidelity",
-        tier=Tier.KNOWLEDGE,
-        default_weight=0.125,
-        description="Every agent claim traceable to context, tools, or business rules.",
-        levels=_from_five_to_zero(
-            "Every specific claim grounded. Appropriate hedging for uncertain info.",
-            "All critical claims grounded. One minor unverifiable statement.",
-            "One meaningful ungrounded claim that could mislead user.",
-            "Multiple ungrounded claims. Mix of fabricated facts and invented policies.",
-            "Most claims ungrounded. Agent is largely confabulating.",
-            "Response is entirely fabricated with no connection to provided context.",
-        ),
-    ),
-    Definition(
-        name="instruction_compliance",
-        tier=Tier.KNOWLEDGE,
-        default_weight=0.125,
-        description="Agent follows explicit rules from system prompt and business rules.",
-        levels=_from_five_to_zero(
-            "All instructions followed precisely. Stayed within role/scope.",
-            "All critical instructions followed. One minor deviation.",
-            "One meaningful instruction violated. Core functionality intact.",
-            "Multiple instructions violated. Partially outside defined boundaries.",
-            "Most instructions ignored. Largely operating outside its defined role.",
-            "Agent completely disregards system prompt and business rules.",
-        ),
-    ),
-    Definition(
-        name="information_gathering",
-        tier=Tier.PROCESS,
-        default_weight=0.10,
-        description="Required info collected before action; previously stated info reused.",
-        levels=_from_five_to_zero(
-            "All required info collected before action. No redundant questions.",
-            "All critical info collected. One redundant question or minor missed detail.",
-            "One required field missing before action, or forgot one previously stated detail.",
-            "Multiple gaps in info collection. Acted on incomplete data.",
-            "Most required info not collected. Acted with largely incomplete data.",
-            "No info gathering attempted.",
-        ),
-    ),
-    Definition(
-        name="conversation_management",
-        tier=Tier.PROCESS,
-        default_weight=0.10,
-        description="Ambiguity handling, error recovery, and conversation closure.",
-        levels=_from_five_to_zero(
-            "Ambiguity clarified. Errors acknowledged and corrected. Proper goodbye.",
-            "Good management overall. One minor missed opportunity.",
-            "One meaningful management failure.",
-            "Multiple management failures. Conversation disjointed.",
-            "Conversation poorly managed throughout.",
-            "No conversation management. Agent froze or produced incoherent sequence.",
-        ),
-    ),
-    Definition(
-        name="response_delivery",
-        tier=Tier.DELIVERY,
-        default_weight=0.10,
-        description="Concise, natural, TTS-friendly, non-repetitive responses.",
-        levels=_from_five_to_zero(
-            "All responses concise. Natural phrasing. No TTS-hostile formatting.",
-            "Mostly natural and concise. One minor issue.",
-            "One meaningful delivery issue (e.g. 2+ questions in one turn).",
-            "Multiple delivery issues. Robotic or verbose.",
-            "Pervasive delivery problems.",
-            "Responses entirely unsuitable for voice delivery.",
-        ),
-    ),
-    Definition(
-        name="task_completion",
-        tier=Tier.EXECUTION,
-        default_weight=0.0,
-        description="Whether the agent completed the primary task from expected_outcomes.",
-        levels=(
-            ("pass", "The agent completed the primary task from expected_outcomes."),
-            ("fail", "The agent did not complete it."),
-        ),
-        score_type="binary",
-        include_in_defaults=False,
-    ),
-)
+def _definition(name: str) -> Definition:
+    """What the prompt of a metric states: a line with its tier and description, then a line for each level."""
+    text = files("sidejudge.scoring").joinpath("prompts", "agent", f"{name}.md").read_text(encoding="utf-8")
+    _, head, *lines = text.splitlines()
+    tier, _, description = head.partition(", tier ")[2].partition(": ")
+    levels = (line.partition(": ") for line in lines if not line.startswith('"'))
+    return Definition(
+        name=name, tier=Tier(tier), default_weight=_WEIGHTS[name], description=description,
+        levels=tuple((score, criteria) for score, _, criteria in levels),
+    )  # fmt: skip
 
-DEFINITIONS: Mapping[str, Definition] = MappingProxyType({definition.name: definition for definition in _TABLE})
+
+DEFINITIONS: Mapping[str, Definition] = MappingProxyType({name: _definition(name) for name in _WEIGHTS})
 """Every metric by its id, in the seed's order."""
 
 

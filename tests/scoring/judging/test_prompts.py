@@ -6,13 +6,10 @@ import hashlib
 import re
 from pathlib import Path
 
-import pytest
-
 from sidejudge.scoring.judging.form import prompt, version
 from sidejudge.scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE
 from sidejudge.scoring.judging.layout import files, system
 from sidejudge.scoring.judging.request import prompt_version
-from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
 from sidejudge.scoring.questions.kinds import BorneOut, CitesTranscript, GradeAnswer, GradeQuality
 from sidejudge.scoring.rubrics.dimensions import LEVELS
 
@@ -41,13 +38,6 @@ def test_the_evaluators_template_is_seed_002s_word_for_word(shared):
 def test_both_are_the_copies_that_are_carried_with_the_tests():
     assert prompt("seed_000_system") == (CARRIED / "000_judge_system_prompt.txt").read_text(encoding="utf-8")
     assert prompt("seed_002_evaluator") == (CARRIED / "002_evaluator_template.txt").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", DEFINITIONS)
-def test_levels_of_an_agent_metric_are_the_declared_ones(name):
-    text = prompt(f"agent/{name}")
-    assert DEFINITIONS[name].description in text
-    assert DEFINITIONS[name].rubric in text
 
 
 def test_levels_of_quality_are_seed_003s(shared):
