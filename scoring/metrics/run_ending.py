@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -39,6 +40,8 @@ _ITS_ERROR: Final = Reason("the answer is the error of the last model call")
 _LEAST_MESSAGE: Final = 12
 """Fewest characters of an answer that is looked for in an error: a word may stand in it by chance."""
 _MOST_WRAPPERS: Final = 10
+_CANCELLED: Final = re.compile(r"(?:\w+\.)*Cancell?ed")
+"""How an error begins by which a caller left."""
 _CUT_OFF: Final = {
     "length": Reason("the answer was cut off at the token limit"),
     "content_filter": Reason("a content filter stopped it"),
@@ -146,6 +149,24 @@ def _failed_as_a_whole(case: Case) -> bool:
     return case.trace is not None and any(span.error is not None for span in ends(case.trace))
 
 
+def _no_model_answered(case: Case) -> bool:
+    """Whether every model call of the run failed, and none was cancelled: there is no answer that was not captured."""
+    models = () if case.trace is None else speaking(case.trace)
+    failed = (call.error is not None and not _CANCELLED.match(call.error) for call in models)
+    return bool(models) and all(failed)
+
+
+def _failed_around_it(case: Case) -> bool:
+    """Whether a step above the last model call failed, such as the turn of OpenAI's agents that ends in a bad call."""
+    at = last_model_call(case)
+    passed = 0
+    while case.trace is not None and at is not None and passed < _MOST_WRAPPERS:
+        if (at := case.trace.parent(at)) is not None and at.error is not None:
+            return True
+        passed += 1
+    return False
+
+
 def attributes_left_out(case: Case) -> int:
     """How many attributes the SDK left out beyond its limit of a span."""
     return 0 if case.trace is None else sum(span.dropped_attributes for span in case.trace.spans)
@@ -157,7 +178,7 @@ def _unanswered(case: Case) -> Result:
         first = case.unread_answer[0]
         why = "the answer may stand in {source} ({shape}), which was not understood"
         return Unavailable(Reason(why, source=part(label(first.source)), shape=part(label(first.shape))))
-    if not case.content_captured:
+    if not case.content_captured and not _no_model_answered(case):
         return Unavailable(Reason("the telemetry carries no contents"))
     if (left_out := attributes_left_out(case)) > 0 and not _failed_as_a_whole(case):
         return Unavailable(Reason("the SDK left out {n} attributes, of which one may hold the answer", n=left_out))
@@ -171,7 +192,7 @@ def _unanswered(case: Case) -> Result:
         return _GOES_ON
     if _not_recorded(case):
         return _NOT_RECORDED
-    if _waits(case) and not _failed_as_a_whole(case):
+    if _waits(case) and not _failed_as_a_whole(case) and not _failed_around_it(case):
         return _WAITS
     return Scored(
         value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])

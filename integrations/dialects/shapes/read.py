@@ -51,6 +51,8 @@ _READ: Final = frozenset(
 _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
 _RAISING: Final = _CALLERS | {SpanKind.LLM}
+_RETURNED: Final = re.compile(r"event \S*\btool\.message: ")
+"""What a tool returned to a model, in an event of its own."""
 _AT_ONCE_NS: Final = 10_000_000
 """Within 10 ms an exception that nothing catches has ended its step."""
 _STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
@@ -443,7 +445,8 @@ class _Reader:
             named = source.meaning in ("input", "output", "content")
             data = source.meaning in (None, "usage") and values.is_data(source.value)
             data |= source.meaning == "usage" and not source.attribute and values.is_texts(source.value)
-            if source.name in asked or not (named or (calls and data and (open_in or not source.attribute))):
+            given = source.name in asked or (self._kind is SpanKind.LLM and _RETURNED.match(source.name) is not None)
+            if given or not (named or (calls and data and (open_in or not source.attribute))):
                 continue
             blank = (
                 not self._known

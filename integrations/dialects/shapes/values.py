@@ -269,6 +269,10 @@ def _says(value: Json, depth: int) -> bool:
     if depth <= 0:
         return False
     if isinstance(value, dict):
+        if value.get("type") == "reasoning":  # what a model thought is no answer
+            return False
+        if value.get("object") == "response" and isinstance(items := value.get("output"), list):
+            return _says(items, depth - 1)  # the rest repeats the request
         return any(_says(held, depth - 1) for key, held in value.items() if key not in _DESCRIBING)
     return isinstance(value, list) and any(_says(held, depth - 1) for held in value)
 

@@ -397,6 +397,26 @@ def test_an_empty_answer_of_langchain_is_known_for_one_and_an_image_may_be_one(
     assert (span.output, [each.source for each in span.unread]) == (None, unread)
 
 
+@pytest.mark.parametrize(
+    ("item", "unread"),
+    [
+        ({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ""}]}, []),
+        ({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Which ship?"}]}, []),
+        ({"type": "image_generation_call", "result": "aW1hZ2U="}, ["output.value"]),
+    ],
+)
+def test_a_response_of_openai_answers_by_its_output_and_not_by_the_request_that_it_repeats(
+    item: object, unread: list[str]
+) -> None:
+    body = {"object": "response", "instructions": "You are a clerk.", "tools": [{"name": "find"}], "output": [item]}
+    attributes = {
+        "openinference.span.kind": "LLM", "output.value": json.dumps(body),
+        "llm.output_messages.0.message.role": "assistant",
+    }  # fmt: skip
+    span = normalise(_raw("response", "openinference.instrumentation.openai_agents", attributes=attributes))
+    assert (span.output, [each.source for each in span.unread]) == (None, unread)
+
+
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
     span = normalise(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))

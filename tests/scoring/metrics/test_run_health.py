@@ -87,6 +87,7 @@ WRITTEN_BESIDE = model("m1", 1, "Let me look that up.", calls=[("find_ship", {"p
         ((SOUND[0], tool("t1", 3)), None, 0.0),
         # The call may be for the caller's own tool, or await a person's consent.
         ((SOUND[0],), None, "unavailable"),
+        ((span("turn", "agent", SpanKind.CHAIN, 1, error="E: x"), replace(SOUND[0], parent_id="turn")), None, 0.0),
         ((WRITTEN_BESIDE, tool("t1", 3)), "Let me look that up.", 1.0),
         ((WRITTEN_BESIDE, tool("t1", 3), model("m2", 5, "Aurora sails at 9.")), None, 1.0),
         ((WRITTEN_BESIDE, tool("t1", 3, name="final_answer", answer="At 9.")), None, 1.0),
@@ -128,6 +129,22 @@ def unrecorded(span_id, at, **fields):
 )
 def test_an_answer_that_nobody_recorded_is_not_taken_for_none(steps, top, value):
     assert values(judged(run(*steps, **{"answer": None, **top})))["answered"] == value
+
+
+@pytest.mark.parametrize(
+    ("errors", "value"),
+    [
+        (("E: x",), 0.0),
+        (("E: x", "E: x"), 0.0),
+        (("E: x", None), "unavailable"),
+        (("asyncio.CancelledError",), "unavailable"),
+        ((), "unavailable"),
+    ],
+)
+def test_without_contents_there_is_no_answer_only_where_every_model_call_failed(errors, value):
+    top = plain_span("agent", None, SpanKind.AGENT, agent="harbour", end_ns=100 * MS)
+    calls = (span(f"m{at}", "agent", SpanKind.LLM, at, error=error) for at, error in enumerate(errors))
+    assert values(judged(extract(trace(top, *calls))))["answered"] == value
 
 
 EMPTY = (

@@ -442,6 +442,8 @@ def test_data_of_a_model_call_that_says_nothing_else_is_named_whatever_it_is_cal
         assert [each.source for each in span.unread] == [source]
         answered = {"gen_ai.output.messages": '[{"role": "assistant", "content": "hello"}]'}
         assert normalise(_raw({**asked, **attributes, **answered}, events=events)).unread == ()
+    returned = RawEvent(name="gen_ai.tool.message", time_ns=1, attributes={"id": "c1", "content": "7 degrees"})
+    assert normalise(_raw(asked, events=(returned,))).unread == (), "what a tool returned to the model"
     assert normalise(_raw({**asked, "odd.note": "a text", "odd.metadata": held})).unread == ()
 
 
