@@ -14,6 +14,7 @@ from sidejudge.monitor.api.verdict_schemas import SCHEMAS, schema_text
 
 from .config_page import config_page
 from .interface_pages import api_page, cli_page, openapi_text
+from .markdown import page
 from .promises import KINDS, pins
 from .rubrics_page import metrics_page, rubrics_page, which_rubric_page
 
@@ -38,8 +39,8 @@ def pages() -> Mapping[Path, str]:
             if name != "configuration"
         },
         **{path: pins(_text(path), set(found())) for path, found in promised().items()},
-        REFERENCE / "families.md": families.page(),
-        REFERENCE / "dialects.md": dialects.page(),
+        REFERENCE / "families.md": page("families", families=families.families(), labels=families.labels()),
+        REFERENCE / "dialects.md": page("dialects", dialects=dialects.dialects(), labels=dialects.labels()),
     }
 
 

@@ -17,32 +17,15 @@ from sidejudge.monitor.config.units import Address, Duration, size_text
 from sidejudge.monitor.config.validation_messages import bare, item_of, keys_of
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .markdown import table
-
-_CONFIG_HEAD = """\
-# Configuration
-
-Generated from `config/model.py`; do not edit. No file is needed: every key has a default.
-`sidejudge check FILE` validates a file and shows what is in force, `sidejudge schema` prints the JSON Schema.
-
-- The file is YAML. All mistakes are shown at once, each with its path, its line and the nearest valid key.
-- `${NAME}` inside a text is the environment variable of that name, `${NAME:-text}` has a fallback, `$${` stands for
-  itself. A variable that is not set is a mistake.
-- Every key can be set from the environment, which wins over the file: two underscores go one level down; lists and
-  maps are given whole, as YAML. A variable that begins with `SIDEJUDGE_` and sets nothing is a mistake.
-- Durations have a unit: `500ms`, `15s`, `10m`, `1h30m`, `7d`; `36500d` is the longest. Sizes are bytes, or
-  `64MiB` (powers of 1024), `64MB` (powers of 1000).
-- Unquoted text follows YAML 1.2: `yes` and `12:30` are text, `1e-3` is a number.
-"""
-
+from .markdown import page, table
 
 _HEAD = ("key", "type", "default", "meaning", "environment")
 
 
 def config_page() -> str:
     """The reference page of all configuration keys as Markdown."""
-    parts = [_CONFIG_HEAD, *_sections(Config, ()), _match_section(), _rest()]
-    return "\n".join(parts)
+    variables = "\n".join(f"- `{name}`" for name in sorted(NOT_KEYS))
+    return page("configuration", sections="\n".join(_sections(Config, ())), match=_match_section(), variables=variables)
 
 
 def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
@@ -63,7 +46,7 @@ def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
             rows.append(_row(section, name, (*at, name), "size" if name.endswith("_bytes") else _kind(annotation)))
     if rows:
         title = ".".join(at) or "top level"
-        yield "\n".join((f"## {title}\n\n{_doc(section)}\n", *table(_HEAD, rows), ""))
+        yield "\n".join((f"## {title}\n\n{_doc(section)}\n", table(_HEAD, rows), ""))
     elif at:
         yield f"## {'.'.join(at)}\n\n{_doc(section)}\n" if not inner else ""
     for deeper, path in inner:
@@ -126,15 +109,7 @@ def _match_section() -> str:
         for shown, name in zip(keys_of(MatchSection), MatchSection.model_fields, strict=True)
     ]
     head = " ".join(text[0].split()) + "\n\n" + " ".join(text[1].split())
-    return "\n".join(("## match\n", f"{head.replace('``', '`')}\n", *table(("key", "meaning"), rows), ""))
-
-
-def _rest() -> str:
-    others = "\n".join(f"- `{name}`" for name in sorted(NOT_KEYS))
-    return (
-        f"## Variables that are no keys\n\n{others}\n- what Kubernetes puts into every pod beside a Service whose name "
-        "begins with `sidejudge` (`SIDEJUDGE_SERVICE_HOST`, `SIDEJUDGE_PORT_8790_TCP`, …) is ignored\n"
-    )
+    return "\n".join(("## match\n", f"{head.replace('``', '`')}\n", table(("key", "meaning"), rows), ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,28 +15,19 @@ from sidejudge.monitor.cli import GROUPS, main
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .config_page import schema_fields
-from .markdown import table
-
-_COMMANDS = """# Commands
-
-Generated from the declarations; do not edit (`make reference`). [Exit codes](exit-codes.md) are in one table.
-
-`--debug` before or after a command shows the traceback of an error. `SIDEJUDGE_URL` is the monitor's
-address for commands that ask one, `SIDEJUDGE_API_TOKEN` the token for it,
-`SIDEJUDGE_CONTENTS_TOKEN` the one in the link that `serve` prints, where that monitor's store cannot be read from here.
-"""
+from .markdown import page, table
 
 
 def cli_page() -> str:
     """The page as Markdown."""
-    lines = [_COMMANDS]
+    lines: list[str] = []
     for title, group in GROUPS.items():
         rows = ((f"[`{name}`](#{name})", line) for name, (_, line) in group.items())
-        lines += [f"**{title}**", "", *table(("command", "what it does"), rows), ""]
+        lines += [f"**{title}**", "", table(("command", "what it does"), rows), ""]
     lines.pop()
     for path, command in every_command():
         lines += ["", *_command(command, path)]
-    return "\n".join(lines) + "\n"
+    return page("cli", commands="\n".join(lines))
 
 
 def every_command(
@@ -63,7 +54,7 @@ def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
     options = [each for each in command.params if isinstance(each, click.Option)]
     if options:
         yield ""
-        yield from table(("option", "meaning"), (_option(option, context) for option in options))
+        yield table(("option", "meaning"), (_option(option, context) for option in options))
 
 
 def _option(option: click.Option, context: click.Context) -> tuple[str, str]:
@@ -72,19 +63,6 @@ def _option(option: click.Option, context: click.Context) -> tuple[str, str]:
     return f"`{names}`", " ".join(meaning.split())
 
 
-_PATHS = """# HTTP API
-
-Generated from the OpenAPI document; do not edit (`make reference`). A running monitor serves it at
-`/openapi.json`, and as a page with all fields at `/docs`.
-
-In a field's path `[]` are the elements of a list and `{}` the values of a map. Fields keep their names
-(`docs/reference/promises/api.txt` pins them); new ones come with any release.
-
-Everything is read-only JSON. Times are UTC; an instant in nanoseconds since the epoch ends in `_ns`. An error has
-`error` and `remedy`. A parameter that a path does not have, or that is given twice, is refused. Without
-`api.auth` whoever reaches the port may ask; contents are shown to callers on the same machine
-([secure it](../how-to/secure.md)).
-"""
 _FORMER = "the former name of "
 """What the meaning of a field begins with that is an alias: its own fields are those of the other."""
 
@@ -109,11 +87,11 @@ def openapi_text() -> str:
 def api_page() -> str:
     """The page as Markdown."""
     document = openapi()
-    lines = [_PATHS]
+    lines: list[str] = []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             lines += _operation(f"{method.upper()} {path}", operation, document)
-    return "\n".join(lines)
+    return page("api", paths="\n".join(lines))
 
 
 def _operation(title: str, operation: JsonRecord, document: JsonRecord) -> Iterator[str]:
@@ -121,7 +99,7 @@ def _operation(title: str, operation: JsonRecord, document: JsonRecord) -> Itera
     yield f"{' '.join((operation.get('description') or operation.get('summary') or '').split()).replace('``', '`')}\n"
     parameters = operation.get("parameters", ())
     if parameters:
-        yield from table(("parameter", "in", "meaning"), map(_parameter, parameters))
+        yield table(("parameter", "in", "meaning"), map(_parameter, parameters))
         yield ""
     answers = (f"`{code}` {answer.get('description', '')}".strip() for code, answer in operation["responses"].items())
     yield f"Answers: {'; '.join(answers)}\n"
@@ -131,7 +109,7 @@ def _operation(title: str, operation: JsonRecord, document: JsonRecord) -> Itera
     fields = [each for each in fields if not each.path.startswith(former)]
     if fields:
         rows = ((f"`{each.path}`", each.type, each.meaning.replace("``", "`")) for each in fields)
-        yield from table(("field of the body", "type", "meaning"), rows)
+        yield table(("field of the body", "type", "meaning"), rows)
         yield ""
 
 
