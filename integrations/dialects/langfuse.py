@@ -12,7 +12,7 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
 from .model_call import from_details, real, sole_reason
-from .reading import Dialect, SpanReading, failure
+from .reading import Dialect, SpanReading, failure, worded
 from .span_fields import SpanFields
 from .unwrap import Content, as_text
 
@@ -103,6 +103,8 @@ def _graph(reading: SpanReading, kind: SpanKind, named: str | None) -> str | Non
     path, node = (unwrap.decoded(reading.attributes.get(key), scalars=True) for key in (_PATH, _NODE))
     state = reading.attributes.get(_IN) if kind is not SpanKind.TOOL else None
     agent = langgraph_nodes.own_name(named, reading.raw.name, node, path, state)
+    if agent is None and reading.raw.name == node == langgraph_nodes.NODE:
+        agent = langgraph_nodes.graph(path)  # the SDK for JavaScript types no node as an agent
     if agent != named:
         reading.note("agent", "span name") if agent else reading.provenance.pop("agent", None)
     return agent
@@ -170,7 +172,8 @@ def _error(reading: SpanReading) -> str | None:
         return failed
     if reading.attributes.get("langfuse.observation.level") != "ERROR":
         return None
-    return reading.text("error", "langfuse.observation.status_message") or "error"
+    stated = reading.text("error", "langfuse.observation.status_message")
+    return "error" if stated is None else worded(stated)
 
 
 def _raised(answered: Content, error: str) -> bool:

@@ -50,6 +50,7 @@ _HELD = frozenset({"text", "content", "response", "result", "output", _ANSWER_PA
 _OF_CONTENTS = ("text", *_ANSWER_PARTS, *_CALL_PARTS)
 """Types of parts that hold something; a client that is to send no contents leaves it out and sends the type."""
 
+_STRUCTURED = "Returning structured response: "
 MAX_DEPTH = 6
 
 
@@ -100,13 +101,19 @@ def last_content(value: Json, role: str) -> Json:
     found = read(unwrap.decoded(value))
     text = last_text(found, role)
     if text is not None or not found:
-        return value if text is None else text
+        return value if text is None else _structured(text)
     if isinstance(value, list):
         return None
     others = {key: held for key, held in value.items() if key not in _LISTS and held not in (None, "", [], {})}
     if role == "assistant" and "structured_response" in others:
         return others["structured_response"]
     return None if not others or _role(_plain(value)) is not None else value
+
+
+def _structured(text: str) -> str:
+    """The answer in JSON that LangChain JS has a message of its own state once more; any other text as it is."""
+    held = text.removeprefix(_STRUCTURED)
+    return held if held is not text and held[:1] in {"{", "["} else text
 
 
 def stated_in(value: Json, role: str) -> Json:
@@ -171,6 +178,8 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     role = (ROLES.get(named) if isinstance(named, str) else None) or _role(item)
     if role is None and item.keys() <= _OF_CALLS and isinstance(item.get("tool_calls"), list):
         role = "assistant"
+    if role is None and isinstance(item.get("text"), str) and isinstance(listed := item.get("toolCalls"), list):
+        item, role = {"content": joined(unwrap.answer(item)), "tool_calls": listed}, "assistant"  # the AI SDK's answer
     if role is not None:
         _message(item, role, found)
         return

@@ -123,9 +123,12 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> 
     if kind is SpanKind.AGENT and not {"agent.name", "graph.node.id"} & reading.attributes.keys():
         fields["agent"] = None
         return SpanKind.CHAIN
-    if kind is SpanKind.TOOL and "tool.name" not in reading.attributes and reading.raw.name.startswith("handoff"):
-        target = reading.attributes.get(_OUT)
-        source = reading.attributes.get(_IN)
+    target, source = reading.attributes.get(_OUT), reading.attributes.get(_IN)
+    if reading.raw.name.startswith("handoff to ") and "to_agent" in (stated := unwrap.entries(target)):
+        target, source = stated["to_agent"], unwrap.entries(source).get("from_agent")  # for JavaScript
+    elif "tool.name" in reading.attributes:
+        return kind
+    if kind is SpanKind.TOOL and reading.raw.name.startswith("handoff"):
         called = messages.handoff_tool(str(target)) if target else reading.raw.name
         fields |= {
             "tool": ToolCall(name=called, handoff=True),
@@ -204,9 +207,12 @@ def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
     if kind is SpanKind.AGENT and reading.raw.name in langgraph_nodes.OWN_STEPS:
         reading.no_agent(fields)
         return SpanKind.CHAIN
-    if kind is SpanKind.AGENT and reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
-        _name_node(reading, fields)
-        return SpanKind.CHAIN
+    if reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
+        if kind is SpanKind.AGENT:
+            _name_node(reading, fields)
+            return SpanKind.CHAIN
+        if kind is SpanKind.CHAIN and _graph_of(reading)[0]:  # for JavaScript no node is an AGENT
+            _name_node(reading, fields)
     return kind
 
 
@@ -229,13 +235,16 @@ def _named_by_span(reading: SpanReading) -> bool:
 
 def _name_node(reading: SpanReading, fields: SpanFields) -> None:
     """The agent by its message, else by the graph that the node lies in, else by the node."""
-    if (named := langgraph_nodes.speaker(reading.attributes.get(_OUT))) is not None:
-        source = "output.value: name"
-    else:
-        path = unwrap.entries(reading.attributes.get("metadata")).get("langgraph_checkpoint_ns")
-        named, source = langgraph_nodes.graph(path), "metadata: langgraph_checkpoint_ns"
+    named, source = _graph_of(reading)
     fields["agent"] = named or langgraph_nodes.NODE
     reading.note("agent", source if named else "span name")
+
+
+def _graph_of(reading: SpanReading) -> tuple[str | None, str]:
+    if (named := langgraph_nodes.speaker(reading.attributes.get(_OUT))) is not None:
+        return named, "output.value: name"
+    path = unwrap.entries(reading.attributes.get("metadata")).get("langgraph_checkpoint_ns")
+    return langgraph_nodes.graph(path), "metadata: langgraph_checkpoint_ns"
 
 
 def _crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:

@@ -231,13 +231,18 @@ def failure(raw: RawSpan) -> str | None:
     exception = _exception(raw)
     if raw.status_code != 2 and not named and str(exception.get("exception.escaped", "")).lower() != "true":
         return None
-    return _worded(raw, named, exception)
+    return _worded(raw.status_message, named, exception)
 
 
 def recorded(raw: RawSpan) -> str | None:
     """``Type: message`` of the exception that a span recorded and whose status says nothing; None without one."""
     exception = _exception(raw)
-    return _worded(raw, "", exception) if exception and raw.status_code != 1 else None
+    return _worded(raw.status_message, "", exception) if exception and raw.status_code != 1 else None
+
+
+def worded(stated: str) -> str | None:
+    """An error as a client words it, without its stack; None for control flow by exceptions."""
+    return _worded(stated, "", {})
 
 
 def is_no_error(stated: str) -> bool:
@@ -249,9 +254,9 @@ def _exception(raw: RawSpan) -> Mapping[str, AttributeValue]:
     return next((event.attributes for event in raw.events if event.name == "exception"), {})
 
 
-def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -> str | None:
+def _worded(status: str, named: str, exception: Mapping[str, AttributeValue]) -> str | None:
     kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
-    message = raw.status_message or _string(exception.get("exception.message")) or ""
+    message = status or _string(exception.get("exception.message")) or ""
     message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_STACK]
     if (stack := _STACK.fullmatch(message)) is not None:
         kind, message = stack["kind"] or stack["bare"], stack["message"] or ""

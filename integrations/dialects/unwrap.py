@@ -45,7 +45,8 @@ _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 _AT_ADDRESS = re.compile(r"<[^\s\"']+ object(?: \S+)? at 0x[0-9a-fA-F]+>")
 _OF_JAVASCRIPT = re.compile(r"\[object (?!Object\])[A-Z]\w*\]")
 """How an object of a class is printed; a map, ``[object Object]``, an application may print by mistake."""
-_COMMAND = frozenset({"graph", "update", "resume", "goto"})
+_UNANSWERED = re.compile(r'\{"(?:status": ?"(?:suspended|aborted)"|tripwire": ?\{)')
+_COMMAND = frozenset({"graph", "update", "resume", "goto", "lg_name"})
 _OF_MCP = frozenset({"isError", "is_error", "structuredContent", "structured_content"})
 _OF_A_PART = frozenset({"type", "id", "annotations", "meta", "_meta", "created_at"})
 _STATES = {"success": False, "error": True, "denied": True, "interrupted": True}
@@ -54,6 +55,12 @@ _OF_AGENTSCOPE = frozenset({"content", "state", "metadata", "id"})
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+") """, re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^'\\]{1,200})'")
 _FAILED = " status='error'"
+
+
+_BESIDE_AN_OBJECT = frozenset({"files", "toolCalls"})
+_NAMED_ALONE = re.compile(r"\[tool(?:-result)?: [\w.:-]{1,200}\]")
+"""What Mastra puts into a history in the place of a tool's call and of its result."""
+_PRINTED_AS = {"[obje": _OF_JAVASCRIPT, "[tool": _NAMED_ALONE}
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
@@ -76,7 +83,7 @@ def removed(text: str) -> bool:
     """
     if len(text) <= _LONGEST_MARK and text in _WHOLE_MARKS:
         return True
-    printed = _AT_ADDRESS if text[:1] == "<" else _OF_JAVASCRIPT if text[:8] == "[object " else None
+    printed = _PRINTED_AS.get(text[:5]) if text[:1] == "[" else _AT_ADDRESS if text[:1] == "<" else None
     return text.startswith(_MARKS) or (printed is not None and printed.fullmatch(text) is not None)
 
 
@@ -168,7 +175,9 @@ def _resumes(given: Json) -> bool:
     if isinstance(given, str) and '"resume"' not in given:
         return False
     found = decoded(given)
-    return isinstance(found, dict) and {"graph", "update", "resume"} <= found.keys() <= _COMMAND
+    if not isinstance(found, dict) or not found.keys() <= _COMMAND:
+        return False
+    return {"graph", "update", "resume"} <= found.keys() or (found.get("lg_name") == "Command" and "resume" in found)
 
 
 def only_text(given: Json) -> Json:
@@ -185,16 +194,23 @@ def only_text(given: Json) -> Json:
 
 def answer(value: Content) -> Json:
     """The answer: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
-    return _peel(value, _ANSWER_KEYS) if awaited(value) is None else None
+    return _peel(value, _ANSWER_KEYS) if unanswered(value) is None else None
 
 
-def awaited(value: Content) -> dict[str, Json] | None:
-    """What Mastra states in the place of an answer where a run waits for a person's consent to a call."""
-    if isinstance(value, str) and '"suspended"' not in value:
+def unanswered(value: Content) -> dict[str, Json] | None:
+    """What Mastra states in the place of an answer.
+
+    A run waits for a person's consent to a call, was left by its caller, or was stopped by a processor.
+    """
+    if isinstance(value, str) and _UNANSWERED.match(value) is None:
         return None
     found = decoded(value)
-    waits = isinstance(found, dict) and found.get("status") == "suspended" and "toolCallId" in found
-    return found if waits and isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    state, stopped = found.get("status"), found.get("tripwire")
+    waits = state == "suspended" and "toolCallId" in found
+    left = state == "aborted" and "reason" in found
+    return found if waits or left or (isinstance(stopped, dict) and "processorId" in stopped) else None
 
 
 def _peel(value: Content, keys: frozenset[str]) -> Json:
@@ -213,9 +229,24 @@ def _peel(value: Content, keys: frozenset[str]) -> Json:
         elif keys is _ANSWER_KEYS:
             if isinstance(found.get("raw"), str) and "tasks_output" in found:
                 return found["raw"]
-            if "text" in found and all(held in (None, "", [], {}) for key, held in found.items() if key != "text"):
-                return found["text"]  # the AI SDK's answer beside lists of files, sources, calls that there are none of
+            if "text" in found and (stated := _of_text(found)) is not None:
+                return stated
     return plain(value) if isinstance(value, str | bytes) and not isinstance(found, str) else found
+
+
+def _of_text(found: Mapping[str, Json]) -> Json:
+    """The AI SDK's answer: the object that was asked for or the text, beside files and calls, of which may be none."""
+    others = {key: held for key, held in found.items() if key != "text" and held not in (None, "", [], {})}
+    if not others or (others.keys() == {"toolCalls"} and _are_calls(others["toolCalls"])):
+        return found["text"]
+    form = others.keys() <= {"object", "toolCalls"} and not _BESIDE_AN_OBJECT.isdisjoint(found)
+    if not form or not isinstance(text := found["text"], str):
+        return None
+    return text if decoded(text) == others["object"] else others["object"]
+
+
+def _are_calls(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and "toolCallId" in each for each in value)
 
 
 def _peel_inner(value: Json, keys: frozenset[str]) -> Json:

@@ -199,7 +199,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     moved = clock_corrections(trace)
     order = in_order(spans, matched, requested, moved)
     for index, span in enumerate(spans):
-        call = _merge(span, requested[matched[index]] if index in matched else None)
+        call = _merge(span, requested[matched[index]] if index in matched else _earlier(span, trace.models))
         if call.error is None and (below := error_below(trace, span, call)) is not None:
             call = replace(call, result=None, error=below)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
@@ -331,6 +331,19 @@ def _echoed(span: Span, calls: list[ToolCall], models: Sequence[Span]) -> Sequen
     echoed = following.input_messages[len(asked)].tool_calls if following is not None else ()
     names = {call.name for call in echoed if call.call_id is not None}
     return echoed if {call.name for call in calls} <= names and len(echoed) >= len(calls) else calls
+
+
+def _earlier(span: Span, models: Sequence[Span]) -> RequestedCall | None:
+    """The call of an earlier run that a tool carries out in this one, as after a person's consent: by a history's id.
+
+    Where its span has its only argument bare, as of OpenInference with LangChain for JavaScript.
+    """
+    tool = span.tool
+    if tool is None or tool.call_id is None or isinstance(tool.arguments, dict):
+        return None
+    history = (call for model in models for message in model.input_messages for call in message.tool_calls)
+    call = next((call for call in history if call.call_id == tool.call_id), None)
+    return None if call is None else RequestedCall(call, span.end_ns, None, span.span_id)
 
 
 def _with_arguments(calls: Sequence[ToolCall], models: Sequence[Span]) -> Sequence[ToolCall]:

@@ -45,7 +45,10 @@ def _leaves_one_out(trace: Trace, counted: Sequence[Span]) -> bool:
     silent = [
         span
         for span in trace.models
-        if span.usage is None and span.error is None and (span.output_messages or span.output is not None)
+        if span.usage is None
+        and span.error is None
+        and span.finish_reason != "error"
+        and (span.output_messages or span.output is not None)
     ]
     if not silent:
         return False

@@ -54,7 +54,7 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{("otel-genai-langchain", field): SHADOWED for field in ("model_output", "system_prompt", "tools_used")},
     **{("openllmetry-mcp", field): UNTOLD for field in ("content_captured", "input", "model_output", "transcript")},
     **{(client, "tools_used"): ONCE for client in (
-        "openinference-beeai", "openinference-google-adk", "openinference-openllmetry",
+        "openinference-beeai", "openinference-openllmetry",
     )},
     **{(client, field): NO_TYPE for field in ("error", "tools_used") for client in (
         "openinference-crewai", "openinference-langchain", "pydantic-ai",

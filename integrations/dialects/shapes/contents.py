@@ -173,8 +173,8 @@ class SpanContents:
     def awaited(self) -> tuple[ToolCall, str] | None:
         """The call of a tool that a run ended before, because a person is to consent to it."""
         for source in self.of("output"):
-            if (held := unwrap.awaited(source.value)) is not None and isinstance(name := held.get("toolName"), str):
-                return ToolCall(name=name, call_id=unwrap.as_text(held["toolCallId"])), source.name
+            if (held := unwrap.unanswered(source.value)) and isinstance(name := held.get("toolName"), str):
+                return ToolCall(name=name, call_id=unwrap.as_text(held.get("toolCallId"))), source.name
         return None
 
     def own_name(self) -> tuple[str, str] | None:

@@ -213,6 +213,8 @@ class _Reader:
             self._went_in(*found)
         if span.output is None and not answered and (found := self._there.best(outs, chats=chats)):
             self._came_out(*found)
+        elif span.output is None and not answered and self._kind is SpanKind.LLM and not self._open("input"):
+            self._silent()
 
     def _fits_step(self, pair: Candidate) -> bool:
         """Whether a source may be what the step was given or returned: not a tool's, nor a body around messages."""
@@ -254,13 +256,22 @@ class _Reader:
             text = messages.last_text(answered, "assistant")
             self._fields["output"] = text.rstrip("\n") if text else text
         else:
-            stated = values.sole_text(seen.read) if values.is_envelope(seen.read) else None
-            value = unwrap.answer(stated or seen.value)
+            value = unwrap.answer(seen.value)
+            if values.is_envelope(seen.read) and unwrap.decoded(value) == seen.read:
+                value = unwrap.answer(values.sole_text(seen.read) or value)
             value = value.rstrip("\n") if isinstance(value, str) else value
             if self._kind is SpanKind.LLM and isinstance(value, str):
                 self._fields["output_messages"] = (Message(role="assistant", text=value),)
             self._fields["output"] = value
         self._note("output", source.name)
+
+    def _silent(self) -> None:
+        """An empty answer: the question is in words, so that contents are kept back of neither."""
+        for source in self._there.of("output"):
+            if source.attribute and values.is_empty_answer(unwrap.decoded(source.value)):
+                self._fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
+                self._note("output", source.name)
+                return
 
     # ── a model call
 
@@ -448,9 +459,11 @@ class _Reader:
             given = source.name in asked or (self._kind is SpanKind.LLM and _RETURNED.match(source.name) is not None)
             if given or not (named or (calls and data and (open_in or not source.attribute))):
                 continue
+            if unwrap.unanswered(source.value) is not None:
+                continue
             blank = (
                 not self._known
-                and self._kind is not SpanKind.OTHER
+                and (self._kind in _MODELED or (self._kind is SpanKind.CHAIN and self._raw.parent_id is None))
                 and values.is_blank(source.value)
                 and source.meaning == "output"
                 and "messages" not in words(source.name)

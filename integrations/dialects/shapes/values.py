@@ -263,6 +263,16 @@ def says_something(given: unwrap.Content) -> bool:
     return isinstance(value, str | dict | list) and _says(value, deepest)
 
 
+def is_empty_answer(value: Json) -> bool:
+    """Whether a value is a model's message that holds nothing, or the body of a response around one."""
+    match value:
+        case {"role": str(role)}:
+            return messages.ROLES.get(role) == "assistant" and not says_something(value)
+        case {"message": inner} | {"choices": [inner]} | [inner]:
+            return is_empty_answer(inner)
+    return False
+
+
 def _says(value: Json, depth: int) -> bool:
     if isinstance(value, str):
         return bool(value.strip()) and value.strip() not in _EMPTY and not unwrap.removed(value)

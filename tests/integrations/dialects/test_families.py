@@ -137,6 +137,10 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
         _langfuse("5.0.4", langfuse__observation__level="ERROR", langfuse__observation__status_message="no")
     )
     assert span.error == "no"
+    stack = "E\n\nError: E\n    at f (x.mjs:1:2)"
+    for stated, wanted in (("ParentCommand", None), ("GraphInterrupt: []", None), (stack, "Error: E")):
+        given = {"langfuse.observation.level": "ERROR", "langfuse.observation.status_message": stated}
+        assert normalise(_raw("step", "langfuse-sdk", "5.0.4", attributes=given)).error == wanted
 
 
 @pytest.mark.parametrize(
@@ -435,6 +439,25 @@ def test_openinference_agents_have_their_names_from_where_each_framework_puts_th
     named = {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name": "research", "ls_x": 1, "k": 2}'}
     span = normalise(_raw("LangGraph", attributes=named))
     assert (span.agent, span.kind, span.metadata) == ("research", SpanKind.CHAIN, {"k": 2})
+
+
+def test_a_hand_off_of_openai_s_agents_in_javascript_has_the_name_that_the_model_calls() -> None:
+    given = {
+        "openinference.span.kind": "TOOL", "tool.name": "handoff_to_bird", "input.value": '{"from_agent":"desk"}',
+        "output.value": '{"to_agent":"bird"}',
+    }  # fmt: skip
+    span = normalise(_raw("handoff to bird", "@arizeai/openinference-instrumentation-openai-agents", attributes=given))
+    assert (span.tool, span.input, span.output) == (ToolCall(name="transfer_to_bird", handoff=True), "desk", "bird")
+
+
+@pytest.mark.parametrize(("path", "agent"), [("boss:7d|agent:51", "boss"), ("agent:51", None)])
+def test_the_node_of_langgraph_s_prebuilt_agent_in_javascript_is_of_the_graph_that_it_lies_in(path, agent) -> None:
+    metadata = json.dumps({"langgraph_node": "agent", "langgraph_checkpoint_ns": path})
+    given = {"openinference.span.kind": "CHAIN", "metadata": metadata}
+    assert normalise(_raw("agent", "@arizeai/openinference-instrumentation-langchain", attributes=given)).agent == agent
+    keys = {"type": "span", "metadata.langgraph_node": "agent", "metadata.langgraph_checkpoint_ns": path}
+    observed = {f"langfuse.observation.{key}": value for key, value in keys.items()}
+    assert normalise(_raw("agent", "langfuse-sdk", "5.0.4", attributes=observed)).agent == agent
 
 
 @pytest.mark.parametrize(

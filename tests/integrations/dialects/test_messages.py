@@ -172,6 +172,16 @@ def test_a_whole_response_yields_its_message() -> None:
     )
 
 
+def test_the_ai_sdk_s_answer_states_no_role_and_a_placeholder_is_no_result() -> None:
+    call = {"toolCallId": "c", "toolName": "look_up", "args": {"id": 1}}
+    assert messages.read({"text": "", "toolCalls": [call]}) == (
+        Message(role="assistant", tool_calls=(ToolCall(name="look_up", arguments={"id": 1}, call_id="c"),)),
+    )
+    assert messages.read({"text": "A", "toolCalls": [], "object": {"n": 1}})[0].text == '{"n": 1}'
+    held = [{"role": "assistant", "content": "[tool: look_up]"}, {"role": "tool", "content": "[tool-result: look_up]"}]
+    assert messages.read(held) == ()
+
+
 def test_a_result_that_was_left_as_an_object_becomes_its_json() -> None:
     (message,) = messages.read([{"role": "tool", "tool_call_id": "c", "content": {"rows": 3}}])
     assert message.text == '{"rows": 3}'
@@ -240,5 +250,6 @@ def test_a_state_in_which_nothing_is_said_says_nothing_and_one_that_holds_more_i
     assert messages.last_content({"messages": [asks], "structured_response": {"n": 1}}, "assistant") == {"n": 1}
     prose = {"type": "ai", "content": 'Returning structured response: {"n":1}'}
     assert messages.last_content({"messages": [prose], "structuredResponse": {"n": 1}}, "assistant") == {"n": 1}
+    assert messages.last_content({"messages": [prose]}, "assistant") == '{"n":1}'
     for value in ("{}", {"n": 1}, {"messages": []}, [1]):
         assert messages.stated_in(value, "user") == value

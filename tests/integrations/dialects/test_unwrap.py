@@ -125,6 +125,7 @@ def test_json_nested_beyond_what_can_be_written_again_is_cut() -> None:
         ('{"graph": null, "update": null, "resume": {"decisions": []}}', None),
         ('{"input": {"graph": null, "update": null, "resume": "yes", "goto": []}}', None),
         ('{"resume": "me", "update": "it"}', '{"resume": "me", "update": "it"}'),
+        ('{"lg_name":"Command","resume":{"decisions":[]},"goto":[]}', None),
     ],
 )  # fmt: skip
 def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:
@@ -138,6 +139,12 @@ def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: objec
         ('{"answer": "A"}', '{"answer": "A"}'), ('{"output": {"content": "A"}}', "A"), ("A\n", "A\n"),
         ('{"status": "suspended", "toolName": "pay", "toolCallId": "c"}', None),
         ('{"status": "suspended", "order": "A-1"}', '{"status": "suspended", "order": "A-1"}'),
+        ('{"status":"aborted","reason":"abort"}', None), ('{"status": "aborted"}', '{"status": "aborted"}'),
+        ('{"tripwire":{"reason":"no","processorId":"guard"}}', None), ('{"tripwire": "A"}', '{"tripwire": "A"}'),
+        ('{"text":"{\\"n\\":1}","object":{"n":1},"files":[]}', '{"n":1}'),
+        ('{"text":"One.","object":{"n":1},"files":[]}', {"n": 1}),
+        ('{"text":"A","object":1}', '{"text":"A","object":1}'),
+        ('{"text":"","toolCalls":[{"toolCallId":"c","toolName":"f"}],"files":[]}', ""),
     ],
 )  # fmt: skip
 def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:

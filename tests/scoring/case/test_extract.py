@@ -240,6 +240,15 @@ def test_arguments_that_a_span_leaves_out_are_those_of_the_call_that_it_carried_
         assert case.tools_used[-1].arguments == wanted, reported
 
 
+def test_a_call_that_a_person_consented_to_has_the_arguments_of_the_run_before() -> None:
+    asked = (Message(role="user", text="Where?"), *_asks(_call("find", {"q": "x"}, "c")))
+    case = _case(
+        _span("tool", None, T, 0, 1, tool=_call("find", "x", "c")),
+        _span("llm", None, L, 2, 3, input_messages=asked, output_messages=(Message(role="assistant", text="There."),)),
+    )
+    assert [call.arguments for call in case.tools_used] == [{"q": "x"}]
+
+
 def test_equal_calls_are_paired_in_order_and_each_counts() -> None:
     calls = [_call("find", {"q": "x"}, f"c{n}") for n in range(3)]
     case = _case(
@@ -504,6 +513,15 @@ def test_tokens_count_where_nothing_below_reports_them_and_once_a_response() -> 
         _span("two", "agent", L, 6, 7, usage=Usage(input=5, output=2), response_id="r2"),
     )
     assert (case.input_tokens, case.output_tokens, case.cost_usd) == (15, 3, 0.25)
+
+
+@pytest.mark.parametrize(("reason", "tokens"), [("error", 10), ("stop", None)])
+def test_a_call_that_ended_in_an_error_leaves_no_tokens_out(reason: str, tokens: int | None) -> None:
+    case = _case(
+        _span("one", None, L, 0, 1, usage=Usage(input=10, output=1), output_messages=_asks(_call("f"))),
+        _span("two", None, L, 2, 3, finish_reason=reason, output_messages=(Message(role="assistant"),)),
+    )
+    assert case.input_tokens == tokens
 
 
 def test_a_call_whose_span_holds_what_its_answer_led_to_counts_beside_the_calls_of_the_agents_it_led_to() -> None:

@@ -319,6 +319,31 @@ def test_calls_beside_an_answer_are_read_and_definitions_of_tools_are_no_calls()
     assert offered.output_messages == ()
 
 
+@pytest.mark.parametrize(
+    ("answered", "wanted"),
+    [
+        ({"message": {"role": "model", "content": []}, "finishReason": "stop"}, ""),
+        ({"choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}, ""),
+        ([{"role": "assistant", "parts": [{"type": "text", "content": ""}]}], ""),
+        ({"message": {"role": "model", "content": [{"media": {"url": "data:image/png;base64,x"}}]}}, None),
+        ({"message": {"role": "user", "content": ""}}, None),
+    ],
+)
+def test_an_empty_message_beside_a_question_in_words_is_an_empty_answer(answered: object, wanted: str | None) -> None:
+    stated = {"acme__span__kind": "llm", "acme__model": "m", "acme__output": json.dumps(answered)}
+    assert _span(acme__input=json.dumps(ASKED), **stated).output == wanted
+    assert _span(**stated).output is None, "contents may be kept back of both"
+
+
+def test_an_empty_map_of_a_step_below_others_is_not_taken_for_an_answer() -> None:
+    """Mastra's parts of an answer, and what it keeps of a memory and of processors."""
+    stated = {"gen_ai.operation.name": "model_chunk", "acme.model_chunk.output": "{}"}
+    assert normalise(_raw(stated)).unread
+    assert not normalise(replace(_raw(stated), parent_id="b" * 16)).unread
+    left = {"gen_ai.operation.name": "invoke_agent", "acme.output": '{"status":"aborted","reason":"abort"}'}
+    assert (normalise(_raw(left)).output, normalise(_raw(left)).unread) == (None, ())
+
+
 def test_two_values_that_differ_and_have_the_same_claim_are_left_unread_and_named() -> None:
     span = _span(acme__span__kind="llm", acme__input="Where?", acme__output="Here.", acme__other__output="There.")
     assert (span.input, span.output) == ("Where?", None)
@@ -495,7 +520,7 @@ def test_a_chat_that_was_understood_and_holds_no_answer_is_not_named_as_one_that
     asked = [*ASKED[1:], {"role": "tool", "content": "It is in Lyon."}]
     silent = {"role": "assistant", "content": ""}
     span = _span(acme__model="m-1", acme__messages=json.dumps(asked), acme__completion=json.dumps(silent))
-    assert (span.kind, span.output, span.unread) == (SpanKind.LLM, None, ())
+    assert (span.kind, span.output, span.unread) == (SpanKind.LLM, "", ())
     two = _span(acme__kind="llm", acme__model="m", acme__chat=json.dumps(ASKED + ANSWERED), acme__messages=json.dumps(
         [*ASKED, {"role": "assistant", "content": "Something else."}]
     ))  # fmt: skip
