@@ -17,7 +17,7 @@ from . import openinference_pseudo_tools as pseudo_tools
 from .model_call import LANGCHAIN_MODEL, usage, whole
 from .reading import SpanReading
 from .span_fields import CONTENTS, SpanFields
-from .unwrap import as_text
+from .unwrap import Content, as_text
 
 _IN, _OUT = "input.value", "output.value"
 _TASKS = "crew_tasks"
@@ -123,7 +123,8 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> 
     if kind is SpanKind.AGENT and not {"agent.name", "graph.node.id"} & reading.attributes.keys():
         fields["agent"] = None
         return SpanKind.CHAIN
-    target, source = reading.attributes.get(_OUT), reading.attributes.get(_IN)
+    target: Content = reading.attributes.get(_OUT)
+    source: Content = reading.attributes.get(_IN)
     if reading.raw.name.startswith("handoff to ") and "to_agent" in (stated := unwrap.entries(target)):
         target, source = stated["to_agent"], unwrap.entries(source).get("from_agent")  # for JavaScript
     elif "tool.name" in reading.attributes:
