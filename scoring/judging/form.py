@@ -11,11 +11,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.questions import contract
-from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.questions.question import Question, prompt_text
 from sidejudge.scoring.trace.span import Json
 
 from .answers import Reader, explanation, level
@@ -44,10 +43,10 @@ def is_inline(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def prompt(name: str) -> str:
-    """The text of ``scoring/prompts/NAME.md``, read once, or the text that the name holds."""
+    """The text of a prompt file, read once, or the text that the name holds."""
     if is_inline(name):
         return name.removeprefix(_INLINE)
-    return files("sidejudge.scoring").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+    return prompt_text(name)
 
 
 @lru_cache(maxsize=4096)

@@ -18,12 +18,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Literal
 
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.lexical.nearest import nearest
+from sidejudge.scoring.questions.question import prompt_text
 from sidejudge.scoring.trace.span import Json
 
 MAX_SCORE = 5
@@ -93,8 +93,7 @@ _WEIGHTS = {
 
 def _definition(name: str) -> Definition:
     """What the prompt of a metric states: a line with its tier and description, then a line for each level."""
-    text = files("sidejudge.scoring").joinpath("prompts", "agent", f"{name}.md").read_text(encoding="utf-8")
-    _, head, *lines = text.splitlines()
+    _, head, *lines = prompt_text(f"agent/{name}").splitlines()
     tier, _, description = head.partition(", tier ")[2].partition(": ")
     levels = (line.partition(": ") for line in lines if not line.startswith('"'))
     return Definition(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from types import GeneratorType
 from typing import Generic, TypeAlias, TypeVar
 
@@ -19,6 +20,11 @@ from sidejudge.scoring.result.result import Judgement, Method, Result
 @dataclass(frozen=True, slots=True)
 class Question:
     """**Base of all questions about a case.** Subclasses define the question; they hold only hashable text."""
+
+
+def prompt_text(name: str) -> str:
+    """The text of ``scoring/prompts/NAME.md``: what a judge is asked, with the levels that its answers may have."""
+    return files("sidejudge.scoring").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from sidejudge.scoring.metrics.settle import known, settled
 from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeDimension, VerifyClaims
-from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.questions.question import Steps, prompt_text
 from sidejudge.scoring.result.reason import Reason, own, quoted, together
 from sidejudge.scoring.result.result import Bands, Method, NotApplicable, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
@@ -180,15 +180,14 @@ def _dimension(
     name: str,
     title: str,
     meaning: str,
-    levels: tuple[str, ...],
     measure: Callable[[Case], Steps],
     *,
     formula: str = "value of the judge's level",
     methods: tuple[Method, ...] = (Method.JUDGE,),
     undefined: str,
 ) -> Metric:
-    worded = zip(LEVELS.items(), levels, strict=True)
-    anchors = "; ".join(f"{level} ({value:.1f}): {words}" for (level, value), words in worded)
+    levels = re.findall(r"^(\w+) (\([0-9.]+\): .*)$", prompt_text(f"dimensions/{name}"), re.MULTILINE)
+    anchors = "; ".join(f"{level.lower()} {words}" for level, words in levels)
     return Metric(
         id=name,
         title=title,
@@ -206,13 +205,6 @@ factual_accuracy = _dimension(
     "factual_accuracy",
     "Factual Accuracy",
     "Whether claims in the output match the ground truth: the expected outcome, else the sources.",
-    (
-        "All claims verified against ground truth, no errors",
-        "Minor errors that do not affect main conclusions",
-        "Major claims correct, minor inaccuracies present",
-        "Significant factual errors in key claims",
-        "Fundamental factual errors that invalidate output",
-    ),
     _factual_accuracy,
     formula="Σ importance of accurate claims / Σ importance of claims; major 2, minor 1",
     undefined="there is no judge or no output, or the sources are not known; not applicable without any claim, and "
@@ -222,13 +214,6 @@ completeness = _dimension(
     "completeness",
     "Completeness",
     "Whether the output covers all requested aspects.",
-    (
-        "All requested aspects thoroughly covered",
-        "Most aspects covered with minor gaps",
-        "Key aspects covered, some gaps",
-        "Major aspects missing from output",
-        "Fundamental aspects not addressed",
-    ),
     _completeness,
     undefined="there is no judge, no output, or nothing says what was requested",
 )
@@ -236,13 +221,6 @@ citation_accuracy = _dimension(
     "citation_accuracy",
     "Citation Accuracy",
     "Whether cited sources match claimed sources.",
-    (
-        "All citations accurate and complete",
-        "Minor citation formatting issues",
-        "Major citations accurate",
-        "Significant citation problems",
-        "Citations missing or completely incorrect",
-    ),
     _citation_accuracy,
     undefined="there is no judge, no output, or neither expected outcome nor sources are known; not applicable to an "
     "answer without sources that cites none",
@@ -251,13 +229,6 @@ source_quality = _dimension(
     "source_quality",
     "Source Quality",
     "Whether appropriate primary sources were used.",
-    (
-        "Primary authoritative sources",
-        "Mostly primary sources with some secondary",
-        "Mix of primary and secondary sources",
-        "Mostly secondary or unreliable sources",
-        "No credible sources cited",
-    ),
     _source_quality,
     undefined="there is no judge or no output; not applicable to an answer without sources that cites none",
 )
@@ -265,13 +236,6 @@ tool_efficiency = _dimension(
     "tool_efficiency",
     "Tool Efficiency",
     "Whether the agent used appropriate tools a reasonable number of times.",
-    (
-        "Optimal tool selection and call count",
-        "Good tool selection with minor inefficiencies",
-        "Appropriate tools with some redundancy",
-        "Wrong tools or excessive call counts",
-        "Severe tool misuse or extremely excessive calls",
-    ),
     _tool_efficiency,
     formula="where the scenario states expected tools and max_calls, the worse of selection (0.3: an expected tool "
     "missing or a wrong one; 0.0: no expected tool, or most calls wrong) and call count (0.8: an equal call repeated; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +15,13 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.metrics.settle import known, settled_field, unavailable
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.kinds import GradeQuality
-from sidejudge.scoring.questions.question import Question, Reply, Steps
+from sidejudge.scoring.questions.question import Question, Reply, Steps, prompt_text
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Bands, Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §2"
 _THIRD = 1 / 3
-_LEVELS = (1.0, 0.8, 0.6, 0.4, 0.2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,12 @@ def _completeness(case: Case) -> Steps:
     return replace(result, details={"compared_against": wanted.field})
 
 
-def _metric(
-    name: str, meaning: str, levels: tuple[str, ...], measure: Callable[[Case], Steps], undefined: str = ""
-) -> Metric:
+def _metric(name: str, meaning: str, measure: Callable[[Case], Steps], undefined: str = "") -> Metric:
     """One score with the seed's names of its levels, best first; the last is for values below all others."""
-    anchors = "; ".join(f"{value:g}: {level}" for value, level in zip((*_LEVELS, 0.0), levels, strict=True))
-    names = [level.partition(",")[0].lower().replace(" ", "_") for level in levels]
+    asked = prompt_text("quality").partition(f'"{name}":')[2].partition('\n"')[0]
+    levels = re.findall(r"^  ([0-9.]+) (.+): (.)(.*)$", asked, re.MULTILINE)
+    anchors = "; ".join(f"{float(at):g}: {level}, {first.lower()}{rest}" for at, level, first, rest in levels)
+    *bands, (lowest, _) = ((level.lower().replace(" ", "_"), float(at)) for at, level, _, _ in levels)
     return Metric(
         id=name,
         title=name.replace("_", " ").title(),
@@ -88,7 +88,7 @@ def _metric(
         formula=f"judge's score in [0, 1]. {anchors}",
         source=f"{SOURCE}; rubrics §8",
         measure=measure,
-        bands=Bands(tuple(zip(names[:-1], _LEVELS, strict=True)), names[-1]),
+        bands=Bands(tuple(bands), lowest),
         methods=(Method.JUDGE,),
         undefined=f"there is no judge or no answer{undefined}",
     )
@@ -97,41 +97,17 @@ def _metric(
 answer_quality = _metric(
     "answer_quality",
     "Whether the response is clear, well-structured and helpful.",
-    (
-        "Excellent, clear, professional, well-organized",
-        "Good, clear and helpful, minor issues",
-        "Adequate, understandable but could be clearer",
-        "Poor, unclear, poorly structured",
-        "Very poor, confusing, disorganized",
-        "Unacceptable, incomprehensible",
-    ),
     partial(_graded, field="answer_quality"),
 )
 factual_correctness = _metric(
     "factual_correctness",
     "Whether the information is accurate based on sources, without hallucinations.",
-    (
-        "Perfect, all information supported by sources",
-        "Mostly correct, minor unsupported claims",
-        "Some issues, few statements not in sources",
-        "Significant issues, multiple factual errors",
-        "Major issues, substantial misinformation",
-        "Completely wrong, fabricated information",
-    ),
     _factual_correctness,
     "; neither context nor tool results are known, or the trace is incomplete; not applicable to a plain answer",
 )
 completeness = _metric(
     "completeness",
     "Whether the response meets the expected criteria.",
-    (
-        "Complete, meets all expected criteria",
-        "Mostly complete, minor omissions",
-        "Partially complete, missing some elements",
-        "Incomplete, significant gaps",
-        "Minimal, only addresses small part",
-        "Does not answer, failed to meet criteria",
-    ),
     _completeness,
     "; neither the scenario, the expected outcome nor the input says what was wanted",
 )
