@@ -48,6 +48,10 @@ _KEYS = (
     ("gen_ai.response.model", SpanKind.LLM),
 )
 """Other attributes by which the kind of a span is known, where it does not name its operation."""
+_LEAVE_OUT_EMPTY = ("opentelemetry.instrumentation.ag2", "opentelemetry.instrumentation.anthropic")
+"""Scopes of clients that leave out an answer only where it is empty: AG2, and OpenLLMetry for Anthropic."""
+_AG2_TYPE = "ag2.span.type"
+"""AG2's own type of a span: ``usage`` is a record of what a call used, beside the call or of one without a span."""
 _MCP, _MCP_CALL = "mcp.method.name", "tools/call"
 MERGED_TOOLS = "(merged tools)"
 """ADK's name, in ``gen_ai.tool.name``, for the span that merges the results of tools that ran in parallel."""
@@ -109,7 +113,7 @@ def normalise(
     kind = _kind(reading, operation)
     contents = EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     if kind is SpanKind.LLM and contents.requested and not contents.answered and raw.status_code != 2:
-        contents = _answered_last(contents)
+        contents = _answered_last(contents, raw)
     requested, answered = contents.requested, contents.answered
     fields = _FIELDS.read(reading)
     if operation in _NO_RUNS:
@@ -150,6 +154,9 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
     if operation is not None:
         unlisted = kinds.stated(operation)
         return _KINDS.get(operation, unlisted if unlisted in _BY_WORD else SpanKind.CHAIN)
+    if reading.attributes.get(_AG2_TYPE) == "usage":
+        reading.note("kind", _AG2_TYPE)
+        return SpanKind.OTHER
     for key, kind in _KEYS:
         if key in reading.attributes:
             reading.note("kind", key)
@@ -169,8 +176,10 @@ def _read(reading: SpanReading) -> EventContents:
     return replace(contents, instructions=instructions) if instructions else contents
 
 
-def _answered_last(contents: EventContents) -> EventContents:
+def _answered_last(contents: EventContents, raw: RawSpan) -> EventContents:
     """The contents with the assistant's last turns as the answer, for which Azure's libraries have no event."""
+    if raw.scope_name in _LEAVE_OUT_EMPTY and "gen_ai.response.finish_reasons" in raw.attributes:
+        return replace(contents, answered=(_EMPTY,))
     turns = contents.requested
     first = len(turns)
     while first and turns[first - 1].role == "assistant":
@@ -296,13 +305,18 @@ def read_events(reading: SpanReading, events: Iterable[RawEvent], source: str = 
             if stated := messages.stated(_choice(event.attributes)):
                 old_out += stated
                 reading.note("output", f"{source} {event.name}")
-            elif unwrap.decoded(event.attributes.get("message")) in ({}, {"role": "assistant"}):
+            elif _is_bare(unwrap.decoded(event.attributes.get("message"))):
                 old_out.append(_WITHHELD)
     return EventContents(
         requested=requested or tuple(old_in),
         answered=answered or _beside(old_in, old_out),
         instructions=instructions,
     )
+
+
+def _is_bare(message: Json) -> bool:
+    """Whether a message states a role at most, and nothing under any other key."""
+    return isinstance(message, dict) and not any(held for key, held in message.items() if key != "role")
 
 
 def _beside(requested: Sequence[Message], answered: Sequence[Message]) -> tuple[Message, ...]:

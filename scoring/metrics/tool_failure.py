@@ -71,6 +71,8 @@ _ERROR_TEXT: Final = re.compile(
       |(?:unknown|no\s+such|invalid|unrecogni[sz]ed)\s+(?:tool|function|command|method|argument|arguments|parameter|
         parameters|input|json|syntax)\b
       |(?:tool|function)\s+\S{1,80}\s+(?:not\s+found|does\s+not\s+exist|is\s+not\s+(?:a\s+valid|available))
+      |(?:the\s+)?(?:tool|function)\s+call\s+(?:arguments\s+are\s+malformed|with\s+name\s+\S{1,80}\s+is\s+not\s+part\s+of)\b
+      |missing\s+required\s+(?:argument|parameter)s?\b
       |\S{1,80}\s+is\s+not\s+a\s+valid\s+(?:tool|function|command)\b
       |errno\s+-?\d+\]|mcp\s+error\s+-?\d+|curl:\s+\(\d+\)|(?:econn(?:refused|reset|aborted)|enotfound|etimedout|enoent)\b
       |\d+\s+validation\s+errors?\s+for\b

@@ -157,6 +157,8 @@ def _root_agent(case: Case) -> str | None:
     if case.trace is None or not named:
         return None
     first = named[0]
+    if len(case.agents_called or ()) == 1:
+        return first.agent  # the only run may show as steps, one after the other
     if any(span.start_ns > first.end_ns for span in named):
         return None
     # What begins as it ends is another's, unless it stands below: clocks of milliseconds show both at one time.

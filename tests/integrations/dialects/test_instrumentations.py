@@ -251,10 +251,10 @@ def test_events_of_messages_without_contents_show_which_tools_were_called_and_no
         assert case.capture_switch is not None
 
 
-@pytest.mark.parametrize("message", [{}, {"role": "assistant"}])
+@pytest.mark.parametrize("message", [{}, {"role": "assistant"}, {"role": "assistant", "content": []}])
 @pytest.mark.parametrize(("asked", "value"), [({"content": "Where?"}, 0.0), ({}, None)])
 def test_an_answer_without_words_beside_a_question_in_words_is_empty(message: Any, asked: Any, value: Any) -> None:
-    """OpenTelemetry's instrumentations of OpenAI for Node.js and Python, which leave an empty content out."""
+    """OpenTelemetry's instrumentations of OpenAI for Node.js and Python, and Semantic Kernel with no part in it."""
     events = (
         RawEvent(name="gen_ai.user.message", time_ns=0, attributes=asked),
         RawEvent(name="gen_ai.choice", time_ns=0, attributes={"index": 0, "finish_reason": "stop", "message": message}),
@@ -265,6 +265,30 @@ def test_an_answer_without_words_beside_a_question_in_words_is_empty(message: An
         each.result for each in score(case, RUBRICS["run_health"], created_at="").scores if each.metric == "answered"
     ]
     assert getattr(found, "value", None) == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "finish", "results"),
+    [("Oslo has", "length", (1.0, 0.0)), (None, "stop", (0.0, None)), ("Oslo has 7 degrees.", "stop", (1.0, 1.0))],
+)
+@pytest.mark.parametrize("by", ["ag2", "anthropic"])
+def test_what_ag2_records_of_a_call_s_usage_is_no_call(
+    by: str, answer: str | None, finish: str, results: tuple[Any]
+) -> None:
+    asked = {"gen_ai.input.messages": json.dumps([{"role": "user", "content": "How warm?"}])}
+    said = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "content": answer}])} if answer else {}
+    used = {"gen_ai.response.model": "m-1", "gen_ai.usage.input_tokens": 32, "gen_ai.usage.output_tokens": 12}
+    ended = {"gen_ai.response.finish_reasons": [finish]}
+    call = _raw(
+        "chat m", f"opentelemetry.instrumentation.{by}", parent=7, attributes={**CHAT, **asked, **said, **used, **ended}
+    )
+    record = _raw("record_usage model_call", "", number=99, parent=7, attributes={"ag2.span.type": "usage", **used})
+    root = _raw("invoke_agent a", "", number=7, attributes={"gen_ai.operation.name": "invoke_agent"})
+    case = extract(Trace.of("1" * 32, [normalise(root), normalise(call), normalise(record)], "batch"))
+    assert (case.input_tokens, case.output_tokens) == (32, 12)
+    scores = {each.metric: each.result for each in score(case, RUBRICS["run_health"], created_at="").scores}
+    found = (scores["answered"], scores["answer_intact"])
+    assert tuple(getattr(result, "value", None) for result in found) == results
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ FAILURES = [
     ("Invalid arguments: query is required", "error text"),
     ("Unknown tool: serch", "error text"),
     ("Tool get_wether does not exist", "error text"),
+    ("The tool call with name 'get_wether' is not part of the provided tools, please try again.", "error text"),
+    ("The tool call arguments are malformed. Arguments must be in JSON format.", "error text"),
+    ("Missing required argument(s): ['city']. Please provide the required arguments.", "error text"),
     ("Fehler: keine Verbindung", "error text"),
     ("  \n❌ Error: nope", "error text"),
 ]

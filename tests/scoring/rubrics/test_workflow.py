@@ -441,6 +441,15 @@ def test_what_shows_no_run_keeps_to_no_contract(asked):
     assert verdict(replace(health, scenario=timed)).passed is None
 
 
+@pytest.mark.parametrize(("names", "passed"), [(("clerk", "clerk"), True), (("clerk", "web"), False)])
+def test_an_agent_that_ran_alone_is_the_orchestrator_also_where_its_run_shows_as_steps(names, passed):
+    run = {"span_id": "root", "parent_id": None, "name": "FunctionAgent.run", "kind": SpanKind.CHAIN, "output": "x"}
+    step = {"name": "run_agent_step", "kind": SpanKind.CHAIN}
+    steps = [{**step, "span_id": name + str(at), "agent": name} for at, name in enumerate(names)]
+    about = traced(run, *steps, SEARCHED, scenario={"tools_should_include": ["pdf_retrieval"], "closed": True})
+    assert verdict(about).passed is passed
+
+
 def test_agents_that_follow_each_other_by_clocks_of_milliseconds_do_not_enclose_each_other():
     asked = {"agents_should_include": ["writer"], "tools_should_include": []}
     first = {"span_id": "f", "kind": SpanKind.AGENT, "agent": "intruder", "output": "x", "start_ns": 1, "end_ns": 2}
