@@ -97,16 +97,24 @@ AGENT_FRAMEWORK = Dialect(
 # Strands Agents and AgentCore
 
 
+_TEAMS: Final = ("invoke_swarm", "invoke_graph")
+
+
 def _by_strands(raw: RawSpan) -> bool:
     attributes = raw.attributes
-    return raw.scope_name.startswith("strands.") or "strands-agents" in (
+    return raw.scope_name.startswith(("strands.", "strands-agents")) or "strands-agents" in (
         attributes.get("gen_ai.system"),
         attributes.get("gen_ai.provider.name"),
     )
 
 
 def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
-    """An agent's answer is its messages printed, each with a line break behind it; a model's a list of blocks."""
+    """An agent's answer is its messages printed, each with a line break behind it; a model's a list of blocks.
+
+    A swarm and a graph are called agents, whose agents stand below them.
+    """
+    if reading.attributes.get("gen_ai.operation.name") in _TEAMS:
+        reading.no_agent(fields)
     sent = [event.attributes.get("message") for event in reading.raw.events if event.name == "gen_ai.choice"]
     if kind is SpanKind.LLM and sent == ["[]"]:  # no block: an answer in JSON would stand in one
         fields |= {"output": "", "output_messages": ()}

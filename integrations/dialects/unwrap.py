@@ -312,6 +312,9 @@ def _without_role(value: Json) -> Json:
 
 
 def _lone_text(result: Json) -> Json:
+    match result:
+        case [{"json": held, **others}] if not others:  # a part of Bedrock's
+            return held
     text = _part_text(result)
     return result if text is None else decoded(text)
 

@@ -454,7 +454,7 @@ def _nearest(trace: Trace, run: Span) -> Span | None:
 ANSWER_TOOLS: Final = frozenset({
     "finalanswer", "finalresult", "finaloutput", "finalresponse", "submit", "submitanswer", "submitfinalanswer",
     "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
-    "providefinalanswer", "returnanswer",
+    "providefinalanswer", "returnanswer", "strandsstructuredoutput",
 })  # fmt: skip
 """Tools by which an agent gives its answer, as ``plain`` names them; calling one of these is no use of a tool."""
 _PLAIN_NAME: Final = re.compile(r"\W+")

@@ -441,6 +441,25 @@ def test_openinference_agents_have_their_names_from_where_each_framework_puts_th
     assert (span.agent, span.kind, span.metadata) == ("research", SpanKind.CHAIN, {"k": 2})
 
 
+@pytest.mark.parametrize(("operation", "agent"), [("invoke_swarm", None), ("invoke_agent", "swarm")])
+def test_a_swarm_of_strands_is_no_agent(operation: str, agent: str | None) -> None:
+    given = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "swarm", "gen_ai.system": "strands-agents"}
+    span = normalise(_raw(f"{operation} swarm", "strands-agents", attributes=given))
+    assert (span.dialect, span.agent) == ("strands", agent)
+
+
+def test_what_strands_in_javascript_repeats_of_a_chat_in_its_loop_is_no_answer_that_was_not_understood() -> None:
+    stated = {
+        "user": '[{"text":"Where?"}]',
+        "assistant": '[{"toolUse":{"name":"look_up","toolUseId":"c","input":{"q":"x"}}}]',
+    }
+    events = tuple(
+        RawEvent(name=f"gen_ai.{role}.message", time_ns=1, attributes={"content": text})
+        for role, text in stated.items()
+    )
+    assert not normalise(_raw("execute_agent_loop_cycle", "strands-agents", events=events)).unread
+
+
 def test_a_hand_off_of_openai_s_agents_in_javascript_has_the_name_that_the_model_calls() -> None:
     given = {
         "openinference.span.kind": "TOOL", "tool.name": "handoff_to_bird", "input.value": '{"from_agent":"desk"}',

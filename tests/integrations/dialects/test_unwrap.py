@@ -171,6 +171,7 @@ def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None
     dumped = {"type": "tool", "data": message}
     for value in (message, serialised, dumped, {"output": message}, orjson.dumps({"output": serialised}).decode()):
         assert unwrap.result(value) == unwrap.ToolResult(result="text", call_id="c1")
+    assert unwrap.result('[{"json":{"n":1}}]') == unwrap.ToolResult(result={"n": 1})
     assert unwrap.result(message | {"status": "error"}) == unwrap.ToolResult(error="text", call_id="c1")
     output = {"blocks": [], "tool_name": "t", "raw_output": "text", "is_error": False}
     assert unwrap.result(output) == unwrap.ToolResult(result="text")

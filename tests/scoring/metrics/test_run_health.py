@@ -681,7 +681,9 @@ def test_of_a_trace_whose_top_never_came_no_step_speaks_for_the_run(completion):
     assert "answer_intact" in judged(whole).blockers or completion in ("torn", "pressure")
 
 
-@pytest.mark.parametrize("name", ["final_answer", "FinalAnswer", "submit", "finish", "done", "functions.final_answer"])
+@pytest.mark.parametrize(
+    "name", ["final_answer", "FinalAnswer", "submit", "done", "functions.final_answer", "strands_structured_output"]
+)
 @pytest.mark.parametrize("by", ["span", "message", "both"])
 def test_a_tool_that_gives_the_answer_is_no_tool_that_was_tried(name, by):
     asks = model("m8", 1, "" if by != "span" else "I am done.", calls=[(name, {"answer": "9"})] if by != "span" else ())
