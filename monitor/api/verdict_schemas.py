@@ -8,20 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from sidejudge.integrations.cases.fields import case_schema
 from sidejudge.monitor.config.summary import json_schema
 from sidejudge.scoring.scenario.reading import scenario_schema
+from sidejudge.scoring.verdict.documents import NS, TRACE_URL, TraceDocument
 from sidejudge.scoring.verdict.escalation import EscalationCause
 from sidejudge.scoring.verdict.verdict import Selection, State
 
 from .response_body import Ratio, ResponseBody
-
-_NS = "ns since the epoch"
-_TRACE_URL = "the trace's page, where it is kept; absent: not known"
 
 
 class EscalationBody(BaseModel):
@@ -129,13 +127,13 @@ class VerdictBody(BaseModel):
     cost_usd: float | None = Field(description="what the judged run cost; null: unknown")
     created_at: datetime
     cascade: EscalationBody | None = Field(default=None, description="absent without a cascade of judges")
-    trace_url: str | None = Field(default=None, description=_TRACE_URL)
+    trace_url: str | None = Field(default=None, description=TRACE_URL)
 
 
 class StoredVerdictBody(VerdictBody):
     """A verdict with what a monitor's store knows of its trace."""
 
-    closed_ns: int | None = Field(default=None, description=f"when the trace ended, {_NS}")
+    closed_ns: int | None = Field(default=None, description=f"when the trace ended, {NS}")
     name: str | None = Field(default=None, description="of the trace, in some lists")
     cluster: str | None = Field(default=None, description="a digest of the session or the user; see alerts.cluster")
     slices: dict[str, str] | None = Field(default=None, description="its values of `alerts.slices`")
@@ -188,71 +186,25 @@ class RunFiguresBody(BaseModel):
     version: str | None
 
 
-class TraceBody(BaseModel):
-    """What happened to a trace or a session, and why. Fields of later stages may be absent."""
+def _trace_body() -> type[BaseModel]:
+    """The schema of ``TraceDocument``: its fields, null where they are absent, with the texts beside their types."""
+    fields = get_type_hints(TraceDocument, include_extras=True)
+    texts = {name: next(iter(getattr(kind, "__metadata__", ())), None) for name, kind in fields.items()}
+    texts["case"] = "what was read of it; null for callers who may not see contents, and once it is gone"
+    fields |= {
+        "completion": str, "reported": list[dict[str, object]], "belated": PendingReferenceBody, "sampling": DrawBody,
+        "routes": list[UnmetRouteBody], "figures": RunFiguresBody, "case": dict[str, object],
+    }  # fmt: skip
+    fields |= {name: (kind | None, Field(default=None, description=texts[name])) for name, kind in fields.items()}
+    fields |= {
+        "trace_id": (str, ...), "reason": (str | None, Field(description=texts["reason"])),
+        "verdicts": (list[StoredVerdictBody], []),
+    }  # fmt: skip
+    meaning = "What happened to a trace or a session, and why. Fields of later stages may be absent."
+    return create_model("TraceBody", __doc__=meaning, __config__=ConfigDict(extra="allow"), **fields)
 
-    model_config = ConfigDict(extra="allow")
-    trace_id: str
-    kind: str | None = Field(default=None, description="`session`; absent: a trace")
-    reason: str | None = Field(description="how it ended; null while it is open")
-    why: str | None = Field(default=None, description="the same in one line, in lists")
-    completion: str | None = Field(default=None, description="why it was closed")
-    revision: int | None = None
-    closed_ns: int | None = Field(default=None, description=f"when it was closed, {_NS}")
-    first_ns: int | None = Field(default=None, description=f"its first start, {_NS}")
-    last_ns: int | None = Field(default=None, description=f"its last end, {_NS}")
-    service: str | None = None
-    environment: str | None = None
-    name: str | None = None
-    session_id: str | None = None
-    user: str | None = Field(default=None, description="a digest of the user's id")
-    release: str | None = None
-    prompt: str | None = Field(default=None, description="versions of the prompts that it was made with")
-    model: str | None = None
-    slices: dict[str, str] | None = Field(default=None, description="its values of `alerts.slices`")
-    session: str | None = Field(default=None, description="the session that it is a turn of")
-    cluster: str | None = Field(default=None, description="a digest of the session or the user; see alerts.cluster")
-    turns: int | None = Field(default=None, description="of a session")
-    traces: list[str] | None = Field(default=None, description="of a session, its turns")
-    spans: int | None = None
-    dialects: list[str] | None = Field(default=None, description="the instrumentations of its spans")
-    complete: bool | None = None
-    missing_parents: int | None = Field(default=None, description="spans whose parent never came")
-    damaged_chunks: int | None = Field(default=None, description="parts that could not be read")
-    left_out: int | None = Field(default=None, description="spans beyond the limits of a trace")
-    waiting_chunks: int | None = None
-    waits_for: str | None = Field(default=None, description="`judge` while it waits for one")
-    content_captured: bool | None = None
-    capture_switch: str | None = Field(default=None, description="what would have its contents captured")
-    answered: bool | None = None
-    agents: int | None = Field(default=None, description="agents that were called")
-    tools: int | None = Field(default=None, description="tools that were called")
-    tool_calls: dict[str, list[int]] | None = Field(default=None, description="by tool: calls, and failed ones")
-    calls: list[str] | None = Field(default=None, description="the tools in the order of the calls")
-    agents_called: list[str] | None = None
-    input_beginning: str | None = Field(default=None, description="200 characters, for callers who may see contents")
-    output_beginning: str | None = Field(default=None, description="likewise")
-    reported: list[dict[str, object]] | None = Field(
-        default=None, description="likewise: what others reported with its spans, as far as its rubrics ask for it"
-    )
-    reference: str | None = Field(default=None, description="where its reference was found")
-    read_again_at: str | None = Field(default=None, description="when its spans were read again from Langfuse")
-    belated: PendingReferenceBody | None = None
-    sampling: DrawBody | None = None
-    route: str | None = Field(default=None, description="the route that chose its rubrics")
-    rubrics: list[str] | None = None
-    scenario: str | None = None
-    routes: list[UnmetRouteBody] | None = Field(default=None, description="where no route is for it: why not")
-    excluded: str | None = Field(default=None, description="why it is never judged")
-    error: str | None = None
-    effort: dict[str, float] | None = Field(default=None, description="what the run took, for run_health")
-    figures: RunFiguresBody | None = None
-    backfill: str | None = Field(default=None, description="the backfill that judged it")
-    verdicts: list[StoredVerdictBody] = []
-    trace_url: str | None = Field(default=None, description=_TRACE_URL)
-    case: dict[str, object] | None = Field(
-        default=None, description="what was read of it; null for callers who may not see contents, and once it is gone"
-    )
+
+TraceBody = _trace_body()
 
 
 class JudgeCallsBody(BaseModel):
@@ -282,7 +234,7 @@ class TraceSummaryBody(BaseModel):
     model_config = ConfigDict(extra="allow")
     trace_id: str
     kind: str | None = Field(default=None, description="`session`; absent: a trace")
-    closed_ns: int = Field(description=f"when it ended, {_NS}")
+    closed_ns: int = Field(description=f"when it ended, {NS}")
     reason: str
     service: str | None
     environment: str | None = None
@@ -295,7 +247,7 @@ class TraceSummaryBody(BaseModel):
     excluded: str | None = Field(default=None, description="why it is never judged")
     error: str | None = None
     why: str = Field(description="why it ended so, in one line")
-    trace_url: str | None = Field(default=None, description=_TRACE_URL)
+    trace_url: str | None = Field(default=None, description=TRACE_URL)
     verdicts: list[VerdictSummaryBody] = []
 
 

@@ -1,14 +1,19 @@
-"""Documents: a verdict, and a trace with its verdicts, as JSON for the store and the API."""
+"""Documents: a verdict, and a trace with its verdicts, as JSON for the store and the API.
+
+A text beside the type of a trace's field is what the API's schema says of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypedDict
+from typing import Annotated, Final, TypedDict
 
 from sidejudge.scoring.trace.span import Completion, Json
 
 FAILING: Final = ("fail", "blocker")
 """Ratings of a score that fails its verdict, or blocks it."""
+NS: Final = "ns since the epoch"
+TRACE_URL: Final = "the trace's page, where it is kept; absent: not known"
 
 
 class ScoreJudgeDocument(TypedDict, total=False):
@@ -155,58 +160,60 @@ class TraceDocument(TypedDict, total=False):
     """
 
     trace_id: str
-    kind: str
-    reason: str | None
-    why: str
-    completion: Completion
+    kind: Annotated[str, "`session`; absent: a trace"]
+    reason: Annotated[str | None, "how it ended; null while it is open"]
+    why: Annotated[str, "the same in one line, in lists"]
+    completion: Annotated[Completion, "why it was closed"]
     revision: int
-    closed_ns: int
-    first_ns: int
-    last_ns: int
+    closed_ns: Annotated[int, f"when it was closed, {NS}"]
+    first_ns: Annotated[int, f"its first start, {NS}"]
+    last_ns: Annotated[int, f"its last end, {NS}"]
     service: str | None
     environment: str | None
     name: str | None
     session_id: str | None
-    user: str | None
+    user: Annotated[str | None, "a digest of the user's id"]
     release: str | None
-    prompt: str | None
-    slices: Mapping[str, str]
+    prompt: Annotated[str | None, "versions of the prompts that it was made with"]
     model: str | None
-    session: str
-    cluster: str | None
-    turns: int
-    traces: list[str]
+    slices: Annotated[Mapping[str, str], "its values of `alerts.slices`"]
+    session: Annotated[str, "the session that it is a turn of"]
+    cluster: Annotated[str | None, "a digest of the session or the user; see alerts.cluster"]
+    turns: Annotated[int, "of a session"]
+    traces: Annotated[list[str], "of a session, its turns"]
     spans: int
-    dialects: list[str]
+    dialects: Annotated[list[str], "the instrumentations of its spans"]
     complete: bool
-    missing_parents: int
-    damaged_chunks: int
-    left_out: int
+    missing_parents: Annotated[int, "spans whose parent never came"]
+    damaged_chunks: Annotated[int, "parts that could not be read"]
+    left_out: Annotated[int, "spans beyond the limits of a trace"]
     waiting_chunks: int
-    waits_for: str
+    waits_for: Annotated[str, "`judge` while it waits for one"]
     content_captured: bool
-    capture_switch: str | None
+    capture_switch: Annotated[str | None, "what would have its contents captured"]
     answered: bool
-    agents: int
-    tools: int
-    tool_calls: Mapping[str, Sequence[int]]
-    calls: list[str]
+    agents: Annotated[int, "agents that were called"]
+    tools: Annotated[int, "tools that were called"]
+    tool_calls: Annotated[Mapping[str, Sequence[int]], "by tool: calls, and failed ones"]
+    calls: Annotated[list[str], "the tools in the order of the calls"]
     agents_called: list[str]
-    input_beginning: str
-    output_beginning: str
-    reported: list[dict[str, Json]]
-    reference: str | None
-    read_again_at: str
+    input_beginning: Annotated[str, "200 characters, for callers who may see contents"]
+    output_beginning: Annotated[str, "likewise"]
+    reported: Annotated[
+        list[dict[str, Json]], "likewise: what others reported with its spans, as far as its rubrics ask for it"
+    ]
+    reference: Annotated[str | None, "where its reference was found"]
+    read_again_at: Annotated[str, "when its spans were read again from Langfuse"]
     belated: LateReferenceDocument
     sampling: SamplingDocument
-    route: str
+    route: Annotated[str, "the route that chose its rubrics"]
     rubrics: list[str]
     scenario: str | None
-    routes: list[UnmetRoute]
-    excluded: str
+    routes: Annotated[list[UnmetRoute], "where no route is for it: why not"]
+    excluded: Annotated[str, "why it is never judged"]
     error: str
-    effort: dict[str, float]
+    effort: Annotated[dict[str, float], "what the run took, for run_health"]
     figures: FiguresDocument
-    backfill: str
+    backfill: Annotated[str, "the backfill that judged it"]
     verdicts: list[VerdictDocument]
-    trace_url: str
+    trace_url: Annotated[str, TRACE_URL]
