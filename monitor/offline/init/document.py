@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 
 import yaml
+from jinja2 import Environment, StrictUndefined, Template
 
 from sidejudge.dashboards.yaml_text import readable
 from sidejudge.monitor.config.library import library
@@ -17,7 +20,6 @@ from sidejudge.scoring.lexical.amount import amount
 from .proposal import Proposal, ProposedRoute
 
 _WIDTH = 120
-_SHORT = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,108 +40,45 @@ class Choices:
 
 def document(proposal: Proposal, choices: Choices) -> str:
     """The file as YAML text, valid as a configuration."""
-    lines = list(_lines(proposal, choices))
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _lines(proposal: Proposal, choices: Choices) -> Iterator[str]:
-    yield from _comment(f"Written by 'sidejudge init' from {choices.source}. Every key: sidejudge schema, or the help.")
-    yield from _comment("Check it with 'sidejudge check FILE', start with 'sidejudge serve --config FILE'.")
-    for hint in proposal.hints:
-        yield from _comment(f"Note: {hint}.")
-    yield from _sampling()
-    yield from _routes(proposal.routes, proposal.default_rubrics)
-    if proposal.ready:
-        yield ""
-        yield from _comment("Ready rubrics, to be changed here. 'sidejudge rubrics list' shows the others.")
-        yield "rubrics:"
-        ready = library()
-        for name in proposal.ready:
-            yield from (f"  {line}".rstrip() for line in ready[name].text.strip().splitlines())
-    if proposal.scenarios:
-        yield ""
-        yield from _comment("What runs of these names kept to. Remove a line that is only a habit.")
-        yield readable({"scenarios": proposal.scenarios}, width=_WIDTH).rstrip().replace("${", "$${")
-    yield from _judge(choices)
-    yield from _langfuse(choices)
-    yield from _alerts()
-
-
-def _sampling() -> Iterator[str]:
-    yield ""
-    yield from _comment(
-        "All traces up to so many an hour, then a share, each with its true weight. 'rate: 0.05' fixes it."
-    )
-    yield "sampling:"
-    yield "  traces_per_hour: 1000"
-
-
-def _routes(routes: Sequence[ProposedRoute], default_rubrics: Sequence[str]) -> Iterator[str]:
-    yield ""
-    yield from _comment("The first route that matches judges a trace. Without a match: default_rubrics.")
-    if routes:
-        yield "routes:"
-        for route in routes:
-            yield from _route(route)
-    yield f"default_rubrics: [{', '.join(default_rubrics)}]"
-
-
-def _route(route: ProposedRoute) -> Iterator[str]:
-    seen = [amount(route.traces, "trace")]
-    seen += [
-        f"{kind} {', '.join(names)}" for kind, names in (("agents", route.agents), ("tools", route.tools)) if names
-    ]
-    yield from _comment(f"Seen: {'; '.join(seen)}.", indent=2)
-    for reason in route.reasons:
-        yield from _comment(reason, indent=2)
-    match = ", ".join(f"{key}: {_scalar(value)}" for key, value in route.match.items())
-    yield f"  - match: {{{match}}}"
-    yield f"    rubrics: [{', '.join(route.rubrics)}]"
-    if route.scenario is not None:
-        yield f"    scenario: {_scalar(route.scenario)}"
-
-
-def _judge(choices: Choices) -> Iterator[str]:
-    yield ""
-    yield from _comment(
-        "A judge decides what words and structure cannot: relevance, faithfulness, quality. It costs money."
-    )
-    section: Mapping[str, object] = {
+    judge: dict[str, object] = {
         "model": choices.judge or "openai/gpt-4o-mini-2024-07-18", "api_key": "${OPENAI_API_KEY}",
         "budget_usd_per_hour": choices.budget_usd,
     }  # fmt: skip
     if choices.judge is not None and not choices.judge.startswith("openai/"):
-        section = {key: value for key, value in section.items() if key != "api_key"}
-    text = yaml.safe_dump({"evaluators": {"judge": dict(section)}}, sort_keys=False).rstrip()
-    yield text if choices.judge else _commented(text)
-
-
-def _langfuse(choices: Choices) -> Iterator[str]:
+        del judge["api_key"]
     access = {
         "base_url": choices.langfuse or "https://cloud.langfuse.com", "public_key": "${LANGFUSE_PUBLIC_KEY}",
         "secret_key": "${LANGFUSE_SECRET_KEY}",
     }  # fmt: skip
-    yield ""
-    if choices.read_langfuse:
-        yield from _comment("Traces are read from Langfuse; the application need not be touched.")
-        yield yaml.safe_dump({"sources": {"langfuse": access}}, sort_keys=False).rstrip()
-        yield ""
-    yield from _comment("Scores are written to the traces in Langfuse.")
-    text = yaml.safe_dump({"sinks": {"langfuse": access}}, sort_keys=False).rstrip()
-    yield text if choices.langfuse else _commented(text)
-    if choices.forward:
-        yield ""
-        yield from _comment("Requests go on there untouched; the application gets that server's own answer.")
-        yield yaml.safe_dump({"forward": {"url": choices.forward}}, sort_keys=False).rstrip()
+    text = _template().render(proposal=proposal, choices=choices, judge=judge, access=access, library=library())
+    return f"{text.rstrip()}\n"
 
 
-def _alerts() -> Iterator[str]:
-    yield ""
-    yield from _comment("When a service is a warning, and when it is critical. These are the defaults.")
-    yield "alerts:"
-    yield "  thresholds: {warning: 0.85, critical: 0.70}"
-    yield "  window: 1h"
-    yield "  min_samples: 30"
+@cache
+def _template() -> Template:
+    made = Environment(  # noqa: S701  # YAML is no HTML: what comes from traces is quoted by the filters
+        trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    made.filters.update(
+        comment=_comment, scalar=_scalar, seen=_seen, yaml=_yaml, scenarios=_scenarios,
+        match=lambda match: f"{{{', '.join(f'{key}: {_scalar(value)}' for key, value in match.items())}}}",
+    )  # fmt: skip
+    return made.from_string(files(__package__).joinpath("configuration.yaml.jinja").read_text(encoding="utf-8"))
+
+
+def _seen(route: ProposedRoute) -> str:
+    acted = (("agents", route.agents), ("tools", route.tools))
+    return "; ".join([amount(route.traces, "trace"), *(f"{kind} {', '.join(names)}" for kind, names in acted if names)])
+
+
+def _yaml(value: object, in_force: object) -> str:
+    """A section, as a comment unless it is in force."""
+    text = yaml.safe_dump(value, sort_keys=False).rstrip()
+    return text if in_force else textwrap.indent(text, "# ")
+
+
+def _scenarios(scenarios: Mapping[str, object]) -> str:
+    return readable({"scenarios": scenarios}, width=_WIDTH).rstrip().replace("${", "$${")
 
 
 def _scalar(value: str) -> str:
@@ -147,16 +86,11 @@ def _scalar(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("${", "$${")
 
 
-def _comment(text: str, indent: int = 0) -> list[str]:
+def _comment(text: str, indent: int = 0) -> str:
     # Names come from traces: a line break in one must not end the comment.
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return textwrap.wrap(
-        plain, _WIDTH - indent, initial_indent=" " * indent + "# ", subsequent_indent=" " * indent + "#   "
-    )
-
-
-def _commented(text: str) -> str:
-    return "\n".join(f"# {line}" for line in text.splitlines())
+    begins, goes_on = f"{' ' * indent}# ", f"{' ' * indent}#   "
+    return "\n".join(textwrap.wrap(plain, _WIDTH - indent, initial_indent=begins, subsequent_indent=goes_on))
 
 
 IMAGE = "registry.example.com/sidejudge/sidejudge"
