@@ -294,9 +294,16 @@ def _not_refused(case: Case) -> Result:
 
 
 def last_model_call(case: Case) -> Span | None:
-    """The model call that ended last; None without one."""
+    """The model call that ended last, by the span that shows it where another of its time and usage does not.
+
+    None without one.
+    """
     models = () if case.trace is None else speaking(case.trace)
-    return max(models, key=lambda span: span.end_ns) if models else None
+    last = max(models, key=lambda span: span.end_ns, default=None)
+    if last is None or last.usage is None or last.output is not None or last.output_messages or last.input_messages:
+        return last
+    same = (each for each in models if each.input_messages and each.usage == last.usage and each is not last)
+    return next((each for each in same if each.start_ns <= last.end_ns and last.start_ns <= each.end_ns), last)
 
 
 def _failed(span: Span, error: str) -> Reason:

@@ -326,7 +326,8 @@ def _echoed(span: Span, calls: list[ToolCall], models: Sequence[Span]) -> Sequen
     if not calls or any(call.call_id is not None for call in calls):
         return calls
     asked = span.input_messages
-    later = [model for model in models if model.start_ns >= span.end_ns and len(model.input_messages) > len(asked)]
+    after = span.end_ns - _LATE_NS
+    later = [model for model in models if model.start_ns > after and len(model.input_messages) > len(asked)]
     following = next((each for each in later if each.input_messages[: len(asked)] == asked), None)
     echoed = following.input_messages[len(asked)].tool_calls if following is not None else ()
     names = {call.name for call in echoed if call.call_id is not None}
@@ -451,6 +452,8 @@ def _nearest(trace: Trace, run: Span) -> Span | None:
     return next((span for span in above if span.kind in kinds), None)
 
 
+_LATE_NS: Final = 1_000_000
+"""OpenTelemetry's SDK for JavaScript begins spans on whole milliseconds, and ends them exactly."""
 ANSWER_TOOLS: Final = frozenset({
     "finalanswer", "finalresult", "finaloutput", "finalresponse", "submit", "submitanswer", "submitfinalanswer",
     "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",

@@ -326,6 +326,8 @@ def test_a_streamed_answer_that_made_one_call_of_several_without_an_id_called_wh
     assert [(call.name, call.arguments, call.result) for call in called] == [
         ("weather", {"city": "Kiel"}, "7 °C"), ("tide", {"port": "Husum"}, "noon"),
     ]  # fmt: skip
+    early = replace(following, start_ns=streamed.end_ns - 999_999)  # begun on a whole millisecond, in JavaScript
+    assert _case(_span("root", None, A, 0, 9), streamed, early).tools_used == called
     others = replace(following, input_messages=(*asked, *_asks(_call("other", None, "c1"))))
     assert [call.name for call in _case(_span("root", None, A, 0, 9), streamed, others).tools_used] == ["tide"]
 

@@ -681,6 +681,17 @@ def test_of_a_trace_whose_top_never_came_no_step_speaks_for_the_run(completion):
     assert "answer_intact" in judged(whole).blockers or completion in ("torn", "pressure")
 
 
+def test_an_empty_answer_is_one_beside_a_span_of_the_same_call_that_ends_later_and_shows_nothing():
+    """Anthropic's SDK for JavaScript makes such a span beside that of an instrumentation."""
+    asked = (Message(role="user", text="When?"),)
+    top = plain_span("app", None, SpanKind.OTHER, name="answer", end_ns=100 * MS)
+    shown = model("m1", 1, parent="app", input_messages=asked)
+    bare = replace(shown, span_id="m2", end_ns=shown.end_ns + 1, input_messages=(), output_messages=())
+    assert values(judged(extract(trace(top, shown, bare))))["answered"] == 0.0
+    later = replace(bare, start_ns=9 * MS, end_ns=10 * MS)
+    assert values(judged(extract(trace(top, shown, later))))["answered"] == "unavailable", "another call"
+
+
 @pytest.mark.parametrize(
     "name", ["final_answer", "FinalAnswer", "submit", "done", "functions.final_answer", "strands_structured_output"]
 )
