@@ -61,8 +61,8 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanK
     )
     if task := messages.last_text(requested, "user") or haystack.sole_text(requested_raw):
         fields["input"] = task
-    if answer := messages.last_text(answered, "assistant"):
-        fields["output"] = answer
+    if answered:
+        fields["output"] = messages.last_text(answered, "assistant") or ""
     name = reading.raw.name.removesuffix("_async")
     if name != "Agent.run":
         return kind
@@ -98,8 +98,10 @@ def _llama_index(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Sp
         for field in CONTENTS:
             fields.pop(field, None)
         return SpanKind.CHAIN
-    if kind is SpanKind.LLM and isinstance(printed := fields.get("output"), str) and not fields["output_messages"]:
-        fields["output"] = _PRINTED.sub("", printed, count=1)
+    said = reading.attributes.get(_OUT)
+    if kind is SpanKind.LLM and isinstance(said, str) and fields.get("output") in (None, "", said):
+        reading.note("output", _OUT)
+        fields["output"] = _PRINTED.sub("", said, count=1)
     event = unwrap.decoded(reading.attributes.get(_IN)) if kind is SpanKind.CHAIN else None
     if isinstance(event, dict) and ("init_state" in event or event.keys() == {"ctx", "ev"}):
         fields["input"] = fields["output"] = None

@@ -51,8 +51,8 @@ _READ: Final = frozenset(
 _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
 _RAISING: Final = _CALLERS | {SpanKind.LLM}
-_RETURNED: Final = re.compile(r"event \S*\btool\.message: ")
-"""What a tool returned to a model, in an event of its own."""
+_TURN: Final = re.compile(r"event \S*\b(?P<role>assistant|tool)\.message: ")
+"""An event for one message to a model, or for its answer."""
 _AT_ONCE_NS: Final = 10_000_000
 """Within 10 ms an exception that nothing catches has ended its step."""
 _STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
@@ -439,6 +439,12 @@ class _Reader:
         stated = (span.input, span.input_messages) if side == "input" else (span.output, span.output_messages)
         return not {side, f"{side}_messages"} & self._fields.keys() and _lacks(*stated)
 
+    def _is_history(self, source: str) -> bool:
+        """Whether a source is an event of what a model was given: of a tool, or of the model before that."""
+        if self._kind is not SpanKind.LLM or (turn := _TURN.match(source)) is None:
+            return False
+        return turn["role"] == "tool" or not named_turns(self._raw)[-1].name.endswith("assistant.message")
+
     def _unread(self) -> tuple[Unread, ...]:
         """Sources that may hold the input or the output that is still open."""
         if self._kind not in _READ or self._kind is SpanKind.TOOL:
@@ -456,8 +462,11 @@ class _Reader:
             named = source.meaning in ("input", "output", "content")
             data = source.meaning in (None, "usage") and values.is_data(source.value)
             data |= source.meaning == "usage" and not source.attribute and values.is_texts(source.value)
-            given = source.name in asked or (self._kind is SpanKind.LLM and _RETURNED.match(source.name) is not None)
-            if given or not (named or (calls and data and (open_in or not source.attribute))):
+            if (
+                source.name in asked
+                or self._is_history(source.name)
+                or not (named or (calls and data and (open_in or not source.attribute)))
+            ):
                 continue
             if unwrap.unanswered(source.value) is not None:
                 continue

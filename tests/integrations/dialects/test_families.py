@@ -331,6 +331,27 @@ def test_openinference_s_raw_request_and_response_tell_what_its_messages_would(
         assert span.output == stated
 
 
+@pytest.mark.parametrize(("said", "printed"), [("", "assistant: "), ("Hi.", "assistant: Hi."), ("assistant: ", "x")])
+def test_a_message_that_llamaindex_prints_is_its_text(said: str, printed: str) -> None:
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "output.value": printed,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": said,
+    }
+    span = normalise(_raw("OpenAI.achat", "openinference.instrumentation.llama_index", attributes=attributes))
+    assert (span.output or "", [message.text for message in span.output_messages]) == (said, [said])
+
+
+@pytest.mark.parametrize("text", ["", "7 degrees."])
+def test_a_pipeline_of_haystack_that_returns_messages_answers_with_the_last_of_them(text: str) -> None:
+    said = f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='{text}')], _name=None)"
+    value = json.dumps({"agent": {"messages": [said], "token_usage": {"prompt_tokens": 1}}})
+    attributes = {"openinference.span.kind": "CHAIN", "output.value": value}
+    span = normalise(_raw("Pipeline.run", "openinference.instrumentation.haystack", attributes=attributes))
+    assert (span.output, span.unread) == (text, ())
+
+
 def test_what_openinference_for_javascript_sends_of_anthropic_s_tool_results_is_no_question() -> None:
     attributes = {
         "openinference.span.kind": "LLM",

@@ -467,8 +467,10 @@ def test_data_of_a_model_call_that_says_nothing_else_is_named_whatever_it_is_cal
         assert [each.source for each in span.unread] == [source]
         answered = {"gen_ai.output.messages": '[{"role": "assistant", "content": "hello"}]'}
         assert normalise(_raw({**asked, **attributes, **answered}, events=events)).unread == ()
+    called = RawEvent(name="gen_ai.assistant.message", time_ns=0, attributes={"content": '[{"odd": "a word"}]'})
     returned = RawEvent(name="gen_ai.tool.message", time_ns=1, attributes={"id": "c1", "content": "7 degrees"})
-    assert normalise(_raw(asked, events=(returned,))).unread == (), "what a tool returned to the model"
+    assert normalise(_raw(asked, events=(called, returned))).unread == (), "what a model called and was given"
+    assert normalise(_raw(asked, events=(returned, called))).unread
     assert normalise(_raw({**asked, "odd.note": "a text", "odd.metadata": held})).unread == ()
 
 
