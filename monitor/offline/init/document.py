@@ -63,7 +63,7 @@ def _template() -> Template:
         comment=_comment, scalar=_scalar, seen=_seen, yaml=_yaml, scenarios=_scenarios,
         match=lambda match: f"{{{', '.join(f'{key}: {_scalar(value)}' for key, value in match.items())}}}",
     )  # fmt: skip
-    return made.from_string(files(__package__).joinpath("configuration.yaml.jinja").read_text(encoding="utf-8"))
+    return made.from_string(_text("configuration.yaml.jinja"))
 
 
 def _seen(route: ProposedRoute) -> str:
@@ -121,29 +121,11 @@ def helm_values(config: str, secrets: list[str]) -> str:
 
 def chart_lines() -> str:
     """What the application's own chart needs, to be copied."""
-    release = version("sidejudge")
-    return f"""\
-Chart.yaml:
-  dependencies:
-    - name: sidejudge-sidecar
-      version: {release}
-      repository: oci://REGISTRY/charts
+    return _text("chart.txt").replace("VERSION", version("sidejudge"))
 
-templates/deployment.yaml, in the Pod template:
-  metadata:
-    labels:
-      {{{{- include "sidejudge-sidecar.labels" . | nindent 8 }}}}
-  spec:
-    initContainers:
-      {{{{- include "sidejudge-sidecar.container" . | nindent 8 }}}}
-    containers:
-      - name: YOUR-APPLICATION
-        env:
-          - {{name: OTEL_EXPORTER_OTLP_ENDPOINT, value: "http://127.0.0.1:4318"}}
-          - {{name: OTEL_SERVICE_NAME, value: YOUR-SERVICE}}
-    volumes:
-      {{{{- include "sidejudge-sidecar.volumes" . | nindent 8 }}}}
-"""
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def compose(config_file: str, secrets: list[str]) -> str:
