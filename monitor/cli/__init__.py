@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -109,6 +110,7 @@ class LazyGroup(click.Group):
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         colour = False if plain else None  # None: on a terminal
         extra |= {"prog_name": "sidejudge", "standalone_mode": False, "color": colour}
+        _open_what_is_closed()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # what another locale has no character for
@@ -127,9 +129,16 @@ class LazyGroup(click.Group):
         sys.exit(code)
 
 
+def _open_what_is_closed() -> None:
+    """Standard streams that the caller closed lead nowhere; their numbers would else be those of the next files."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # to the end
+
+
 def _let_go_of_output() -> None:
     """Drop what could not be written: Python tries it again at its end, and ends with a code of its own."""
-    if not isinstance(sys.stdout, io.TextIOWrapper):  # a standard output that is closed is None
+    if not isinstance(sys.stdout, io.TextIOWrapper):  # a caller in Python may catch it
         return
     try:
         sys.stdout.flush()

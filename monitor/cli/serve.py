@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +48,9 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
     os.environ.update({name: given for name, given in zip(_ADDRESSES, (otlp, api), strict=True) if given is not None})
 
     async def announce(_: Monitor, addresses: Mapping[str, str]) -> None:
-        for line in address_lines(addresses):
-            click.echo(line)
+        with suppress(OSError):  # whoever read it has gone, or its volume is full: a monitor goes on all the same
+            for line in address_lines(addresses):
+                click.echo(line)
         await asyncio.Event().wait()
 
     try:
@@ -57,7 +58,8 @@ def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | N
     except CommandError as error:
         _forward_all_the_same(config, error, stay=stay)
         return
-    _announce_defaults(found)
+    with suppress(OSError):
+        _announce_defaults(found)
     run(found.config, announce, Rereading(found, partial(_read_again, config), early), stay=stay)
 
 

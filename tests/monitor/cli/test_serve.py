@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -92,6 +94,23 @@ def test_a_signal_ends_it_with_exit_0_after_it_told_where_to_look(tmp_path, numb
     assert f"http://{stated['sources']['otlp']['http']}/v1/traces" in lines[0]
     assert [line.split()[0] for line in lines] == ["OTLP", "status", "metrics", "API"]
     assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("streams", ["<&- >&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_a_monitor_whose_output_goes_nowhere_serves_all_the_same(tmp_path, streams):
+    path = config(tmp_path)
+    api = yaml.safe_load(path.read_text())["api"]["listen"]
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f'exec "$@" {streams}', "sh", str(ENTRY), "serve", str(path)], env=environment()
+    )
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=6)) as http:
+            assert http.get(f"http://{api}/livez").status_code == 200
+        time.sleep(0.1)  # it has shown where to look, or could not
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
 
 
 def test_it_takes_the_file_as_an_argument_and_addresses_as_options(tmp_path):
