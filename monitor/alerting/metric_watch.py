@@ -162,7 +162,8 @@ class MetricWatch:
             worth = followed.design.add(seen.cluster, passed=lowest, weight=seen.weight)
             followed.arrivals.add(seen.at_ns)
             if followed.drop is not None and limit.critical is not None:
-                followed.drop.add(passed=limit.kept(value, limit.critical), weight=seen.weight, worth=worth)
+                most = limit.kept(value, limit.critical)
+                followed.drop.add(passed=most, weight=seen.weight, worth=worth, at_ns=seen.at_ns)
             per_window = windows.of(limit).pace(key) / followed.design.value
             for level, bound in limit.levels:
                 kept = limit.kept(value, bound)

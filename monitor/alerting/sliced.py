@@ -241,7 +241,7 @@ class SlicedTraffic:
             else:
                 chart = declared.slice_chart(self._rubric, verdicts, pace.series, known.usual.lower)
                 known.fall.add_together(chart, mine, at_ns=began_ns)
-            known.usual.add_together(mine)
+            known.usual.add_together(mine, at_ns=began_ns)
 
     def _placed(
         self, declared: Declaration, dimension: _Dimension, values: Mapping[str, _Outcomes], now_ns: int, room: int

@@ -97,10 +97,10 @@ class Tracked:
         if kept is not None:
             chart = self.drift_chart(declared, pace)
             self.drift.add(chart, passed=kept, weight=weight, at_ns=at_ns, worth=worth)
-            self.keeping.add(passed=kept, weight=weight, worth=worth)
+            self.keeping.add(passed=kept, weight=weight, worth=worth, at_ns=at_ns)
         if declared.policy.mode == "adaptive":
             self.by_hour.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
-            self.drop.add(passed=passed, weight=weight, worth=worth)
+            self.drop.add(passed=passed, weight=weight, worth=worth, at_ns=at_ns)
             for cusum, chart in (
                 (self.collapse, declared.collapse_chart(self.rubric, *pace)),
                 (self.slide, self.slide_chart(declared, pace)),
@@ -112,8 +112,8 @@ class Tracked:
         self.arrivals.add(at_ns)
         if self.sequence is not None:
             self.sequence.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
-        self.baseline.add(passed=passed, weight=weight, worth=worth)
-        self.recent.add(passed=passed, weight=weight, worth=worth)
+        self.baseline.add(passed=passed, weight=weight, worth=worth, at_ns=at_ns)
+        self.recent.add(passed=passed, weight=weight, worth=worth, at_ns=at_ns)
         self.anchor.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
 
     def learn_together(
@@ -138,23 +138,24 @@ class Tracked:
             worth = sum(each.worth for each in group) / sum(each.n for each in group)
             runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
             self.drift.add_together(self.drift_chart(declared, pace), runs, at_ns=begin_ns)
-            self.keeping.add_together(runs)
+            self.keeping.add_together(runs, at_ns=begin_ns)
         adaptive, known, collapsed = declared.policy.mode == "adaptive", self.drop.watches, 1.0
         if adaptive:
             for each in group:
                 self.by_hour.add(passed=each.passed, weight=each.weight, at_ns=begin_ns, worth=each.worth)
-            self.drop.add_together(group)
+            self.drop.add_together(group, at_ns=begin_ns)
             collapsed = self.collapse.add_together(declared.collapse_chart(self.rubric, *pace), group, at_ns=begin_ns)
             self.slide.add_together(self.slide_chart(declared, pace), group, at_ns=begin_ns)
         fell = self.cusum.add_together(self.chart(declared, pace), group, at_ns=begin_ns)
         self._noticed()
         if adaptive and self.drop.watches and not known:  # what of the group came after the alarm counts already
-            self.drop.add_together(group, spent=max((each for each in (fell, collapsed) if each < 1), default=1.0))
+            spent = max((each for each in (fell, collapsed) if each < 1), default=1.0)
+            self.drop.add_together(group, spent=spent, at_ns=begin_ns)
         self.serial.add(sum(each.n for each in group if not each.passed), sum(each.n for each in group))
         if self.sequence is not None:
             self.sequence.add_together(group, at_ns=end_ns)
-        self.baseline.add_together(group)
-        self.recent.add_together(group)
+        self.baseline.add_together(group, at_ns=begin_ns)
+        self.recent.add_together(group, at_ns=begin_ns)
         self.anchor.add_together(group, at_ns=end_ns)
         self.arrivals.add(begin_ns, sum(each.n for each in group))
 

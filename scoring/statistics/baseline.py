@@ -62,8 +62,9 @@ class Baseline:
         self._weight = self._squared = PRIOR
         self._failed = PRIOR * (1 - expected)
 
-    def add(self, *, passed: bool, weight: float, worth: float = 1.0) -> None:
+    def add(self, *, passed: bool, weight: float, worth: float = 1.0, at_ns: int | None = None) -> None:
         """Take in the next verdict, of weight 1/probability; ``worth`` as in ``design_effect``, a sum of several."""
+        self._scale.pass_to(at_ns, weight)
         share = self._scale.share(weight)
         if share is None:
             self._begin_anew()
@@ -74,10 +75,11 @@ class Baseline:
         self._failed = self._failed * kept + counts * (not passed)
         self._squared = self._squared * kept * kept + counts * share
 
-    def add_together(self, group: Sequence[Together]) -> None:
+    def add_together(self, group: Sequence[Together], *, at_ns: int | None = None) -> None:
         """Take in verdicts that came together in an unknown order."""
         if not group:
             return
+        self._scale.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
         shares, anew = self._scale.shares_or_anew({each.weight for each in group})
         if anew:
             self._begin_anew()
@@ -145,6 +147,7 @@ class Anchor:
         """Take in verdicts of this time in an unknown order."""
         if not group:
             return
+        self._scale.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
         shares, anew = self._scale.shares_or_anew({each.weight for each in group})
         if anew:
             self._weight = self._failed = self._squared = 0.0

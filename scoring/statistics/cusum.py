@@ -119,6 +119,7 @@ class Cusum:
         ``worth`` in [0, 1] scales its move: verdicts of one cluster carry less information (``design_effect``).
         """
         self.n += 1
+        self._scale.pass_to(at_ns, weight)
         share = self._scale.share(weight)
         if share is None:
             self._calm()
@@ -142,7 +143,9 @@ class Cusum:
         """
         if not group:
             return 1.0
-        self.n += sum(each.n for each in group)
+        n = sum(each.n for each in group)
+        self.n += n
+        self._scale.pass_to(at_ns, max(each.weight for each in group), n)
         shares, anew = self._scale.shares_or_anew({each.weight for each in group})
         if anew:
             self._calm()

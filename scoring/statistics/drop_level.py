@@ -63,14 +63,15 @@ class DropLevel:
         elif self._wealth is None:
             self._wealth = [1.0] * len(self._bets)
 
-    def add(self, *, passed: float, weight: float, worth: float = 1.0) -> None:
+    def add(self, *, passed: float, weight: float, worth: float = 1.0, at_ns: int | None = None) -> None:
         """Take in the next verdict, of weight 1/probability; ``worth`` in [0, 1] as in ``design_effect``.
 
         ``passed`` may be a part of 1, as a graded answer is; its gain lies between the two, and the promise holds.
         """
+        self._scale.pass_to(at_ns, weight)
         self._take([(passed, weight, 1, worth)])
 
-    def add_together(self, group: Sequence[Together], *, spent: float = 0.0) -> None:
+    def add_together(self, group: Sequence[Together], *, spent: float = 0.0, at_ns: int | None = None) -> None:
         """Take in verdicts that came together in an unknown order.
 
         ``spent`` in [0, 1] is the share of their failures that raised the change detector's alarm. They do not count,
@@ -78,6 +79,7 @@ class DropLevel:
         more of the wealth, relative to a failure's gain, than of the detector's score.
         """
         if group:
+            self._scale.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
             self._take([(each.passed, each.weight, each.n, each.worth) for each in group], spent)
 
     def _take(self, rows: Sequence[tuple[float, float, int, float]], spent: float = 0.0) -> None:

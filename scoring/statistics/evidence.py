@@ -8,7 +8,11 @@ p-value that is computed again and again has no such bound.
 *Scale*: weights as shares of the largest one so far, for methods that look after every verdict. Such a method stakes
 something on the next verdict before it knows its weight, so the stake needs a bound on that weight. The bound is the
 largest weight so far, twice over; a verdict with a larger weight is not used, and the method begins anew. With one
-sampling rate all shares are 1. When the rate falls to less than half, the method begins anew once.
+sampling rate all shares are 1. When the rate falls to less than half, the method begins anew once. When it rises, what
+comes would be worth less for good, so weights that do not come again are forgotten: at the end of a term, of a week and
+``TERM_N`` verdicts, the bound is the largest weight of that term. It is known before the next verdict, so the promise
+holds. A week, because the peaks of traffic come back by then; so many verdicts, because a rule may keep failures alone,
+and a term without any other verdict would make those the whole traffic.
 
 *Group*: verdicts that came together in an unknown order, such as those of several monitors in one minute. A method that
 follows verdicts one by one (CUSUM, confidence sequence, design effect) takes a group as one move. The move does not
@@ -21,9 +25,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 from .estimate import check_weight
 
@@ -64,22 +69,43 @@ LARGEST_SHARE = 2.0
 """The largest share; a stake must be able to pay it."""
 
 
-class Scale:
-    """The largest weight so far. ``even``: all weights since the last beginning were equal."""
+TERM_NS: Final = 7 * DAY_NS
+TERM_N: Final = 1_000
+"""The least length of a term, after which weights are forgotten that were before it."""
 
-    __slots__ = ("even", "largest")
+
+class Scale:
+    """The largest weight of this term and the one before. ``even``: all weights since the last beginning were equal."""
+
+    __slots__ = ("_begun_ns", "_n", "_of_term", "even", "largest")
 
     def __init__(self, largest: float = 0.0, *, even: bool = True) -> None:
         self.largest, self.even = largest, even
+        self._begun_ns: int | None = None
+        self._n, self._of_term = 0, 0.0
 
     def to_json(self) -> dict[str, object]:
         """What a statistic that has one keeps of it."""
-        return {"largest": self.largest, "even": self.even}
+        return {"largest": self.largest, "even": self.even, "term": [self._begun_ns, self._n, self._of_term]}
 
     @classmethod
     def of_json(cls, record: JsonRecord) -> Self:
-        """Read what ``to_json`` wrote."""
-        return cls(float(record["largest"]), even=bool(record["even"]))
+        """Read what ``to_json`` wrote, in this version or an earlier one."""
+        scale = cls(float(record["largest"]), even=bool(record["even"]))
+        scale._begun_ns, scale._n, scale._of_term = record.get("term", (None, 0, 0.0))
+        return scale
+
+    def pass_to(self, at_ns: int | None, weight: float, n: int = 1) -> None:
+        """Go on to the time of the next verdicts, n of at most this weight; without times nothing is forgotten."""
+        check_weight(weight)
+        if at_ns is None:
+            return
+        if self._begun_ns is None or at_ns < self._begun_ns:  # a clock was set back
+            self._begun_ns = at_ns
+        elif at_ns - self._begun_ns >= TERM_NS and self._n >= TERM_N:
+            self.largest, self._of_term, self._n, self._begun_ns = self._of_term, 0.0, 0, at_ns
+        self._n += n
+        self._of_term = max(self._of_term, weight)
 
     def share(self, weight: float) -> float | None:
         """The weight's share of the largest before it, in (0, 2]; ``None`` when it exceeds that: begin anew."""

@@ -79,6 +79,7 @@ class ConfidenceSequence:
         """
         self.n += 1
         income = self._income(at_ns)
+        self._scale.pass_to(at_ns, weight)
         share = self._scale.share(weight)
         if share is None:
             self._wealth = self._nothing()
@@ -106,8 +107,10 @@ class ConfidenceSequence:
         """
         if not group:
             return
-        self.n += sum(each.n for each in group)
+        n = sum(each.n for each in group)
+        self.n += n
         income = self._income(at_ns)
+        self._scale.pass_to(at_ns, max(each.weight for each in group), n)
         shares = self._scale.shares({each.weight for each in group})
         if shares is None:
             self._wealth = self._nothing()

@@ -54,10 +54,12 @@ class TwoStreams:
     def add(self, part: Sequence[Together], rest: Sequence[Together], limit: float, *, at_ns: int) -> None:
         """Take in the verdicts since the last look, which began at this time; ``limit`` is log A, in nats."""
         predicted = min(_MOST, max(_LEAST, 1 - self._rest.mean))
-        self._rest.add_together(rest)
+        self._rest.add_together(rest, at_ns=at_ns)
         if not part or not rest:
             return
-        shares = self._scale.shares({each.weight for each in (*part, *rest)})
+        both = [*part, *rest]
+        self._scale.pass_to(at_ns, max(each.weight for each in both), sum(each.n for each in both))
+        shares = self._scale.shares({each.weight for each in both})
         if shares is None:
             self._begin_anew()
             return

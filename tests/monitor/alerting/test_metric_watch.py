@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,10 +12,11 @@ import pytest
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.limited_windows import LimitedWindows
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
-from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.status.hysteresis import Hysteresis
 from sidejudge.scoring.status.metric_status import MetricLimit, MetricStatus
 from sidejudge.scoring.status.status import Policy, Status
@@ -237,3 +239,44 @@ def test_of_two_limits_that_concern_one_service_the_broken_one_alarms(broken_fir
     played.watch = Watch(played.declared, played.windows, {}, metrics=metrics)
     played.hours(6, latency=lambda rng: slow(rng, 10.0))
     assert ("metric_critical", "firing") in played.events
+
+
+def largest(kept: object) -> Iterator[float]:
+    """The weight that every statistic takes for the largest, in what is kept of all of them."""
+    if isinstance(kept, dict):
+        yield from [kept["largest"]] if "even" in kept else []
+        kept = list(kept.values())
+    for each in kept if isinstance(kept, list) else ():
+        yield from largest(each)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_sampling_rate_of_before_does_not_make_every_detector_slow_for_good(together):
+    """One trace in a hundred was drawn, and for two weeks every one is: a verdict is worth one again."""
+    metric = RUBRICS["workflow"].criteria[0].metric.id
+    limit = replace(GRADE, name="own_mean", measure=metric, rubric="workflow", critical=0.5)
+    key, windows = Key("shop", "prod", "workflow"), LimitedWindows(Declaration(metrics=(limit,)))
+    declared = Declaration(metrics=(limit,), slices=("version", "name"))
+    metrics = MetricWatch(declared, windows=windows, figures=windows)
+    watch, now_ns, hours = Watch(declared, windows, metrics=metrics), 10**18, 14 * 24 + 2
+    for hour in range(hours):
+        weight = 1.0 if hour else 100.0
+        for number in range(16):
+            now_ns += 3 * MINUTE_NS
+            seen = Observation(
+                identity=f"{hour} {number}", at_ns=now_ns, passed=number > 0, weight=weight,
+                slices={"version": str(number % 2), "name": str(number % 2)}, metrics={metric: 0.5 + number / 40},
+                blockers=(metric,) if number == 0 else (),
+            )  # fmt: skip
+            windows.add(key, seen)
+            if together:
+                watch.metrics.learn(key, seen)
+                watch.learn_slices(key, {SliceFirst("version", str(number % 2), number > 0, weight): 1}, now_ns)
+                watch.learn_together(key, {First(number > 0, weight, True, None): 1}, now_ns, now_ns)
+            else:
+                watch.learn(key, seen)
+        now_ns += 12 * MINUTE_NS
+        watch.look(Observed(now_ns=now_ns), {}, {})
+        if hour in (0, hours - 1):
+            kept = [json.loads(each) for name, each in watch.to_memory().items() if name != "cursor"]
+            assert {each for each in largest(kept) if each} == {weight}

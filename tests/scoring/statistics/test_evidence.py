@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import betabinom, binom, dirichlet_multinomial, multinomial
 
 from sidejudge.scoring.statistics.evidence import Scale, against_rate, against_uniform
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 COUNTS = st.lists(st.integers(0, 200), min_size=2, max_size=8)
 
@@ -132,6 +134,36 @@ def test_weights_that_come_together_are_all_shares_of_the_largest_before_them(gr
             assert shares == {weight: weight / largest for weight in weights}
             largest = max(largest, *weights)
         assert scale.largest == largest
+
+
+@pytest.mark.parametrize(
+    ("terms", "largest"),
+    [
+        ([(7, 1_000, 100.0), (7, 1_000, 1.0), (0, 1, 1.0)], 1.0),  # what did not come again is forgotten
+        ([(7, 1_000, 100.0), (7, 1_000, 60.0), (0, 1, 1.0)], 60.0),
+        ([(7, 1_000, 100.0), (6, 1_000, 1.0), (0, 1, 1.0)], 100.0),  # a peak comes back within a week
+        ([(7, 1_000, 100.0), (7, 999, 1.0), (0, 1, 1.0)], 100.0),  # so few may be what a rule keeps
+        ([(7, 999, 100.0), (7, 1_000, 1.0), (0, 1, 1.0)], 100.0),
+        ([(7, 1_000, 100.0), (-14, 1_000, 1.0), (7, 1_000, 1.0)], 100.0),  # a clock was set back
+    ],
+)
+def test_a_weight_that_does_not_come_again_is_forgotten(terms, largest):
+    """Terms of so many days, verdicts and this weight; a restart after each."""
+    scale, at_ns = Scale(), 0
+    for days, n, weight in terms:
+        scale.pass_to(at_ns, weight, n)
+        scale.share(weight)
+        scale = Scale.of_json(json.loads(json.dumps(scale.to_json())))
+        at_ns += days * DAY_NS
+    assert scale.largest == largest
+
+
+def test_what_an_earlier_version_kept_is_forgotten_after_a_term():
+    scale = Scale.of_json({"largest": 100.0, "even": False})
+    for at_ns, n in ((0, 1_000), (7 * DAY_NS, 1)):
+        scale.pass_to(at_ns, 1.0, n)
+        scale.share(1.0)
+    assert scale.largest == 1.0
 
 
 @pytest.mark.parametrize("weights", [[0.0], [-1.0], [math.inf], [3.0, 0.0], [3.0, math.inf]])
