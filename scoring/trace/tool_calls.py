@@ -198,8 +198,9 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     found: list[tuple[tuple[int, int], ToolCall, str]] = []
     moved = clock_corrections(trace)
     order = in_order(spans, matched, requested, moved)
+    earlier = _earlier(trace, {index: span for index, span in enumerate(spans) if index not in matched})
     for index, span in enumerate(spans):
-        call = _merge(span, requested[matched[index]] if index in matched else _earlier(span, trace.models))
+        call = _merge(span, requested[matched[index]] if index in matched else earlier.get(index))
         if call.error is None and (below := error_below(trace, span, call)) is not None:
             call = replace(call, result=None, error=below)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
@@ -334,17 +335,27 @@ def _echoed(span: Span, calls: list[ToolCall], models: Sequence[Span]) -> Sequen
     return echoed if {call.name for call in calls} <= names and len(echoed) >= len(calls) else calls
 
 
-def _earlier(span: Span, models: Sequence[Span]) -> RequestedCall | None:
-    """The call of an earlier run that a tool carries out in this one, as after a person's consent: by a history's id.
+def _earlier(trace: Trace, unmatched: Mapping[int, Span]) -> dict[int, RequestedCall]:
+    """Calls of an earlier run that tools carry out in this one, as after a person's consent: by a history's ids.
 
-    Where its span has its only argument bare, as of OpenInference with LangChain for JavaScript.
+    Where the tool's span has its only argument bare, as of OpenInference with LangChain for JavaScript.
     """
-    tool = span.tool
-    if tool is None or tool.call_id is None or isinstance(tool.arguments, dict):
-        return None
-    history = (call for model in models for message in model.input_messages for call in message.tool_calls)
-    call = next((call for call in history if call.call_id == tool.call_id), None)
-    return None if call is None else RequestedCall(call, span.end_ns, None, span.span_id)
+    bare = {
+        index: (span, span.tool.call_id)
+        for index, span in unmatched.items()
+        if span.tool is not None and span.tool.call_id is not None and not isinstance(span.tool.arguments, dict)
+    }
+    if not bare:
+        return {}
+    history = (call for model in trace.models for message in model.input_messages for call in message.tool_calls)
+    calls: dict[str | None, ToolCall] = {}
+    for call in history:
+        calls.setdefault(call.call_id, call)
+    return {
+        index: RequestedCall(calls[call_id], span.end_ns, None, span.span_id)
+        for index, (span, call_id) in bare.items()
+        if call_id in calls
+    }
 
 
 def _with_arguments(calls: Sequence[ToolCall], models: Sequence[Span]) -> Sequence[ToolCall]:
