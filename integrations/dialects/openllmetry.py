@@ -6,6 +6,7 @@ attribute a message, numbered: ``gen_ai.prompt.0.role``, ``gen_ai.completion.0.t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -88,11 +89,24 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
 def _javascript(reading: SpanReading, fields: SpanFields) -> None:
     """A decorator does not end its span when the step raises, so that it never comes.
 
-    Anthropic's tokens are left as Anthropic counts them.
+    Anthropic's tokens are left as Anthropic counts them. A request of OpenAI's Responses is one text in JSON, and calls
+    of tools are left out of their answers, so that one that shows nothing may have made some.
     """
     fields["parent_raises"] = reading.raw.status_code == 2
+    if reading.raw.scope_name.endswith("openai") and (items := _items(fields["input_messages"])):
+        fields |= messages.asked(items)
+        if not messages.hold_something(fields["output_messages"]):
+            fields |= {"output": None, "output_messages": ()}
     if reading.raw.scope_name.endswith("anthropic") and (used := fields["usage"]) is not None:
         fields["usage"] = genai.with_cached(reading, used)
+
+
+def _items(asked: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages that a lone one of a user holds as JSON; none in another."""
+    match asked:
+        case (Message(role="user", text=text),) if text.startswith('[{"'):
+            return messages.read(unwrap.decoded(text))
+    return ()
 
 
 def _tool(reading: SpanReading, fields: SpanFields) -> None:

@@ -213,7 +213,7 @@ class _Reader:
             self._went_in(*found)
         if span.output is None and not answered and (found := self._there.best(outs, chats=chats)):
             self._came_out(*found)
-        elif span.output is None and not answered and self._kind is SpanKind.LLM and not self._open("input"):
+        elif not self._known and self._kind is SpanKind.LLM and self._open("output") and not self._open("input"):
             self._silent()
 
     def _fits_step(self, pair: Candidate) -> bool:

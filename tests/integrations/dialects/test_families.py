@@ -462,6 +462,25 @@ def test_openinference_agents_have_their_names_from_where_each_framework_puts_th
     assert (span.agent, span.kind, span.metadata) == ("research", SpanKind.CHAIN, {"k": 2})
 
 
+@pytest.mark.parametrize(
+    ("scope", "asked"),
+    [
+        ("@openlit/instrumentation-openai", [{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]),
+        ("@traceloop/instrumentation-openai", [
+            {"role": "user", "parts": [{"type": "text", "content": '[{"role":"user","content":"Where?"}]'}]},
+        ]),
+    ],
+)  # fmt: skip
+def test_an_answer_of_openai_s_responses_that_shows_nothing_may_have_called_tools(scope: str, asked: Any) -> None:
+    given = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "openai.api.type": "responses",
+        "gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages":
+        json.dumps([{"role": "assistant", "finish_reason": "stop", "parts": [{"type": "text", "content": ""}]}]),
+    }  # fmt: skip
+    span = normalise(_raw("chat m", scope, attributes=given))
+    assert (span.input, span.output, span.output_messages) == ("Where?", None, ())
+
+
 @pytest.mark.parametrize(("operation", "agent"), [("invoke_swarm", None), ("invoke_agent", "swarm")])
 def test_a_swarm_of_strands_is_no_agent(operation: str, agent: str | None) -> None:
     given = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "swarm", "gen_ai.system": "strands-agents"}
