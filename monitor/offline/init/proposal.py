@@ -179,8 +179,8 @@ def judged_rubric(cases: Sequence[Case]) -> str:
 def _route(
     match: Mapping[str, str], cases: Sequence[Case], learned: str | None, scenario: str | None, *, judged: bool
 ) -> ProposedRoute:
-    agents = Counter(agent for case in cases for agent in set(case.agents_called or ()))
-    tools = Counter(name for case in cases for name in {call.name for call in case.tools_used or ()})
+    agents = Counter(agent for case in cases for agent in dict.fromkeys(case.agents_called or ()))
+    tools = Counter(name for case in cases for name in dict.fromkeys(call.name for call in case.tools_used or ()))
     chosen = dict.fromkeys(SCENARIO_RUBRICS, learned) if learned else {}
     chosen[HEALTH] = _HEALTH
     if judged:

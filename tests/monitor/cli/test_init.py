@@ -183,6 +183,13 @@ def test_with_a_judge_a_rubric_for_it_is_proposed_by_what_the_traces_carry(call,
     assert set(config.declared) == ({rubric} - {"agent"})
 
 
+def test_names_that_are_as_frequent_stand_in_the_order_of_their_use(call, tmp_path):
+    cases, out, names = tmp_path / "c.jsonl", tmp_path / "s.yaml", ["f", "b", "e", "a", "d", "c"]
+    cases.write_text(json.dumps({"model_output": "x", "service": "shop", "agents_called": names, "tools_used": names}))
+    assert call("init", "--from-traces", cases, "--out", out).exit_code == 0
+    assert "agents f, b, e, a, d, c; tools f, b, e, a, d, c." in out.read_text()
+
+
 def test_a_file_that_is_there_is_kept(call, tmp_path):
     out = tmp_path / "sidejudge.yaml"
     out.write_text("mine")
