@@ -8,18 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .database import Transaction
+from .database import Transaction, queries
 
 MOST_TEXT: Final = 16_384
 """Characters of one text; a longer one is cut, with its length behind it."""
 MOST_BYTES: Final = 262_144
 """Of one result as JSON; a larger one is kept without the details of its metrics."""
 _DEEPEST: Final = 64
-_PUT: Final = """
-INSERT INTO results (trace_id, revision, monitor, service, ended_at, outcome, verdicts)
-VALUES (%s, %s, %s, %s, to_timestamp(%s), %s::jsonb, %s::jsonb)
-ON CONFLICT (trace_id, monitor, revision) DO NOTHING
-"""
 _SLICE: Final = 5_000
 
 
@@ -38,7 +33,7 @@ class ArchivedResult:
 async def put_results(transaction: Transaction, monitor: str, results: Sequence[ArchivedResult]) -> None:
     """Keep results; one that is there already stays as it is."""
     await transaction.each(
-        _PUT,
+        queries()["put_result"],
         [
             (
                 text(each.trace_id), each.revision, monitor, None if each.service is None else text(each.service),

@@ -16,6 +16,8 @@ import re
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -27,10 +29,6 @@ if TYPE_CHECKING:
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 
-_BEGIN: Final = (
-    "SELECT set_config('search_path', quote_ident(%s), true), set_config('statement_timeout', %s, true), "
-    "set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)"
-)
 _PASSING: Final = ("08", "25P03", "40", "53", "55P03", "57", "58")
 """SQLSTATE classes that time mends: connection, serialisation, resources (disk full, too many clients), shutdown."""
 _NOT_ADMITTED: Final = ("authentication failed", "does not exist", "pg_hba.conf", "permission denied")
@@ -51,6 +49,13 @@ _LASTING: Final = {
     "invalid sslmode": "correct sslmode in fleet.database",
 }
 """What libpq names a failure to connect that no time mends, and the remedy."""
+
+
+@cache
+def queries() -> dict[str, str]:
+    """Each named statement of ``queries.sql``: what follows a line ``-- name: …``."""
+    parts = files(__package__).joinpath("queries.sql").read_text("utf-8").split("-- name: ")[1:]
+    return {name: body.strip() for name, _, body in (part.partition("\n") for part in parts)}
 
 
 class Transaction:
@@ -118,7 +123,7 @@ class Database:
                 connection = await self._connected(limit_s)
                 async with connection.transaction():
                     limit = str(int(limit_s * 1000))
-                    await connection.execute(_BEGIN, (self.schema, limit, limit, limit))
+                    await connection.execute(queries()["begin"], (self.schema, limit, limit, limit))
                     yield Transaction(connection)
             except psycopg.Error as error:
                 self._drop()

@@ -12,25 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .database import LeaseLost, Transaction
+from .database import LeaseLost, Transaction, queries
 
-_TAKE: Final = """
-INSERT INTO leases AS held (name, holder, token, expires_at)
-SELECT name, %(me)s, 1, now() + make_interval(secs => %(ttl)s) FROM unnest(%(names)s::text[]) AS name
-WHERE NOT EXISTS (SELECT FROM leases WHERE leases.name = name.name AND holder <> %(me)s AND expires_at > now())
-ORDER BY name
-ON CONFLICT (name) DO UPDATE SET
-    token = held.token + CASE WHEN held.holder = excluded.holder AND held.expires_at > now() THEN 0 ELSE 1 END,
-    taken_at = CASE WHEN held.holder = excluded.holder AND held.expires_at > now() THEN held.taken_at ELSE now() END,
-    holder = excluded.holder,
-    expires_at = excluded.expires_at
-WHERE held.holder = excluded.holder OR held.expires_at <= now()
-RETURNING name, token
-"""
-_RELEASE: Final = "UPDATE leases SET expires_at = now() WHERE holder = %s AND name = ANY(%s) AND expires_at > now()"
-_FENCE: Final = """
-SELECT 1 FROM leases WHERE name = %s AND holder = %s AND token = %s AND expires_at > now() FOR SHARE
-"""
 SAFETY: Final = 0.8
 """Share of a lease's time for which its holder trusts it without a word from the database."""
 
@@ -55,7 +38,7 @@ class Lease:
 
     async def fence(self, transaction: Transaction) -> None:
         """Hold the lease's row until the transaction is committed. Raises ``LeaseLost`` where another has it."""
-        if not await transaction.rows(_FENCE, (self.name, self.holder, self.token)):
+        if not await transaction.rows(queries()["fence"], (self.name, self.holder, self.token)):
             raise LeaseLost(f"the lease {self.name} is another monitor's by now")
 
 
@@ -88,7 +71,9 @@ class Leases:
             return {}
         # In the order of names, so that monitors do not wait for each other in a circle. One that another surely
         # holds is read and not written: it is every monitor but one that does this, in each round.
-        found = await transaction.rows(_TAKE, {"names": sorted(names), "me": self.holder, "ttl": self.ttl_s})
+        found = await transaction.rows(
+            queries()["take"], {"names": sorted(names), "me": self.holder, "ttl": self.ttl_s}
+        )
         until_s = asked_s + SAFETY * self.ttl_s
         return {name: Lease(name, self.holder, token, until_s) for name, token in found}
 
@@ -103,4 +88,4 @@ class Leases:
         for name in names:  # first here: between the two nobody holds it
             self._held.pop(name, None)
         if names:
-            await transaction.execute(_RELEASE, (self.holder, list(names)))
+            await transaction.execute(queries()["release"], (self.holder, list(names)))

@@ -11,21 +11,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from .database import Database, DatabaseRefuses, Transaction
+from .database import Database, DatabaseRefuses, Transaction, queries
 
 VERSION: Final = 1
 """The version of the schema that this program writes."""
 OLDEST: Final[dict[int, int]] = {}
 """The oldest version of the program's schema that works on a version; where nothing is named, 1."""
-_VERSIONS: Final = """
-CREATE TABLE IF NOT EXISTS schema_version (
-    version INTEGER PRIMARY KEY,
-    oldest INTEGER NOT NULL,
-    applied_at TIMESTAMPTZ NOT NULL DEFAULT now()
-)
-"""
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('sidejudge'), hashtext(%s))"
-"""Of one transaction, so it holds behind PgBouncer as well."""
 
 
 class SchemaVersion(NamedTuple):
@@ -75,11 +66,11 @@ async def migrate(
     if before.version >= to:
         return before.version, before.version
     async with database.transaction(timeout_s=timeout_s) as transaction:
-        await transaction.execute(_LOCK, (database.schema,))
+        await transaction.execute(queries()["lock_schema"], (database.schema,))
         exists = await transaction.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", (database.schema,))
         if not exists:
             await transaction.execute(f"CREATE SCHEMA {quoted(database.schema)}")
-        await transaction.execute(_VERSIONS)
+        await transaction.execute(queries()["make_versions"])
         before = await version_of(transaction)
         for version in range(before.version + 1, to + 1):
             await transaction.execute(read(version))

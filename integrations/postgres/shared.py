@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from .database import DatabaseRefuses, Transaction
+from .database import DatabaseRefuses, Transaction, queries
 from .leases import Lease
 
 
@@ -38,40 +38,6 @@ class HandedState(NamedTuple):
     age_s: float
 
 
-_HEARTBEAT: Final = """
-INSERT INTO monitors (monitor, version, host, started_at) VALUES (%s, %s, %s, to_timestamp(%s))
-ON CONFLICT (monitor) DO UPDATE SET version = excluded.version, host = excluded.host, started_at = excluded.started_at,
-    seen_at = now(), left_at = NULL
-WHERE monitors.started_at <= excluded.started_at OR monitors.left_at IS NOT NULL
-    OR monitors.seen_at < now() - make_interval(secs => %s)
-"""
-_MONITORS: Final = """
-SELECT monitor, version, host, started_at, extract(epoch FROM now() - seen_at)::float8, left_at IS NOT NULL
-FROM monitors ORDER BY monitor
-"""
-_PRESENT: Final = """
-SELECT count(*), extract(epoch FROM clock_timestamp())::float8
-FROM monitors WHERE left_at IS NULL AND seen_at > now() - make_interval(secs => %s)
-"""
-_WINDOWS: Final = """
-INSERT INTO windows (monitor, name, body) VALUES (%s, %s, %s)
-ON CONFLICT (monitor, name) DO UPDATE SET body = excluded.body, written_at = now()
-"""
-_SAVE: Final = """
-INSERT INTO states AS kept (name, lease, token, body) VALUES (%s, %s, %s, %s)
-ON CONFLICT (name) DO UPDATE
-SET lease = excluded.lease, token = excluded.token, body = excluded.body, written_at = now()
-"""
-_CLAIM: Final = """
-INSERT INTO claims AS made (kind, id, monitor, token) VALUES (%(kind)s, %(id)s, %(monitor)s, %(token)s)
-ON CONFLICT (kind, id) DO UPDATE
-SET monitor = excluded.monitor, token = excluded.token, claimed_at = now()
-WHERE made.done_at IS NULL AND (made.token = excluded.token AND made.monitor = excluded.monitor
-    OR made.claimed_at < now() - make_interval(secs => %(again)s))
-RETURNING 1
-"""
-
-
 async def heartbeat(
     transaction: Transaction, monitor: str, *, version: str, host: str, started_s: float, gone_s: float
 ) -> None:
@@ -80,7 +46,7 @@ async def heartbeat(
     Raises:
         DatabaseRefuses: one of the same name has started since, and was there within ``gone_s``.
     """
-    if await transaction.execute(_HEARTBEAT, (monitor, version, host, started_s, gone_s)):
+    if await transaction.execute(queries()["heartbeat"], (monitor, version, host, started_s, gone_s)):
         return
     [(other, at)] = await transaction.rows("SELECT host, started_at FROM monitors WHERE monitor = %s", (monitor,))
     raise DatabaseRefuses(
@@ -96,18 +62,18 @@ async def leave(transaction: Transaction, monitor: str) -> None:
 
 async def monitors_present(transaction: Transaction, within_s: float) -> tuple[int, float]:
     """How many monitors were there within so many seconds, and have not left; and the database's clock, in s."""
-    [(count, now_s)] = await transaction.rows(_PRESENT, (within_s,))
+    [(count, now_s)] = await transaction.rows(queries()["present"], (within_s,))
     return int(count), float(now_s)
 
 
 async def monitors(transaction: Transaction) -> list[MonitorRow]:
     """Every monitor that is known, in the order of names."""
-    return [MonitorRow(*row) for row in await transaction.rows(_MONITORS)]
+    return [MonitorRow(*row) for row in await transaction.rows(queries()["monitors"])]
 
 
 async def put_windows(transaction: Transaction, monitor: str, windows: Mapping[str, bytes]) -> None:
     """Write windows of this monitor, by name; others of it stay as they are."""
-    await transaction.each(_WINDOWS, [(monitor, name, body) for name, body in sorted(windows.items())])
+    await transaction.each(queries()["windows"], [(monitor, name, body) for name, body in sorted(windows.items())])
 
 
 async def windows(transaction: Transaction, *, younger_s: float | None = None) -> list[WindowRow]:
@@ -127,7 +93,9 @@ async def windows(transaction: Transaction, *, younger_s: float | None = None) -
 async def save(transaction: Transaction, lease: Lease, states: Mapping[str, bytes]) -> None:
     """Write states under a lease. Raises ``LeaseLost``, and writes nothing, where another monitor holds it."""
     await lease.fence(transaction)
-    await transaction.each(_SAVE, [(name, lease.name, lease.token, body) for name, body in sorted(states.items())])
+    await transaction.each(
+        queries()["save"], [(name, lease.name, lease.token, body) for name, body in sorted(states.items())]
+    )
 
 
 async def touch(transaction: Transaction, name: str) -> None:
@@ -152,7 +120,7 @@ async def claim(transaction: Transaction, lease: Lease, kind: str, ids: Sequence
     """
     await lease.fence(transaction)
     values = {"kind": kind, "monitor": lease.holder, "token": lease.token, "again": again_s}
-    return {each for each in ids if await transaction.rows(_CLAIM, {**values, "id": each})}
+    return {each for each in ids if await transaction.rows(queries()["claim"], {**values, "id": each})}
 
 
 async def claim_within(

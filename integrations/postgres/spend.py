@@ -9,28 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .database import Transaction
-
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('sidejudge spend'))"
-"""Of one transaction: slices are granted one after the other."""
-_REPORT: Final = """
-INSERT INTO judge_spend AS row (hour, monitor, granted, spent, demand)
-VALUES (%(hour)s, %(monitor)s, %(committed)s, %(spent)s, %(demand)s)
-ON CONFLICT (hour, monitor) DO UPDATE
-SET spent = excluded.spent, demand = excluded.demand, written_at = now(),
-    granted = GREATEST(LEAST(row.granted, %(keep)s), excluded.granted)
-RETURNING granted
-"""
-_SETTLE: Final = """
-UPDATE judge_spend SET spent = %s, granted = %s WHERE monitor = %s AND hour = %s AND granted <> %s
-"""
-_KNOWN: Final = "SELECT hour, granted, spent FROM judge_spend WHERE monitor = %s AND hour BETWEEN %s AND %s"
-_TOTALS: Final = """
-SELECT coalesce(sum(granted), 0), coalesce(sum(spent), 0),
-    coalesce(sum(demand) FILTER (WHERE hour = %(hour)s AND written_at > now() - make_interval(secs => %(alive)s)), 0)
-FROM judge_spend WHERE hour >= %(since)s AND hour < %(until)s
-"""
-_GRANT: Final = "UPDATE judge_spend SET granted = granted + %s WHERE hour = %s AND monitor = %s RETURNING granted"
+from .database import Transaction, queries
 
 
 class SpendLimit(NamedTuple):
@@ -52,18 +31,18 @@ class SpendTotals(NamedTuple):
 
 async def begin(transaction: Transaction) -> None:
     """Keep others from being granted anything until this transaction ends."""
-    await transaction.execute(_LOCK)
+    await transaction.execute(queries()["lock_spend"])
 
 
 async def settle(transaction: Transaction, monitor: str, hour: int, spent: float, *, reserved: float = 0.0) -> None:
     """Give back what was granted of an hour and will not be spent. ``reserved``: for calls that are under way."""
     kept = spent + reserved
-    await transaction.execute(_SETTLE, (spent, kept, monitor, hour, kept))
+    await transaction.execute(queries()["settle"], (spent, kept, monitor, hour, kept))
 
 
 async def known(transaction: Transaction, monitor: str, since: int, until: int) -> list[tuple[int, float, float]]:
     """Hour, granted and spent dollars of this monitor's hours that begin in this time, both ends included."""
-    found = await transaction.rows(_KNOWN, (monitor, since, until))
+    found = await transaction.rows(queries()["known"], (monitor, since, until))
     return [(int(hour), float(granted), float(spent)) for hour, granted, spent in found]
 
 
@@ -77,7 +56,7 @@ async def report(
     values = {
         "monitor": monitor, "hour": hour, "spent": spent, "committed": committed, "demand": demand, "keep": keep
     }  # fmt: skip
-    return float((await transaction.rows(_REPORT, values))[0][0])
+    return float((await transaction.rows(queries()["report"], values))[0][0])
 
 
 async def totals(
@@ -86,24 +65,22 @@ async def totals(
     """The totals by limit. ``alive_s``: how old a demand may be."""
     values = {"hour": hour, "alive": alive_s}
     return [
-        SpendTotals(*(await transaction.rows(_TOTALS, {**values, "since": limit.since, "until": limit.until}))[0])
+        SpendTotals(
+            *(await transaction.rows(queries()["totals"], {**values, "since": limit.since, "until": limit.until}))[0]
+        )
         for limit in limits
     ]
 
 
 async def grant(transaction: Transaction, monitor: str, hour: int, usd: float) -> float:
     """Grant this monitor more; what it is granted now."""
-    return float((await transaction.rows(_GRANT, (usd, hour, monitor)))[0][0])
+    return float((await transaction.rows(queries()["grant"], (usd, hour, monitor)))[0][0])
 
 
 MOST: Final = 500
 """Answers that are read at a time."""
 OVERLAP_S: Final = 30.0
 """What was written so long before the last reading is read again: it may have been committed after it."""
-_READ: Final = """
-SELECT key, body, extract(epoch FROM written_at)::float8 FROM answers
-WHERE written_at > to_timestamp(%s) ORDER BY written_at DESC LIMIT %s
-"""
 
 
 async def put_answers(transaction: Transaction, answers: Mapping[str, str]) -> None:
@@ -115,5 +92,5 @@ async def put_answers(transaction: Transaction, answers: Mapping[str, str]) -> N
 
 async def new_answers(transaction: Transaction, since_s: float) -> tuple[dict[str, str], float]:
     """The latest answers since a moment, and when the last of them was written (s since the epoch, its clock)."""
-    rows = await transaction.rows(_READ, (since_s - OVERLAP_S, MOST))
+    rows = await transaction.rows(queries()["answers"], (since_s - OVERLAP_S, MOST))
     return {key: body for key, body, _ in rows}, max((at for *_, at in rows), default=since_s)
