@@ -218,7 +218,8 @@ def _llamaindex(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Spa
         reading.note("agent", f"{_OUT}: current_agent_name")
     ended = out.get("result")
     stated = ended if isinstance(ended, dict) else out
-    fields["output"] = messages.last_text(messages.read(stated.get("response")), "assistant") or returned
+    answered = messages.read(stated.get("response"))
+    fields["output"] = messages.last_text(answered, "assistant") or ("" if answered else returned)
     if isinstance(requested := out.get("input"), list):
         fields["output"] = None
         fields["input"] = messages.last_text(messages.read(requested), "user")

@@ -241,7 +241,7 @@ def _not_recorded(case: Case) -> bool:
 
 def _may_answer(trace: Trace) -> bool:
     """Embeddings, retrievals and single tools return no answer to anybody."""
-    return any(span.kind in (SpanKind.AGENT, SpanKind.LLM) for span in trace.spans)
+    return any(span.kind in (SpanKind.AGENT, SpanKind.LLM) or span.agent is not None for span in trace.spans)
 
 
 @of_run

@@ -809,6 +809,16 @@ def test_langsmith_s_empty_maps_are_hidden_contents_and_no_answer(kind: str) -> 
         assert (span.input is None) == (given == "{}")
 
 
+@pytest.mark.parametrize("text", ["", "Here."])
+def test_the_last_step_of_a_workflow_of_llamaindex_answers_with_its_response_s_text(text: str) -> None:
+    response = {"role": "assistant", "blocks": [{"block_type": "text", "text": text}]}
+    span = normalise(_raw("BaseWorkflowAgent.task", "opentelemetry.instrumentation.llamaindex", attributes={
+        "traceloop.span.kind": "task",
+        "traceloop.entity.output": json.dumps({"result": {"response": response, "current_agent_name": "a"}}),
+    }))  # fmt: skip
+    assert span.output == text
+
+
 def test_a_workflow_of_llamaindex_has_its_question_its_answer_and_its_agent_in_mlflow() -> None:
     returned = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Here."}]}
     for kind, name, given, wanted in (

@@ -131,6 +131,15 @@ def test_an_answer_that_nobody_recorded_is_not_taken_for_none(steps, top, value)
     assert values(judged(run(*steps, **{"answer": None, **top})))["answered"] == value
 
 
+def test_a_step_of_an_agent_may_answer_as_its_run_may():
+    top, step = (span(name, None, SpanKind.CHAIN, 1, input="Where?") for name in ("root", "step"))
+    steps = (tool("t1", 3), replace(step, parent_id="root", agent="harbour"))
+    assert (
+        values(judged(extract(trace(top, *(replace(each, parent_id="root") for each in steps)))))["answered"]
+        == "unavailable"
+    )
+
+
 @pytest.mark.parametrize(
     ("errors", "value"),
     [
