@@ -29,6 +29,8 @@ _HEAD: Final = 2_000
 _OF_MCP: Final = "mcp."
 """How the attribute begins from which the kind of a request of MCP was read."""
 _SEPARATED: Final = re.compile(r"\w[\W_]+\Z")
+_MOST_BESIDE = 64
+"""Most of the latest calls that are compared with a request of MCP beside them."""
 _WITHIN = 4
 """Most levels upwards that are searched for another span of the same call."""
 
@@ -38,12 +40,17 @@ def tool_spans(trace: Trace, reporting: Sequence[Span]) -> tuple[Sequence[Span],
 
     ``reporting`` are all that describe a call, from the top down.
 
-    Of two spans of one call the upper is kept, completed from the lower one, which knows whether the tool raised.
+    Of two spans of one call the upper is kept, completed from the lower one, which knows whether the tool raised. Of
+    two beside each other the framework's is kept as it is.
     """
     kept: dict[str, Span] = {}
     twins: dict[str, str] = {}
+    waiting: dict[str | None, list[Span]] = {}
     for span in reporting:
         upper = _upper(trace, span)
+        if upper is None and (beside := _beside(span, waiting.setdefault(span.parent_id, []))) is not None:
+            twins[span.span_id] = beside.span_id
+            continue
         held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
         if held is None or held.tool is None or span.tool is None or not _same_call(held.tool, span.tool, span):
             kept[span.span_id] = span
@@ -58,6 +65,26 @@ def tool_spans(trace: Trace, reporting: Sequence[Span]) -> tuple[Sequence[Span],
             call_id=held.tool.call_id or span.tool.call_id,
         ))  # fmt: skip
     return [kept[span.span_id] for span in trace.spans if span.span_id in kept] if kept else (), twins
+
+
+def _beside(span: Span, waiting: list[Span]) -> Span | None:
+    """The call that a request of MCP beside it, at the same time, is: a server in the agent's own process reports so.
+
+    ``waiting`` are the calls there to which no request belongs yet, from which this one's is taken.
+    """
+    if not _asks_server(span):
+        waiting.append(span)
+        return None
+    for call in waiting[-_MOST_BESIDE:]:
+        at_once = call.start_ns <= span.end_ns and span.start_ns <= call.end_ns
+        if at_once and call.tool is not None and span.tool is not None and _same_call(call.tool, span.tool, span):
+            waiting.remove(call)
+            return call
+    return None
+
+
+def _asks_server(span: Span) -> bool:
+    return span.provenance.get("kind", "").startswith(_OF_MCP)
 
 
 def _upper(trace: Trace, span: Span) -> Span | None:
@@ -113,8 +140,8 @@ def _same_call(upper: ToolCall, lower: ToolCall, below: Span) -> bool:
     agent's framework adds the server's: ``mcp__weather__forecast``, ``weather_forecast``.
     """
     ids = {upper.call_id, lower.call_id} - {None}
-    asks_server = below.provenance.get("kind", "").startswith(_OF_MCP)
-    if len(ids) > 1 or (upper.name != lower.name and not (asks_server and _adds_server(upper.name, lower.name))):
+    named = upper.name == lower.name or (_asks_server(below) and _adds_server(upper.name, lower.name))
+    if len(ids) > 1 or not named:
         return False
     a, b = upper.arguments, lower.arguments
     return a is None or b is None or a == b or (a,) == sole(b) or (b,) == sole(a)

@@ -425,6 +425,27 @@ def test_a_request_of_mcp_is_the_call_to_whose_name_the_framework_adds_the_serve
     assert [call.name for call in case.tools_used] == [upper, "look_up"][:calls]
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "at", "calls"),
+    [
+        ("mcp__sky__look_up", "mcp.method.name", 2, 2),
+        ("look_up", "mcp.method.name", 2, 2),
+        ("mcp__sky__look_up", "gen_ai.operation.name", 2, 4),
+        ("mcp__sky__look_up", "mcp.method.name", 12, 4),
+        ("relook_up", "mcp.method.name", 2, 4),
+    ],
+)
+def test_requests_of_mcp_beside_the_calls_of_a_framework_are_those_calls(
+    name: str, source: str, at: int, calls: int
+) -> None:
+    """A server in the process of an agent of Claude's SDK, whose spans stand beside the agent's."""
+    asked = [_span(f"c{n}", "root", T, n, 9, tool=_call(name, {"n": n})) for n in (0, 1)]
+    request = replace(_span("r", "root", T, at, at + 1, tool=ToolCall(name="look_up")), provenance={"kind": source})
+    case = _case(_span("root", None, C, 0, 20), *asked, request, replace(request, span_id="s"))
+    assert len(case.tools_used) == calls
+    assert [call.arguments for call in case.tools_used[:2]] == [{"n": 0}, {"n": 1}]
+
+
 def test_a_model_by_which_a_run_is_checked_neither_asks_nor_answers_for_it() -> None:
     calls = (
         _span("guard", "root", SpanKind.GUARDRAIL, 0, 1),
