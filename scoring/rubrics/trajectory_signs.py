@@ -222,7 +222,7 @@ def _origins(
     """The model steps that carry a statement of the answer, and the steps that brought it in."""
     wanted = _terms(case.model_output)
     weights: dict[int, float] = {}
-    for term in wanted:
+    for term in sorted(wanted):  # sums of floats go by their order, and equal ones are to stay equal
         carriers = stated.get(term, ())
         telling = (1.0 if _is_figure(term) else 0.5) / max(1.0, len(carriers) / _RARE)
         for carrier in carriers[:_RARE]:
