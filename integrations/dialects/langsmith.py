@@ -27,6 +27,8 @@ _KINDS = {
     "chain": SpanKind.CHAIN, "prompt": SpanKind.CHAIN, "parser": SpanKind.CHAIN,
 }  # fmt: skip
 _KIND, _IN, _OUT = "langsmith.span.kind", "gen_ai.prompt", "gen_ai.completion"
+_NODE, _START = "langsmith.metadata.langgraph_node", "__start__"
+"""A step that runs no agent: of LangGraph in JavaScript it is all that the exporter sends of a run, failed or not."""
 _SYSTEM = ("system", "instructions")
 """Where Anthropic's requests and OpenAI's Responses have the instructions, beside the messages."""
 _SETTINGS = frozenset({"model", "model_name", "stream", "temperature", "_type", "usage_metadata", "max_tokens", "stop"})
@@ -53,6 +55,8 @@ def normalise(raw: RawSpan) -> Span:
         "error": _error(raw),
         "trace_name": reading.text("trace_name", "langsmith.trace.name") if raw.parent_id is None else None,
     }
+    if reading.attributes.get(_NODE) == _START:
+        reading.no_agent(fields)
     if kind is SpanKind.TOOL:
         fields |= _tool(reading, given, returned, fields["error"])
     elif kind is SpanKind.LLM:

@@ -762,6 +762,12 @@ def test_the_only_argument_of_langsmith_s_traceable_function_is_the_question() -
         assert normalise(_raw("ask", "langsmith", attributes=attributes)).input == wanted
 
 
+@pytest.mark.parametrize(("node", "agent"), [("__start__", None), ("model_request", "desk")])
+def test_the_step_that_begins_a_graph_is_no_run_of_an_agent_in_langsmith(node: str, agent: str | None) -> None:
+    metadata = {"langsmith.metadata.lc_agent_name": "desk", "langsmith.metadata.langgraph_node": node}
+    assert normalise(_raw("shop", "langsmith", attributes={"langsmith.span.kind": "chain", **metadata})).agent == agent
+
+
 def test_a_run_of_langsmith_s_in_javascript_has_failed_by_its_exception_and_returns_what_outputs_holds() -> None:
     event = RawEvent(
         name="exception", time_ns=1, attributes={"exception.type": "Error", "exception.message": "Error: down"}
