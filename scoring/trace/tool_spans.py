@@ -75,10 +75,11 @@ def _beside(span: Span, waiting: list[Span]) -> Span | None:
     if not _asks_server(span):
         waiting.append(span)
         return None
-    for call in waiting[-_MOST_BESIDE:]:
+    first = max(0, len(waiting) - _MOST_BESIDE)
+    for at, call in enumerate(waiting[first:], first):
         at_once = call.start_ns <= span.end_ns and span.start_ns <= call.end_ns
         if at_once and call.tool is not None and span.tool is not None and _same_call(call.tool, span.tool, span):
-            waiting.remove(call)
+            del waiting[at]
             return call
     return None
 
