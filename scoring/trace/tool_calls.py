@@ -100,7 +100,12 @@ def _with_defaults(
 
 
 def _ran_with(requested: Json, given: Json) -> bool:
-    """Whether a tool was given all requested arguments, each maybe in another type: ``"3"`` for 3."""
+    """Whether a tool was given all requested arguments, each maybe in another type: ``"3"`` for 3.
+
+    What a model wrote that is no JSON, some frameworks mend.
+    """
+    if isinstance(requested, str) and requested[:1] == "{" and isinstance(given, dict):
+        return True
     if not isinstance(requested, dict) or not isinstance(given, dict) or not requested:
         return False
     return all(key in given and _alike(value, given[key]) for key, value in requested.items())

@@ -224,6 +224,9 @@ def test_a_tool_that_ran_with_its_defaults_beside_the_requested_arguments_ran_on
     assert used(requested, _call("find", {"q": "y", "n": 3, "sort": "asc"})) == 2
     assert used(requested, _call("find", {"q": "x", "sort": "asc"})) == 2
     assert used(requested, _call("find", {"q": "x", "n": 3, "sort": "asc"}, "c2")) == 2, "another call by its id"
+    cut = _call("find", '{"q": ', "c1")
+    assert used(cut, _call("find", {"q": None})) == 1, "what is no JSON was mended"
+    assert used(cut, _call("seek", {"q": None})) == 2
 
 
 def test_arguments_that_a_span_leaves_out_are_those_of_the_call_that_it_carried_out() -> None:
