@@ -73,6 +73,8 @@ _ERROR_TEXT: Final = re.compile(
       |(?:tool|function)\s+\S{1,80}\s+(?:not\s+found|does\s+not\s+exist|is\s+not\s+(?:a\s+valid|available))
       |(?:the\s+)?(?:tool|function)\s+call\s+(?:arguments\s+are\s+malformed|with\s+name\s+\S{1,80}\s+is\s+not\s+part\s+of)\b
       |missing\s+required\s+(?:argument|parameter)s?\b
+      |[\w.]{1,80}\(\)\s+(?:got\s+an?\s+unexpected\s+keyword|got\s+multiple\s+values|missing\s+\d+\s+required|takes\s+\d+\s+positional)\b
+      |expecting\s+[^:\n]{1,60}:\s+line\s+\d+\s+column\s+\d+
       |\S{1,80}\s+is\s+not\s+a\s+valid\s+(?:tool|function|command)\b
       |errno\s+-?\d+\]|mcp\s+error\s+-?\d+|curl:\s+\(\d+\)|(?:econn(?:refused|reset|aborted)|enotfound|etimedout|enoent)\b
       |\d+\s+validation\s+errors?\s+for\b

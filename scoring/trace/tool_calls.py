@@ -321,7 +321,22 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
             seen.add(key)
             made.add(key[1:])
             found.append(RequestedCall(call, span.end_ns, None, span.span_id))
-    return found
+    return _without_bare(found)
+
+
+def _without_bare(requested: list[RequestedCall]) -> list[RequestedCall]:
+    """The calls without those that lack the arguments which another under the same id and name has.
+
+    Conventions may have no place for arguments that are no JSON; the client's own attributes have them.
+    """
+    if all(ask.call.arguments is not None for ask in requested):
+        return requested
+    whole = {
+        (ask.call.call_id, ask.call.name) for ask in requested if ask.call.call_id and ask.call.arguments is not None
+    }
+    return [
+        ask for ask in requested if ask.call.arguments is not None or (ask.call.call_id, ask.call.name) not in whole
+    ]
 
 
 def _echoed(span: Span, calls: list[ToolCall], models: Sequence[Span]) -> Sequence[ToolCall]:

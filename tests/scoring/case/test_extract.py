@@ -212,6 +212,16 @@ def test_a_call_that_a_span_below_a_model_shows_and_the_agent_repeats_is_one(bel
     assert case.tools_used == (_call("pay", {"sum": 3}, "c1"),)
 
 
+@pytest.mark.parametrize(("below", "above"), [('{"sum": ', None), (None, '{"sum": ')])
+def test_a_call_without_arguments_is_the_one_under_its_id_that_has_them(below: Json, above: Json) -> None:
+    case = _case(
+        _span("root", None, A, 0, 9, agent="a"),
+        _span("call", "root", L, 1, 4, output_messages=_asks(_call("pay", above, "c1"))),
+        _span("chat", "call", L, 2, 3, output_messages=_asks(_call("pay", below, "c1"))),
+    )
+    assert case.tools_used == (_call("pay", '{"sum": ', "c1"),)
+
+
 def test_a_tool_that_ran_with_its_defaults_beside_the_requested_arguments_ran_once() -> None:
     def used(requested: ToolCall, *ran: ToolCall) -> int:
         tools = [_span(f"tool{at}", "root", T, 3 + at, 4 + at, tool=call) for at, call in enumerate(ran)]

@@ -118,6 +118,7 @@ def unrecorded(span_id, at, **fields):
         ((unrecorded("m1", 1),), {}, "unavailable"),
         ((*SOUND[:2], unrecorded("m2", 5)), {}, "unavailable"),
         ((unrecorded("m1", 1), model("m2", 5, "")), {}, 0.0),
+        ((replace(unrecorded("m1", 1), end_ns=9 * MS), model("m2", 5, "", parent="m1")), {}, 0.0),
         ((unrecorded("m1", 1, error="HTTP 500"),), {}, 0.0),
         ((unrecorded("m1", 1, output=""),), {}, 0.0),
         ((unrecorded("m1", 1),), {"answer": ""}, 0.0),
