@@ -188,7 +188,7 @@ def _unanswered(case: Case) -> Result:
         return Unavailable(Reason("the answer is JSON without contents, which may be meant or stand for none"))
     if case.trace is not None and not _may_answer(case.trace):
         return NotApplicable(Reason("nothing in the trace gives an answer"))
-    if _goes_on_elsewhere(case):
+    if _goes_on_elsewhere(case) or (_hands_over(case) and not _failed_as_a_whole(case)):
         return _GOES_ON
     if _not_recorded(case):
         return _NOT_RECORDED
@@ -217,6 +217,17 @@ def _goes_on_elsewhere(case: Case) -> bool:
     last = last_model_call(case)
     requested = last is not None and asks_for_tools(last)
     return requested and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)
+
+
+def _hands_over(case: Case) -> bool:
+    """Whether the run ends as an agent passes the work to another, which then runs in a trace of its own.
+
+    So do the runtimes of Semantic Kernel and AutoGen, in which agents send messages to each other.
+    """
+    last, calls = last_model_call(case), case.tools_used or ()
+    if last is None or not calls or not asks_for_tools(last) or not calls[-1].handoff or calls[-1].error is not None:
+        return False
+    return not any(agent.casefold() in calls[-1].name.casefold() for agent in case.agents_called or ())
 
 
 def _waits(case: Case) -> bool:

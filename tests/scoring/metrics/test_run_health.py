@@ -85,6 +85,21 @@ WRITTEN_BESIDE = model("m1", 1, "Let me look that up.", calls=[("find_ship", {"p
         # The answer of an earlier call is that of a step: the run has ended with a call of a tool.
         ((model("m0", 0, "sailings"), SOUND[0], tool("t1", 3)), None, "unavailable"),
         ((SOUND[0], tool("t1", 3)), None, 0.0),
+        # The work is passed to an agent that runs elsewhere.
+        (
+            (model("m1", 1, calls=[("transfer_to_expert", {})]), tool("t1", 3, name="transfer_to_expert")),
+            None,
+            "not_applicable",
+        ),
+        (
+            (
+                model("m1", 1, calls=[("transfer_to_expert", {})]),
+                tool("t1", 3, name="transfer_to_expert"),
+                plain_span("e", "agent", SpanKind.AGENT, agent="expert", output=""),
+            ),
+            None,
+            0.0,
+        ),
         # The call may be for the caller's own tool, or await a person's consent.
         ((SOUND[0],), None, "unavailable"),
         ((span("turn", "agent", SpanKind.CHAIN, 1, error="E: x"), replace(SOUND[0], parent_id="turn")), None, 0.0),
