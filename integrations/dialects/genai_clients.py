@@ -18,6 +18,7 @@ from .langgraph_nodes import NODE, UNNAMED
 from .model_call import usage
 from .reading import Dialect, SpanReading
 from .span_fields import SpanFields
+from .unwrap import as_text
 
 
 def _scope(prefix: str) -> Callable[[RawSpan], bool]:
@@ -218,27 +219,27 @@ OPENLIT = genai.dialect(
 
 # Claude Code
 
-_ANSWER, _OUTPUT = "assistant_response", "tool.output"
+_ANSWER, _OUTPUT, _RAN = "assistant_response", "tool.output", "tool_result"
+_CALLED_NOTHING = ("end_turn", "stop_sequence", "max_tokens", "refusal")
+"""Why a model stopped that called no tool in the same answer."""
 
 
 def _claude_code(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """An interaction's prompt is an attribute, its answer a log record; a tool's output is an event on its span.
 
-    Input tokens leave cached ones out. Agents have no names.
+    What a tool was given may be a record of the interaction alone. Input tokens leave cached ones out. Agents have no
+    names, and model calls no contents.
     """
     if kind is SpanKind.AGENT:
-        reading.no_agent(fields)
-        fields["input"] = reading.text("input", "user_prompt")
-        for event in reading.raw.events:
-            if event.name == _ANSWER and isinstance(stated := event.attributes.get("response"), str):
-                fields["output"] = stated
-                reading.note("output", f"event {_ANSWER}: response")
+        _interaction(reading, fields)
     elif kind is SpanKind.LLM:
         cached = reading.whole("usage.cached_input", "cache_read_tokens") or 0
         prompt = reading.whole("usage", "input_tokens")
         if prompt is not None:
             prompt += cached + (reading.whole("usage.cached_input", "cache_creation_tokens") or 0)
         fields["usage"] = usage(prompt, reading.whole("usage", "output_tokens"), cached, None)
+        if reading.attributes.get("stop_reason") in _CALLED_NOTHING:
+            fields["output_messages"] = (Message(role="assistant", withheld=True),)
     elif kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         if tool.arguments is None:
@@ -249,6 +250,29 @@ def _claude_code(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Sp
                 reading.note("tool.result", f"event {_OUTPUT}: output")
         fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
     return kind
+
+
+def _interaction(reading: SpanReading, fields: SpanFields) -> None:
+    reading.no_agent(fields)
+    fields["input"] = reading.text("input", "user_prompt")
+    given = tuple([call for event in reading.raw.events if (call := _given(event)) is not None])
+    if given:
+        fields["output_messages"] = (Message(role="assistant", tool_calls=given),)
+    for event in reading.raw.events:
+        if event.name == _ANSWER and isinstance(stated := event.attributes.get("response"), str):
+            fields["output"] = stated
+            reading.note("output", f"event {_ANSWER}: response")
+
+
+def _given(event: RawEvent) -> ToolCall | None:
+    """The call that a record of a tool's run is of; None for another event, and without what the tool was given."""
+    held = event.attributes
+    called, given = as_text(held.get("tool_use_id")), held.get("tool_input")
+    if event.name != _RAN or called is None or given is None:
+        return None
+    of_server = as_text(unwrap.entries(held.get("tool_parameters")).get("mcp_tool_name"))
+    name = of_server or as_text(held.get("tool_name"))
+    return None if name is None else ToolCall(name=name, arguments=unwrap.arguments(given), call_id=called)
 
 
 CLAUDE_CODE = genai.dialect(

@@ -82,7 +82,6 @@ UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     ("openllmetry-js", "s5_stream", "tokens"): COUNTED,
     **{("openinference-claude-agent", scenario, "tokens"): COUNTED for scenario in SCENARIOS},
     **{("claude-code-otel", scenario, "model"): IN_A_LOG for scenario in SCENARIOS},
-    ("claude-code-otel", "s4_error", "args"): IN_A_LOG,
     **{("livekit", scenario, "agents"): OWN_LABEL for scenario in SCENARIOS},
     ("livekit", "s2_agents", "tools"): HANDED_ON,
     **{(client, "s6_session", what): ONE_TRACE for client in ("livekit", "pipecat") for what in ("input", "output")},

@@ -815,6 +815,44 @@ def test_langsmith_s_empty_maps_are_hidden_contents_and_no_answer(kind: str) -> 
         assert (span.input is None) == (given == "{}")
 
 
+@pytest.mark.parametrize(("stopped", "called"), [("end_turn", ()), ("tool_use", None)])
+def test_a_model_call_of_claude_code_shows_by_its_stop_whether_it_called_a_tool(
+    stopped: str, called: tuple[ToolCall, ...] | None
+) -> None:
+    run, model = {"gen_ai.operation.name": "invoke_agent", "user_prompt": "Where?"}, {**CHAT, "stop_reason": stopped}
+    spans = [
+        _raw("claude_code.interaction", "com.anthropic.claude_code.tracing", attributes=run),
+        _raw("claude_code.llm_request", "com.anthropic.claude_code.tracing", number=2, parent=1, attributes=model),
+    ]
+    case = extract(Trace.of("1" * 32, list(map(normalise, spans)), "batch"))
+    assert case.tools_used == called
+
+
+def test_what_a_tool_of_a_server_was_given_stands_in_a_record_of_claude_code_s_interaction() -> None:
+    ran = {
+        "tool_name": "mcp_tool", "tool_use_id": "c1", "tool_input": '{"city": "Oslo"}',
+        "tool_parameters": '{"mcp_server_name": "shop", "mcp_tool_name": "get_weather"}',
+    }  # fmt: skip
+    records = (
+        RawEvent(name="tool_result", time_ns=5, attributes=ran),
+        RawEvent(name="tool_result", time_ns=6, attributes={}),
+    )
+    tool = {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_weather", "gen_ai.tool.call.id": "c1",
+    }  # fmt: skip
+    returned = (RawEvent(name="tool.output", time_ns=4, attributes={"output": "7 degrees"}),)
+    run = {"gen_ai.operation.name": "invoke_agent", "user_prompt": "Where?"}
+    scope = "com.anthropic.claude_code.tracing"
+    spans = [
+        _raw("claude_code.interaction", scope, attributes=run, events=records),
+        _raw("claude_code.tool", scope, number=2, parent=1, attributes=tool, events=returned),
+    ]
+    case = extract(Trace.of("1" * 32, list(map(normalise, spans)), "batch"))
+    assert case.tools_used == (
+        ToolCall(name="get_weather", arguments={"city": "Oslo"}, result="7 degrees", call_id="c1"),
+    )
+
+
 @pytest.mark.parametrize("text", ["", "Here."])
 def test_the_last_step_of_a_workflow_of_llamaindex_answers_with_its_response_s_text(text: str) -> None:
     response = {"role": "assistant", "blocks": [{"block_type": "text", "text": text}]}
