@@ -192,7 +192,11 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
         cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
     ) -> Response:
-        """Verdicts that match all that is given, newest first."""
+        """Verdicts that match all that is given, newest first.
+
+        One that is revised while pages are read is then the newest, and may be on none of them: ask again with `since`
+        at the time of the first page.
+        """
         query = VerdictQuery(
             rubric=rubric_of(rubric, view.rubrics), service=service, environment=environment, passed=passed,
             state=state, trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since),
@@ -220,7 +224,11 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
         cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
     ) -> Response:
-        """Traces that have ended, newest first: how, why, and the verdicts in short."""
+        """Traces that have ended, newest first: how, why, and the verdicts in short.
+
+        One that is revised while pages are read is then the newest, and may be on none of them: ask again with `since`
+        at the time of the first page.
+        """
         query = TraceQuery(reason=reason_of(reason), service=service, since_ns=nanoseconds_of(since))
         contents = rules.shows_contents(request)
 
