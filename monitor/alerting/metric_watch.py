@@ -159,7 +159,7 @@ class MetricWatch:
                 continue
             # What belongs together is asked once, at the lowest level, which most values pass.
             lowest = limit.kept(value, list(limit.levels)[-1][1])
-            worth = followed.design.add(seen.cluster, passed=lowest, weight=seen.weight)
+            worth = followed.design.add(seen.cluster, passed=lowest, weight=seen.weight, at_ns=seen.at_ns)
             followed.arrivals.add(seen.at_ns)
             if followed.drop is not None and limit.critical is not None:
                 most = limit.kept(value, limit.critical)

@@ -93,7 +93,7 @@ class Tracked:
     ) -> None:  # fmt: skip
         """Take in a verdict as it was first; ``kept``: whether the run keeps to its scenario, None: not checked."""
         unnamed = max(1.0, self.serial.value / self.design.value)
-        worth = self.design.add(cluster, passed=passed, weight=weight) / unnamed
+        worth = self.design.add(cluster, passed=passed, weight=weight, at_ns=at_ns) / unnamed
         if kept is not None:
             chart = self.drift_chart(declared, pace)
             self.drift.add(chart, passed=kept, weight=weight, at_ns=at_ns, worth=worth)
@@ -131,7 +131,8 @@ class Tracked:
         group = [
             each._replace(worth=each.worth / unnamed)
             for each in self.design.add_together(
-                Together(passed, weight, n, n, cluster) for (passed, weight, cluster), n in alike.items()
+                (Together(passed, weight, n, n, cluster) for (passed, weight, cluster), n in alike.items()),
+                at_ns=begin_ns,
             )
         ]
         if kept and checked:

@@ -10,7 +10,9 @@ The sums run over all past verdicts, with a memory of ``MEMORY`` verdicts, becau
 failing clusters. Until there were enough of them the estimate leans on the worst case, that a cluster's verdicts are
 all equal (Σ W² / Σ w², ``MOST_AT_FIRST`` at most): a false alarm costs more than some hours of patience. After
 ``LARGEST`` verdicts a cluster counts as a new one, because an id that all traffic shares carries no information. A
-verdict without a cluster is its own cluster; where all are, the design effect is 1.
+verdict without a cluster is its own cluster; where all are, the design effect is 1. Verdicts of before a sampling rate
+rose would outweigh what comes by the square of their weights, so the sums begin anew once those weights are forgotten
+(``evidence.Scale``).
 
 A method that looks after every verdict (CUSUM, confidence sequence) lets each verdict move it by its ``worth``,
 1 / design effect of a move: exact for clusters of one size whose verdicts agree, and for independent ones; in between
@@ -29,7 +31,7 @@ from collections.abc import Iterable, Sequence
 
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .evidence import Together
+from .evidence import LARGEST_SHARE, Scale, Together
 
 MEMORY = 20_000
 """Verdicts after which an observation counts for half."""
@@ -52,17 +54,19 @@ _SUMS = (
 class DesignEffect:
     """The design effect of one service under one rubric, from verdict to verdict."""
 
-    __slots__ = ("_clusters", "_sums")
+    __slots__ = ("_clusters", "_scale", "_sums")
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0.0)
         self._clusters: OrderedDict[str, list[float]] = OrderedDict()
+        self._scale = Scale()
 
-    def add(self, cluster: str | None, *, passed: float, weight: float) -> float:
+    def add(self, cluster: str | None, *, passed: float, weight: float, at_ns: int | None = None) -> float:
         """Take in the next verdict; returns its worth in [0, 1].
 
         The worth does not depend on the outcome. ``passed`` may be a part of 1, as a graded answer is.
         """
+        self._pass_to(at_ns, weight, 1)
         effect = self.value
         held = self._opened(cluster) if cluster is not None else [*_NOTHING]
         worth = max(0.0, min(1 / effect, MOST * max(1.0, self._worst / effect) - held[2]))
@@ -71,12 +75,15 @@ class DesignEffect:
         held[3] += 1
         return worth
 
-    def add_together(self, group: Iterable[Together]) -> list[Together]:
+    def add_together(self, group: Iterable[Together], *, at_ns: int | None = None) -> list[Together]:
         """Take in verdicts that came together; returns them with their worth, in any order.
 
         The worth depends only on earlier verdicts. A cluster that is too large is split into pieces of ``LARGEST``,
         with its failures spread evenly over them.
         """
+        group = list(group)
+        if group:
+            self._pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
         effect = self.value
         most, clusters = MOST * max(1.0, self._worst / effect), dict[str | None, list[Together]]()
         for each in sorted(group, key=lambda each: (each.cluster or "", each.passed, each.weight)):
@@ -94,6 +101,14 @@ class DesignEffect:
                 self._learn_cluster(cluster, alike, count, worth)
             found += (each._replace(worth=worth * each.n) for each in alike)
         return found
+
+    def _pass_to(self, at_ns: int | None, weight: float, n: int) -> None:
+        before = self._scale.largest
+        self._scale.pass_to(at_ns, weight, n)
+        if self._scale.largest * LARGEST_SHARE < before:
+            self._sums = dict.fromkeys(_SUMS, 0.0)
+            self._clusters.clear()
+        self._scale.share(weight)
 
     def _opened(self, cluster: str) -> list[float]:
         """The state of a cluster that may still grow."""
@@ -187,10 +202,14 @@ class DesignEffect:
 
     def to_json(self) -> dict[str, object]:
         """The state that a restart needs. Growing clusters begin anew after it."""
-        return dict(self._sums)
+        return {**self._sums, **self._scale.to_json()}
 
     def restore(self, record: JsonRecord) -> None:
         """Restore the state that ``to_json`` wrote."""
         self._sums = {name: float(record.get(name, 0.0)) for name in _SUMS}
         if "own_crossed" not in record:  # verdicts alone, of which it is the same
             self._sums["own_crossed"] = self._sums["own_failed"]
+        if "largest" in record:
+            self._scale = Scale.of_json(record)
+        elif self._sums["n"]:  # of an earlier version
+            self._scale = Scale(math.sqrt(self._sums["own"] / self._sums["n"]))

@@ -9,7 +9,9 @@ import pytest
 
 from sidejudge.scoring.statistics.cusum import Cusum, design
 from sidejudge.scoring.statistics.design_effect import LARGEST, DesignEffect
+from sidejudge.scoring.statistics.evidence import Together
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.trace.time_units import DAY_NS
 
 
 def fed(rng, *, clusters: int, size: int, agree: float, ratio: float = 0.9, weight: float = 1.0) -> DesignEffect:
@@ -83,6 +85,31 @@ def test_it_survives_a_restart():
     effect, other = fed(np.random.default_rng(6), clusters=100, size=3, agree=0.5), DesignEffect()
     other.restore(effect.to_json())
     assert other.value == effect.value
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_what_was_drawn_sparsely_before_does_not_hide_for_good_that_sessions_agree(earlier, together):
+    """One trace in a hundred, each of a session of its own; then all, in sessions of five that agree."""
+    effect, rng, now_ns = DesignEffect(), np.random.default_rng(9), 0
+
+    def add(session: str, weight: float) -> None:
+        passed = bool(rng.random() < 0.9)
+        for _ in range(5 if weight == 1 else 1):
+            if together:
+                effect.add_together([Together(passed, weight, 1, 1, session)], at_ns=now_ns)
+            else:
+                effect.add(session, passed=passed, weight=weight, at_ns=now_ns)
+
+    for number in range(500):
+        add(f"before {number}", 100.0)
+    assert effect.value == 1.0
+    kept = effect.to_json()
+    effect.restore({name: kept[name] for name in kept.keys() - {"largest", "even", "term"}} if earlier else kept)
+    for number in range(600):
+        now_ns += DAY_NS // 40
+        add(f"since {number}", 1.0)
+    assert effect.value == pytest.approx(5, rel=0.05)
 
 
 def test_clusters_that_fail_together_do_not_multiply_false_alarms():
