@@ -75,6 +75,7 @@ class Inflater(_Body):
     def __init__(self, encoding: str, limit: int) -> None:
         super().__init__(encoding, limit)
         self._engine = zlib.decompressobj(_GZIP if encoding == "gzip" else _ZLIB)
+        self._head = b""
 
     def feed(self, data: bytes) -> Iterator[None]:
         """Inflate ``data`` and yield after each step of work.
@@ -83,6 +84,10 @@ class Inflater(_Body):
             TooLarge: The body is larger than the limit.
             Damaged: The data is not what its content encoding promises.
         """
+        data, self._head = self._head + data, b""
+        if len(data) == 1 and not self._begun:  # which of the two a "deflate" is shows with its second byte
+            self._head = data
+            return
         while data:
             if self._engine.eof:
                 data = self._next_member(data)
@@ -112,6 +117,7 @@ class Inflater(_Body):
 
     def finish(self) -> bytes:
         """Return the whole body. Raises ``Damaged`` when it was cut short."""
+        self._begun = self._begun or bool(self._head)
         return self._finish(ended=self._engine.eof)
 
 

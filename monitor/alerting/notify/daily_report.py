@@ -25,7 +25,7 @@ from sidejudge.scoring.status.failure_groups import FailureGroup, without_conten
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums, pooled
-from sidejudge.scoring.trace.time_units import HOUR_NS, MINUTE_NS, SECOND_NS
+from sidejudge.scoring.trace.time_units import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS
 
 from .notifier import Notifier
 
@@ -107,19 +107,27 @@ class DailyReport:
         """Read when the last report was sent; a monitor that never sent one starts counting now, and notes that."""
         known = self.outbox.notes().get(_NOTE)
         if known is None:
-            await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
-        self._last_ns = now_ns if known is None else int(known)
+            await self._note(now_ns)
+        else:
+            self._last_ns = int(known)
 
     async def tick(self, now_ns: int) -> None:
         """Send a report if one is due."""
+        if self._last_ns is not None and self._last_ns > now_ns + DAY_NS:  # the clock was wrong, and was set back
+            await self._note(now_ns)
         due_s = None if self._last_ns is None else self.daily.due_s(self._last_ns, now_ns)
         if due_s is None or (mine := await self.sends(due_s)) is None:
             return
         if mine:
             report = await self.report(self.daily.begin_s(due_s) * SECOND_NS, due_s * SECOND_NS, now_ns)
             await self.notifier.report(report, (_NOTE, str(now_ns)))
+            self._last_ns = now_ns
         else:
-            await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
+            await self._note(now_ns)
+
+    async def _note(self, now_ns: int) -> None:
+        """Count from now on, after a restart too."""
+        await self.outbox.put((), now_ns, {_NOTE: str(now_ns)})
         self._last_ns = now_ns
 
     async def report(self, day_ns: int, end_ns: int, now_ns: int) -> DailyReportText:

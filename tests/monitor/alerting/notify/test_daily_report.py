@@ -146,6 +146,15 @@ async def test_a_report_is_sent_once_a_day_though_the_monitor_is_killed_again_an
     assert [report.end_ns for report in sent(store)] == [EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS + 24 * HOUR_NS]
 
 
+async def test_reports_go_on_after_a_clock_that_was_ahead_was_set_back(store):
+    await daily(store).restore(EIGHT_NS + 1000 * 24 * HOUR_NS)
+    for hour in range(-30, 30):
+        again = daily(store)
+        await again.restore(EIGHT_NS + hour * HOUR_NS)
+        await again.tick(EIGHT_NS + hour * HOUR_NS)
+    assert [report.end_ns for report in sent(store)] == [EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS + 24 * HOUR_NS]
+
+
 async def test_a_report_that_nobody_sends_is_sent_late_and_one_that_another_sends_is_not(store):
     of_whom: list[bool | None] = []
 
