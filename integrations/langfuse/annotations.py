@@ -1,4 +1,4 @@
-"""Scores by their time, the latest first: people's annotations, and programs' scores.
+"""Scores by their time, the latest first: people's annotations, and programs' scores; and annotation queues.
 
 Newer servers answer at ``v3/scores``, older ones at ``v2/scores``; both give the same records here. A score counts as a
 person's only where an author is named: a program may write the same source, to prefill a queue.
@@ -6,10 +6,8 @@ person's only where an author is named: a program may write the same source, to 
 A score's time is that of its first version, neither endpoint filters by when it was changed, and an edit in the
 interface leaves ``updatedAt`` as it is. So a reader that needs changed scores reads the same time again, and compares.
 
-Annotation queues, in which people are asked to look at objects.
-
-A queue takes the same object twice, and its list has no filter for it: check first where it is unknown whether an
-object is in already.
+In an annotation queue people are asked to look at objects. It takes the same object twice, and its list has no filter
+for it: check first where it is unknown whether an object is in already.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class ArchivedTrends:
 
 
 def _read(path: str, since_ns: int, step_ns: int, old: int) -> Sequence[Stretch]:
-    from sidejudge.integrations.history.in_force import history_trends  # noqa: PLC0415  # as above
+    from sidejudge.integrations.history.in_force import history_trends  # noqa: PLC0415  # pyarrow, as below
     from sidejudge.integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is configured
 
     until_ns = since_ns + old * step_ns

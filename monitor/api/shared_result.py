@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fastapi import Request, Response
 
 _REST = 10
-"""A result that took t seconds is kept for 10 t: at most a tenth of one processor, for any number of callers."""
+"""A result that took t seconds is kept for 10 t, and no longer than ``_LONGEST_NS``, for any number of callers."""
 _LONGEST_NS = 5 * 10**9
 _QUESTIONS = 32
 

@@ -45,7 +45,7 @@ AGAIN_NS: Final = DAY_NS
 SWEEP_NS: Final = DAY_NS
 """The period before that one that is read again each time, another each time."""
 MOST_LABELS: Final = 10_000
-"""Labels that count at most, the latest read."""
+"""Labels that count at most, by their time the latest; as many that do not count are remembered."""
 ASKED_AT_ONCE: Final = 200
 """Labels older than a month that are requested each time: all of them within 50 times."""
 AT_ONCE: Final = 25

@@ -79,9 +79,9 @@ class Calibrated:
 
     ``scale`` is ``binary``, ``ordinal`` (numbers) or ``nominal``. ``figures`` by name: ``raw_agreement``, ``kappa``,
     ``kappa_linear``, ``kappa_quadratic``, ``ac1``, ``true_positive_rate`` (the share that we pass of what people pass),
-    ``true_negative_rate``; for numbers ``bias`` (ours above people's, in their unit) and ``compression``
-    (``scale_error``), which ``try-judge`` computes for judges too; for ``pass`` also ``pass_rate`` of all our verdicts,
-    ``pass_rate_corrected`` and ``pass_rate_ppi``. ``labels`` of ``pass``: one label a subject, weighed.
+    ``true_negative_rate``; for numbers ``bias`` (ours above people's, in their unit) and ``compression``, which
+    ``try-judge`` computes for judges too; for ``pass`` also ``pass_rate`` of all our verdicts, ``pass_rate_corrected``
+    and ``pass_rate_ppi``. ``labels`` of ``pass``: one label a subject, weighed.
     """
 
     rubric: str

@@ -35,10 +35,10 @@ class JudgeLeaning:
     """The direction of a judge's errors.
 
     ``sensitivity``: the share of right answers where yes is right; ``specificity``: where no is right. ``bias`` (above
-    0: too high) and ``compression`` (``scale_error``) describe grades, as shares of their scale. ``choices``: the share
-    of right options; ``first`` and ``last``: the share of answers not drawn to that end of the list, among questions
-    whose right option is elsewhere; ``confusion``: by right option, how often each was given. ``by_metric``: (too much,
-    too little) as (how often, of how many where it was possible).
+    0: too high) and ``compression`` describe grades, as shares of their scale. ``choices``: the share of right
+    options; ``first`` and ``last``: the share of answers not drawn to that end of the list, among questions whose right
+    option is elsewhere; ``confusion``: by right option, how often each was given. ``by_metric``: (too much, too little)
+    as (how often, of how many where it was possible).
     """
 
     sensitivity: Rate

@@ -1,7 +1,7 @@
 """Known figures: the numbers that a text gives, in figures or in words, and the numbers that follow from them.
 
 A number is unaccounted for when it is absent, follows from no number that is present, and the writer neither rounds nor
-calculates. That alone is no contradiction: ``restatement`` looks for another number in its place.
+calculates. A short one may still count or name something (``Account.OPEN``): that alone is no contradiction.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Account(Enum):
     OPEN = auto()
     """It is absent and may be a count or a name of something."""
     AGAINST = auto()
-    """It is absent, and the texts give other amounts, shares or numbers of its unit."""
+    """It is absent, and is an amount, a share or long, or the texts give other numbers of its unit."""
 
 
 def account(number: NumberInText, claim: str, texts: tuple[KnownFigures, ...]) -> Account:

@@ -1,4 +1,4 @@
-"""Time: its units in nanoseconds, in which all instants and durations are kept, and instants as text."""
+"""Time: its units in nanoseconds (names that end in ``_ns``), and instants as text."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class CapturedTraces:
     @property
     def traces(self) -> tuple[Trace, ...]:
         """The traces with a model, an agent or a tool, in order of their beginning; all, where none has one."""
-        from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # as above
+        from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: PLC0415  # of an extra
 
         from sidejudge.integrations.dialects import normalise  # noqa: PLC0415  # slow to import: only where it is used
         from sidejudge.integrations.otlp.wire.decode import decode_spans  # noqa: PLC0415  # as above

@@ -86,6 +86,12 @@ FORWARD_UNJUDGED = counter(
     "`overloaded` (the store), `error`; `upstream_refused`: upstream answered 4xx, so the trace is nowhere; "
     "`upstream_failed`: it answered 5xx, 408 or 429, and what the application sends again is judged.",
 )  # fmt: skip
+FORWARD_WITHHELD = counter(
+    "sidejudge_forwarded_requests_unauthorized_total",
+    help="Requests that went on upstream without `forward.authorization` and `forward.headers`.",
+    note="A web page may have made them: a foreign `Origin` or `Host`, or a content type of forms. The log has the "
+    "cause of the first.",
+)
 FORWARD_KEPT = counter(
     "sidejudge_forwarded_requests_kept_total", labels=("signal",),
     help="Requests that upstream did not take, and that were kept on disk to be sent later.",
@@ -108,14 +114,6 @@ FORWARD_BUFFER_BYTES = gauge(
     help="What the requests that are kept for upstream take of the disk; `forward.buffer` is the most.",
     note='Their number is `sidejudge_queue_items{queue="forward"}`.',
 )
-FORWARD_WITHHELD = counter(
-    "sidejudge_forwarded_requests_unauthorized_total",
-    help="Requests that went on upstream without `forward.authorization` and `forward.headers`.",
-    note="A web page may have made them: a foreign `Origin` or `Host`, or a content type of forms. The log has the "
-    "cause of the first.",
-)
-
-
 PULL_ROWS = counter(
     "sidejudge_pull_rows_total",
     help="Observations that were read from Langfuse, each as often as it was read.",

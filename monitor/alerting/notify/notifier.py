@@ -3,8 +3,6 @@
 Notices are sent for changes, not for states: an alert fires, becomes unknown, is over; while it fires, a reminder is
 sent once in ``remind_ns``. A muted alert is not sent, but the end of a sent one is. A repeated event after a crash is
 recognised by its number.
-
-The notices of one alert that one receiver was sent, so that it gets each change once, and reminders.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from .receiver import NoticeReceiver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentNotices:
-    """The last event that was passed on, at ``at_ns`` (a reminder counts).
+    """The last event about one alert that was passed on to one receiver, at ``at_ns`` (a reminder counts).
 
     ``at_once``: by a message of its own, not in a digest; ``in_digest``: it waits for the digest.
     """

@@ -66,7 +66,7 @@ _SENDS_ARRAYS: Final = (5, 0)
 
 
 class NoDatasetError(SidejudgeError):
-    """The dataset cannot be read, or has no items; the message states why."""
+    """The dataset cannot be read, because the server cannot be asked or for itself, or has no items."""
 
 
 class UnfitSdkError(SidejudgeError):
@@ -74,13 +74,17 @@ class UnfitSdkError(SidejudgeError):
 
 
 def check_sdk(access: Access, installed: str | None = None) -> None:
-    """Raise ``UnfitSdkError`` where the scores of a run would not arrive; a server that names no version passes.
+    """Check that the scores of a run would arrive; a server that names no version passes.
 
     Args:
         access: The project.
         installed: Version of the SDK; None: the installed one.
+
+    Raises:
+        NoDatasetError: The server cannot be asked.
+        UnfitSdkError: It takes no scores as the SDK sends them.
     """
-    from importlib.metadata import version as version_of_package  # noqa: PLC0415  # likewise
+    from importlib.metadata import version as version_of_package  # noqa: PLC0415  # only where a run is asked for
 
     async def ask() -> str | None:
         async with Langfuse(access) as langfuse:
