@@ -9,8 +9,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sidejudge.scoring.trace.time_units import HOUR_NS
+
 from .part import Part
 
+LONGEST_NS = 6 * HOUR_NS
+"""The longest that a trace waits to be judged once more."""
 _SLICE = 1_000
 _ID_BYTES = 8
 
@@ -95,7 +99,8 @@ class LateReferenceTable(Part):
 
     def due(self, now_ns: int, limit: int) -> list[DueRevision]:
         """Traces that are due, the longest waiting first."""
-        return [DueRevision(*row) for row in self._read("belated_due", {"now": now_ns, "limit": limit})]
+        ahead = {"now": now_ns, "ahead": now_ns + LONGEST_NS, "limit": limit}
+        return [DueRevision(*row) for row in self._read("belated_due", ahead)]
 
     def of(self, trace_id: bytes) -> PendingRevisions | None:
         """How far a trace has come; None where no re-evaluation is due."""

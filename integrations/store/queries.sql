@@ -533,7 +533,9 @@ ON CONFLICT (trace_id) DO UPDATE SET
 WHERE wanted IS NOT excluded.wanted;
 
 -- name: belated_due
-SELECT trace_id, wanted, since_ns, attempts FROM belated WHERE over = 0 AND due_ns <= :now ORDER BY due_ns LIMIT :limit;
+-- What is further ahead than anything waits is of a clock that was set back.
+SELECT trace_id, wanted, since_ns, attempts FROM belated
+WHERE over = 0 AND (due_ns <= :now OR due_ns > :ahead) ORDER BY due_ns LIMIT :limit;
 
 -- name: belated_of
 SELECT since_ns, due_ns, attempts, reason, over FROM belated WHERE trace_id = ?;

@@ -19,7 +19,7 @@ from sidejudge.integrations.langfuse.client import Connections, Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.pulled import DueRevision, LateReferenceQueue
+from sidejudge.integrations.store.pulled import LONGEST_NS, DueRevision, LateReferenceQueue
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.commit import Commit
@@ -38,7 +38,7 @@ EVERY_S: Final = 5.0
 """How often a round begins."""
 SHARE: Final = 0.2
 """The share of the requests to Langfuse that re-evaluation may use."""
-AGAIN_AFTER_S: Final = (60, 600, 3600, 6 * 3600)
+AGAIN_AFTER_S: Final = (60, 600, 3600, LONGEST_NS // 10**9)
 """How long a trace waits after each failed attempt; after one more failure it is given up."""
 _BATCH: Final = 500
 """Traces that are given up in one round where there is nowhere to read them."""
@@ -116,7 +116,7 @@ class RevisionSchedule:
             await self._settle(await self._rejudging.go_on())
             if self._langfuse is None:
                 await self._give_up_all()
-            elif self._clock_ns() >= self._rests_until_ns:
+            elif not 0 < self._rests_until_ns - self._clock_ns() <= LONGEST_NS:  # more: the clock was set back
                 await self._read_some(self._langfuse)
             await self._settle(await self._rejudging.go_on())
         finally:

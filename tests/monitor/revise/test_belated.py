@@ -149,7 +149,8 @@ async def test_a_trace_that_is_gone_from_langfuse_keeps_its_verdict_and_is_given
     assert "belated" not in await scene.story()
 
 
-async def test_a_trace_of_which_langfuse_has_less_than_was_judged_keeps_its_verdict_until_it_has_all(opened):
+@pytest.mark.parametrize("later_s", [AGAIN_AFTER_S[0], -25 * HOUR_S])
+async def test_a_trace_of_which_langfuse_has_less_than_was_judged_keeps_its_verdict_until_it_has_all(opened, later_s):
     scene = await opened()
     await scene.judge(in_langfuse=False)
     before = scene.verdict()
@@ -160,7 +161,7 @@ async def test_a_trace_of_which_langfuse_has_less_than_was_judged_keeps_its_verd
     assert scene.verdict() == before
     assert (await scene.story())["belated"]["reason"] == "incomplete"
     observations_of(scene.fake).put(*rows[1:])
-    scene.now_ns += AGAIN_AFTER_S[0] * 10**9
+    scene.now_ns += later_s * 10**9  # or the clock was ahead, and was set back
     await scene.go_on()
     assert scene.verdict()["revision"] == 2
 
