@@ -37,6 +37,8 @@ DELETES_NS: Final = 48 * HOUR_NS
 """How long after it was asked for a deletion may be done: one in two minutes is Langfuse's default."""
 WATCH_NS: Final = HOUR_NS
 """How often a score is looked for again that was seen, and that may still be taken away or replaced."""
+LONGEST_NS: Final = 2 * HOUR_NS
+"""The longest that a score waits to be sent or looked for once more, or a trace to be asked for."""
 _WITHDRAWN: Final = ',"withdrawn":true}'
 """The end of a body that SQLite marked as withdrawn."""
 
@@ -203,6 +205,10 @@ class Outbox(Part):
         """An attempt failed for them; not before ``due_ns`` again. ``counts``: it may have been their fault."""
         await self._each("outbox_postpone", rows, {"due": due_ns, "reason": reason, "more": int(counts)})
 
+    async def bring_forward(self, now_ns: int) -> None:
+        """What is further ahead than anything waits is of a clock that was set back: it is due now."""
+        await self._do("outbox_bring_forward", {"now": now_ns, "ahead": now_ns + LONGEST_NS})
+
     async def wake(self) -> None:
         """Whatever was postponed may be sent now: it was the destination, not the scores."""
         await self._do("outbox_wake")
@@ -265,6 +271,11 @@ class Untaken(Part):
     async def asked(self, trace_id: bytes, due_ns: int) -> None:
         """It is not there; to be looked for again at ``due_ns``."""
         await self._do("untaken_asked", {"trace_id": trace_id, "due": due_ns})
+
+    async def bring_forward(self, now_ns: int) -> None:
+        """Ask now for what is further ahead than anything waits, as in ``Outbox``."""
+        if self.any:
+            await self._do("untaken_bring_forward", {"now": now_ns, "ahead": now_ns + LONGEST_NS})
 
     async def forget(self, before_ns: int) -> int:
         """Let go the marks that were made before, with the scores that they hold back; the number of these.

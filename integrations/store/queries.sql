@@ -240,6 +240,10 @@ SELECT id, version, at_ns, queued_ns, attempts, missed, body, written_ms FROM (
     WHERE state = 'stored' AND deleted_ns > 0 AND due_ns <= :now AND due_ns > 0 AND body IS NOT NULL)
 ORDER BY due_ns, id LIMIT :limit;
 
+-- name: outbox_bring_forward
+UPDATE outbox SET due_ns = :now
+WHERE due_ns > :ahead AND (state = 'waiting' OR state = 'sent' OR state = 'stored' AND deleted_ns > 0);
+
 -- name: outbox_taken
 UPDATE outbox SET state = :state, due_ns = :due, reason = NULL WHERE id = :id AND version = :version AND state = 'waiting';
 
@@ -318,6 +322,9 @@ ORDER BY due_ns LIMIT :limit;
 
 -- name: untaken_asked
 UPDATE untaken SET asked = asked + 1, due_ns = :due WHERE trace_id = :trace_id;
+
+-- name: untaken_bring_forward
+UPDATE untaken SET due_ns = :now, since_ns = min(since_ns, :now) WHERE due_ns > :ahead;
 
 -- name: untaken_scores_forget
 DELETE FROM outbox WHERE state = 'waiting' AND trace_id IN (SELECT trace_id FROM untaken WHERE since_ns < :before);

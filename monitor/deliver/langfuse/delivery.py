@@ -308,10 +308,16 @@ class ScoreDelivery(DeliveryTask):
         return self._backoff.after_failure(error.retry_after_s, needs_somebody=not error.kind.transient)
 
     async def _count(self) -> None:
-        now_ns = self._clock_ns()
-        if self._counted_ns is None or now_ns - self._counted_ns >= _COUNTS_EVERY_NS:
-            self._counts, self._counted_ns = await asyncio.to_thread(self._outbox.counts), now_ns
-            self._report_of_the_dead(now_ns)
+        now_ns, before_ns = self._clock_ns(), self._counted_ns
+        if before_ns is not None and before_ns <= now_ns < before_ns + _COUNTS_EVERY_NS:
+            return
+        if before_ns is None or now_ns < before_ns:  # the clock may have been set back, here or between two starts
+            self._introduced_ns = self._reported_ns = 0
+            await self._outbox.bring_forward(now_ns)
+            if self._untaken is not None:
+                await self._untaken.bring_forward(now_ns)
+        self._counts, self._counted_ns = await asyncio.to_thread(self._outbox.counts), now_ns
+        self._report_of_the_dead(now_ns)
 
     def _report_of_the_dead(self, now_ns: int) -> None:
         if self._counts.dead <= self._reported_dead:

@@ -57,6 +57,23 @@ async def test_a_server_is_asked_hourly_what_it_is_and_met_again_where_that_chan
         assert [server.version for server in bench.met] == met
 
 
+@pytest.mark.parametrize("restarts", [True, False])
+async def test_what_waits_by_a_clock_that_was_ahead_is_due_once_it_is_set_back(bench, restarts):
+    await bench.end(1, score(1))
+    await bench.step()  # sent, and to be looked for
+    await bench.end(2, score(2))
+    (row,) = bench.store.outbox.due(bench.now_ns, 10)
+    await bench.store.outbox.postpone([row], bench.now_ns + SECOND_NS, "busy", counts=False)
+    bench.now_ns -= 30 * 86_400 * SECOND_NS
+    if restarts:
+        bench.delivery = bench.new_delivery()
+    await bench.step(2)
+    assert set(bench.values()) == {score(1)["id"], score(2)["id"]}
+    bench.now_ns += LOOKS_NS
+    await bench.step()
+    assert bench.store.outbox.counts().unseen == 0
+
+
 async def test_a_200_that_stored_nothing_is_found_and_the_score_is_sent_again_without_its_config(bench):
     await bench.end(1, score(1))
     await bench.step()
