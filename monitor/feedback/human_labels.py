@@ -177,7 +177,9 @@ class HumanLabels:
         if not 0 <= now_ns - self._compared_ns <= HOUR_NS:  # verdicts may have been revised since they were compared
             self._compare_again()
             self._compared_ns = now_ns
-        start_ns = now_ns - FIRST_NS if self._read_ns is None else min(self._read_ns, now_ns) - AGAIN_NS
+        if self._read_ns is not None:
+            self._read_ns = min(self._read_ns, now_ns)  # later where the clock was set back
+        start_ns = now_ns - FIRST_NS if self._read_ns is None else self._read_ns - AGAIN_NS
         recent_ns, passed_over = start_ns, Counter[str]()
         while start_ns < now_ns:
             end_ns = min(now_ns, start_ns + self._slice_ns)

@@ -138,10 +138,12 @@ class AdaptiveRate:
         return drawn
 
     def _forget(self, minute: int) -> None:
-        """Leave out the minutes that are over an hour ago. A clock that is set back changes nothing."""
+        """Leave out the minutes that are over an hour ago. Once a clock is set back each is as long ago as before."""
         if self._minute is None:
             self._minute = minute
+        if (ahead := self._minute - minute) > 0:
+            self._counts = [self._counts[(place + ahead) % _MINUTES] for place in range(_MINUTES)]
         for passed in range(self._minute + 1, min(minute, self._minute + _MINUTES) + 1):
             self._total -= self._counts[passed % _MINUTES]
             self._counts[passed % _MINUTES] = 0
-        self._minute = max(minute, self._minute)
+        self._minute = minute

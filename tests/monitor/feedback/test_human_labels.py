@@ -379,6 +379,23 @@ async def test_pairs_of_another_version_of_the_rubric_are_let_go_at_the_start(sc
     assert people.snapshot().measured == []
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_after_a_clock_was_set_back_labels_are_read_until_now_and_not_until_a_time_to_come(scene, restarts):
+    scene.ours(1, True)
+    scene.label(1, True)
+    people = await scene.people()
+    scene.bench.now_ns += 25 * HOUR_NS
+    await people.tick()
+    scene.bench.now_ns -= 24 * HOUR_NS
+    people = await scene.people() if restarts else people
+    scene.label(2, False)
+    scene.ours(2, True)
+    now_s = scene.bench.now_ns / 1e9  # which the requests' waits put forward
+    await people.tick()
+    assert table(people) == (1, 0, 1, 0)
+    assert people.snapshot().read_s == now_s
+
+
 async def test_another_project_is_read_from_its_beginning(scene):
     people = await scene.people()
     await people.tick()

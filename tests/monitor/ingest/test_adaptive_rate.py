@@ -33,11 +33,17 @@ def test_all_traces_up_to_the_limit_are_drawn_and_beyond_it_the_share_that_keeps
     assert adaptive.rate(DAY + 600 * MINUTE) == 1.0
 
 
-def test_a_clock_that_is_set_back_changes_nothing():
+@pytest.mark.parametrize("back", [5, 60, 25 * 60, 30 * 24 * 60])
+def test_what_was_counted_before_a_clock_was_set_back_counts_for_its_hour(back):
     adaptive, traces = AdaptiveRate(10), ids(2)
-    for _ in range(40):
-        adaptive.threshold(next(traces), DAY)
-    assert adaptive.rate(DAY - 5 * MINUTE) == adaptive.rate(DAY)
+    for minute in (0, 20):
+        for _ in range(20):
+            adaptive.threshold(next(traces), DAY + minute * MINUTE)
+    now = DAY + (20 - back) * MINUTE
+    assert adaptive.rate(now) == pytest.approx(10 / 41)
+    assert adaptive.rate(now + 39 * MINUTE) == pytest.approx(10 / 41)
+    assert adaptive.rate(now + 40 * MINUTE) == pytest.approx(10 / 21), "the first minute is an hour ago"
+    assert adaptive.rate(now + 60 * MINUTE) == 1.0
 
 
 def test_the_parts_of_a_trace_that_arrive_at_once_have_one_threshold_and_count_once():
