@@ -37,7 +37,7 @@ from .contents import (
     unnested,
 )
 from .settled_kind import settled, states_tool
-from .sources import TURNS, NamedValue, named_turns, sources, with_results
+from .sources import TURNS, NamedValue, last_turn, named_turns, sources, with_results
 from .values import Seen
 from .words import words
 
@@ -272,6 +272,9 @@ class _Reader:
                 self._fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
                 self._note("output", source.name)
                 return
+        if values.is_empty_answer({key: unwrap.decoded(value) for key, value in last_turn(self._raw).items()}):
+            self._fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
+            self._note("output", TURNS.name)
 
     # ── a model call
 

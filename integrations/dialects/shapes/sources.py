@@ -18,7 +18,7 @@ from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.lexical.memory import by_names
 from sidejudge.scoring.trace.span import Message
 
-from . import kinds, values
+from . import kinds, speech, values
 from .words import Meaning, directness, foreign, meaning, words
 
 _NUMBERED: Final = re.compile(r"(.+?)[.:\[_](\d{1,4})(?:\]?[.:](.+)|\]?)")
@@ -184,7 +184,18 @@ def named_turns(raw: RawSpan) -> list[RawEvent]:
 
 def _is_turn(event: RawEvent) -> bool:
     """Whether an event is a message, the call of a tool that a model made, or what such a call returned."""
-    return is_message(event.attributes) or is_call(event.attributes) or _is_returned(event)
+    return is_message(_in_roles(event.attributes)) or is_call(event.attributes) or _is_returned(event)
+
+
+def _in_roles(entries: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:
+    """The entries with the role that another word for a speaker stands for: of ``bot`` the assistant's."""
+    role = speech.speaker(entries.get("role"))
+    return entries if role is None or role == entries["role"] else {**entries, "role": role}
+
+
+def last_turn(raw: RawSpan) -> Mapping[str, AttributeValue]:
+    """The entries of the last event that is a message or a call; none without any."""
+    return next((_in_roles(event.attributes) for event in reversed(raw.events) if _is_turn(event)), {})
 
 
 def _is_returned(event: RawEvent) -> bool:
@@ -194,7 +205,7 @@ def _is_returned(event: RawEvent) -> bool:
 
 def _spoken(event: RawEvent) -> tuple[Message, ...]:
     """The messages of one event; the call of a tool may have its result beside it."""
-    entries = event.attributes
+    entries = _in_roles(event.attributes)
     said = entries.get("content", entries.get("text"))
     body = {key: unwrap.decoded(value) for key, value in entries.items()} | {"content": messages.content(said)}
     if is_message(entries):

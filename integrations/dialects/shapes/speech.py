@@ -78,5 +78,10 @@ def _plain(turn: dict[str, Json], whose: Json, stated: Json) -> Json:
     return {**turn, "role": _speaker(whose), "content": stated}
 
 
-def _speaker(value: Json) -> str | None:
+def speaker(value: unwrap.Content) -> str | None:
+    """The role that a speaker's word stands for, in any case; None for another value, and for a call of a tool."""
+    return None if value in _CALLING else _speaker(value)
+
+
+def _speaker(value: unwrap.Content) -> str | None:
     return _SPEAKERS.get(value.lower()) if isinstance(value, str) else None

@@ -267,7 +267,7 @@ def is_empty_answer(value: Json) -> bool:
     """Whether a value is a model's message that holds nothing, or the body of a response around one."""
     match value:
         case {"role": str(role)}:
-            return messages.ROLES.get(role) == "assistant" and not says_something(value)
+            return speech.speaker(role) == "assistant" and not says_something(value)
         case {"message": inner} | {"choices": [inner]} | [inner]:
             return is_empty_answer(inner)
     return False

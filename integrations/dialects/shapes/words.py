@@ -81,7 +81,7 @@ _DOERS: Final = frozenset({
     "span", "observation", "trace", "event", "run", "step", "task", "job", "operation", "action", "execution",
     "invocation", "process", "request", "response", "result", "call", "tool", "function", "agent", "subagent", "node",
     "graph", "workflow", "chain", "pipeline", "turn", "llm", "model", "chat", "completion", "generation", "inference",
-    "embedding", "retrieval", "retriever", "search", "query", "final", "exit", "overall",
+    "embedding", "retrieval", "retriever", "search", "query", "final", "exit", "overall", "ai", "genai",
 })  # fmt: skip
 """Whose outcome is the call's own, behind the client's name: that of ``acme.validation.status`` is of a check."""
 _BEHIND_CLIENT: Final = re.compile(r"\A[^.]*\.")

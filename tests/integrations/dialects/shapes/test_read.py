@@ -132,6 +132,12 @@ def test_a_cost_is_read_where_its_name_says_that_it_is_in_us_dollars() -> None:
         (_event("acme.user.message", content="Where is A-1?"), _event("acme.assistant.message", content="On its way.")),
         (_event("acme.request", body=json.dumps(ASKED)), _event("acme.response", body=json.dumps(ANSWERED))),
         (_event("LLMStart", prompt="Where is A-1?"), _event("LLMEnd", completion="On its way.")),
+        (
+            _event("acme.message", role="customer", content="Where is A-1?"),
+            _event("acme.message", role="bot", content='[{"type": "tool_use", "id": "c", "name": "f", "input": {}}]'),
+            _event("acme.message", role="function", content="on its way"),
+            _event("acme.message", role="bot", content="On its way."),
+        ),
     ],
 )
 def test_so_are_its_events(events: tuple[RawEvent, ...]) -> None:
@@ -325,6 +331,10 @@ def test_calls_beside_an_answer_are_read_and_definitions_of_tools_are_no_calls()
         ({"message": {"role": "model", "content": []}, "finishReason": "stop"}, ""),
         ({"choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}, ""),
         ([{"role": "assistant", "parts": [{"type": "text", "content": ""}]}], ""),
+        ([{"role": "bot", "content": ""}], ""),
+        ({"role": "ASSISTANT", "content": None}, ""),
+        ({"role": "customer", "content": ""}, None),
+        ({"role": "tool_call", "content": ""}, None),
         ({"message": {"role": "model", "content": [{"media": {"url": "data:image/png;base64,x"}}]}}, None),
         ({"message": {"role": "user", "content": ""}}, None),
     ],
@@ -333,6 +343,15 @@ def test_an_empty_message_beside_a_question_in_words_is_an_empty_answer(answered
     stated = {"acme__span__kind": "llm", "acme__model": "m", "acme__output": json.dumps(answered)}
     assert _span(acme__input=json.dumps(ASKED), **stated).output == wanted
     assert _span(**stated).output is None, "contents may be kept back of both"
+
+
+def test_so_is_an_empty_message_that_is_the_last_event() -> None:
+    asked = _event("acme.message", role="user", content="Where is A-1?")
+    answers: tuple[dict[str, AttributeValue], ...] = ({"content": ""}, {"parts": '[{"type": "text", "content": ""}]'})
+    for empty in answers:
+        silent = _event("acme.message", role="bot", **empty)
+        assert _span(asked, silent, acme__span__kind="llm").output == ""
+        assert _span(silent, acme__span__kind="llm").output is None, "contents may be kept back of both"
 
 
 def test_an_empty_map_of_a_step_below_others_is_not_taken_for_an_answer() -> None:
@@ -421,6 +440,7 @@ def test_an_object_that_was_printed_is_no_answer() -> None:
         ({"acme.state": "failed"}, "error"),
         ({"acme.tool.status": "failed"}, "error"),
         ({"my_client.is_error": True}, "error"),
+        ({"my_app.ai.status": "error", "my_app.ai.error": "no such order"}, "no such order"),
         ({"acme.validation.status": "failed", "acme.validation_state": "error", "acme.cache.success": False}, None),
         ({"acme.success": True, "acme.level": "INFO", "acme.state": "done"}, None),
         ({"acme.is_error": False, "acme.error": ""}, None),
