@@ -10,7 +10,7 @@ from .span import Span, SpanKind
 from .trace import Trace, from_above, is_plain
 
 NAMED_BY_SPAN: Final = "span name (by shape)"
-"""The provenance of an agent's name that is only the name of its span."""
+"""The provenance of the name of an agent, or of a tool, that is only the name of its span."""
 _BY_SHAPE: Final = " (by shape)"
 
 

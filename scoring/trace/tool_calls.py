@@ -15,6 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from .agent_runs import NAMED_BY_SPAN
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
 from .tool_spans import (
@@ -192,7 +193,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     if not spans and not requested:
         return None if _contents_unknown(trace) else ()
     spans, requested = without_requests(trace, spans, requested)
-    spans = _with_steps(trace, spans, requested)
+    spans = _with_steps(trace, _as_requested(spans, requested), requested)
     matched = match(spans, requested)
     if not _all_reported(spans, requested, matched):
         requested = ToolAnswers(trace).to(requested)
@@ -238,6 +239,21 @@ def asks_for_tools(span: Span) -> bool:
     calls = [call for message in span.output_messages for call in message.tool_calls]
     made = Counter((call.call_id, call.call_id is None and call.name) for call in calls)
     return any(answered[key] < (1 if key[0] is not None else number) for key, number in made.items())
+
+
+def _as_requested(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> Sequence[Span]:
+    """The spans; a tool that only its span's name names, with more in it (``lookup [17]``), is called as requested."""
+    guessed = [span for span in spans if span.provenance.get("tool.name") == NAMED_BY_SPAN]
+    if not guessed:
+        return spans
+    shown = {span.tool.name for span in spans if span.tool}
+    asked = [ask.call.name for ask in requested if ask.call.name not in shown]
+    forms = {name: re.compile(rf"(?<![\w-]){re.escape(name)}(?!\w|-[^\W\d])") for name in set(asked[:_MOST_LEFT])}
+    named: dict[str, ToolCall] = {}
+    for span in guessed[:_MOST_LEFT]:
+        if span.tool and len(found := [name for name, form in forms.items() if form.search(span.tool.name)]) == 1:
+            named[span.span_id] = replace(span.tool, name=found[0])
+    return [replace(span, tool=named.get(span.span_id, span.tool)) for span in spans] if named else spans
 
 
 def _with_steps(trace: Trace, spans: Sequence[Span], requested: Sequence[RequestedCall]) -> Sequence[Span]:

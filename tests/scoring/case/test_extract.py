@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sidejudge.scoring.case.case import Utterance
 from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.tool_calls import asks_for_tools
@@ -497,6 +498,21 @@ def test_an_agent_below_the_lower_of_two_spans_of_one_call_makes_it_a_hand_off()
     )
     (call,) = case.tools_used
     assert call.handoff
+
+
+@pytest.mark.parametrize(("span_name", "calls"), [
+    ("lookup [17]", ["lookup"]), ("lookup/17", ["lookup"]), ("Tool.run(lookup)", ["lookup"]),
+    ("lookup-17", ["lookup"]), ("lookup_all", ["lookup", "lookup_all"]), ("lookup-all", ["lookup", "lookup-all"]),
+])  # fmt: skip
+def test_a_tool_that_only_a_span_name_with_more_in_it_names_is_the_requested_one(
+    span_name: str, calls: list[str]
+) -> None:
+    asked = _span("llm", None, L, 0, 1, output_messages=_asks(_call("lookup", {"id": 1}, "c")))
+    ran = _span("tool", None, T, 2, 3, tool=_call(span_name, {"id": 1}), provenance={"tool.name": NAMED_BY_SPAN})
+    assert [call.name for call in _case(asked, ran).tools_used] == calls
+    assert len(_case(asked, replace(ran, provenance={})).tools_used) == 2, (
+        "a name that an attribute states is the tool's"
+    )
 
 
 def test_a_tool_whose_name_a_model_is_told_in_another_spelling_is_one_call() -> None:
