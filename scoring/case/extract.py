@@ -28,6 +28,10 @@ _MOST_EARLIER = 100
 """Most model calls whose texts are looked for in what the last one was shown, besides the first."""
 _EMPTY_OPENS = frozenset('{["n`~\ufeff')
 _STEPS = (SpanKind.AGENT, SpanKind.CHAIN)
+_PLAIN_STEPS = (SpanKind.CHAIN, SpanKind.OTHER)
+_PARTED = (SpanKind.TOOL, SpanKind.RETRIEVER)
+_MOST_STEPS = 100
+"""Most steps upwards that are searched for the tool that a step is a part of."""
 _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
 
 
@@ -49,7 +53,11 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     input_tokens, output_tokens = leaves.tokens(trace, index.usage)
     calls = leaves.model_calls(trace)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
-    unread = {(each.client, each.source): each for span in trace.spans for each in span.unread}
+    unread = {
+        (each.client, each.source): each
+        for span in trace.spans if span.unread and not _is_part_of_tool(trace, span)
+        for each in span.unread
+    }  # fmt: skip
     return Case(
         case_id=trace.trace_id,
         trace=trace,
@@ -241,6 +249,13 @@ def _metadata(sources: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     for metadata in sources:
         found |= metadata if not found else {key: metadata[key] for key in metadata if key not in found}
     return found
+
+
+def _is_part_of_tool(trace: Trace, span: Span) -> bool:
+    """Whether a step is a part of a tool's call or of a retrieval: what it holds is neither request nor answer."""
+    within = islice(chain((span,), trace.ancestors(span)), _MOST_STEPS)
+    nearest = next((each.kind for each in within if each.kind not in _PLAIN_STEPS), None)
+    return nearest in _PARTED and span.kind in _PLAIN_STEPS
 
 
 def _reference(metadata: Mapping[str, Json], keys: Sequence[str]) -> Json:

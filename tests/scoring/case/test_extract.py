@@ -14,7 +14,7 @@ from sidejudge.scoring.case.case import Utterance
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.jsontext import decoded
-from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread, Usage
 from sidejudge.scoring.trace.tool_calls import asks_for_tools
 from sidejudge.scoring.trace.trace import Trace
 from tests.spans import span, trace
@@ -498,6 +498,20 @@ def test_an_agent_below_the_lower_of_two_spans_of_one_call_makes_it_a_hand_off()
     )
     (call,) = case.tools_used
     assert call.handoff
+
+
+def test_what_a_part_of_a_tool_holds_is_no_answer_that_was_not_understood() -> None:
+    held = (Unread(source="output", shape="list of 1 object", field="output", client="acme", cut=False),)
+
+    def unread(kind: SpanKind, *between: Span) -> tuple[Unread, ...]:
+        above = _span("above", None, kind, 0, 9, tool=_call("find") if kind is T else None)
+        below = between[-1].span_id if between else "above"
+        return _case(above, *between, _span("inner", below, O, 1, 2, unread=held)).unread_answer
+
+    step = _span("step", "above", O, 1, 2)
+    assert (unread(T), unread(T, step), unread(R)) == ((), (), ())
+    assert unread(A) == unread(C) == held
+    assert unread(T, _span("boss", "above", A, 1, 2, agent="boss")) == held, "an agent that is used as a tool"
 
 
 @pytest.mark.parametrize(("span_name", "calls"), [
