@@ -211,11 +211,11 @@ def _langchain(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
         reading.no_agent(fields)
         return SpanKind.CHAIN
     if reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
-        if kind is SpanKind.AGENT:
-            _name_node(reading, fields)
+        named, source = _graph_of(reading)
+        if kind is SpanKind.AGENT or (kind is SpanKind.CHAIN and named):  # for JavaScript no node is an AGENT
+            fields["agent"] = named or langgraph_nodes.NODE
+            reading.note("agent", source if named else "span name")
             return SpanKind.CHAIN
-        if kind is SpanKind.CHAIN and _graph_of(reading)[0]:  # for JavaScript no node is an AGENT
-            _name_node(reading, fields)
     return kind
 
 
@@ -236,14 +236,8 @@ def _named_by_span(reading: SpanReading) -> bool:
     return reading.provenance.get("agent") in (None, "span name")
 
 
-def _name_node(reading: SpanReading, fields: SpanFields) -> None:
-    """The agent by its message, else by the graph that the node lies in, else by the node."""
-    named, source = _graph_of(reading)
-    fields["agent"] = named or langgraph_nodes.NODE
-    reading.note("agent", source if named else "span name")
-
-
 def _graph_of(reading: SpanReading) -> tuple[str | None, str]:
+    """The agent that a node is, by its message, else by the graph that it lies in; and where that stands."""
     if (named := langgraph_nodes.speaker(reading.attributes.get(_OUT))) is not None:
         return named, "output.value: name"
     path = unwrap.entries(reading.attributes.get("metadata")).get("langgraph_checkpoint_ns")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
@@ -158,13 +159,9 @@ def _no_model_answered(case: Case) -> bool:
 
 def _failed_around_it(case: Case) -> bool:
     """Whether a step above the last model call failed, such as the turn of OpenAI's agents that ends in a bad call."""
-    at = last_model_call(case)
-    passed = 0
-    while case.trace is not None and at is not None and passed < _MOST_WRAPPERS:
-        if (at := case.trace.parent(at)) is not None and at.error is not None:
-            return True
-        passed += 1
-    return False
+    last = last_model_call(case)
+    above = () if case.trace is None or last is None else islice(case.trace.ancestors(last), _MOST_WRAPPERS)
+    return any(span.error is not None for span in above)
 
 
 def attributes_left_out(case: Case) -> int:

@@ -442,12 +442,6 @@ class _Reader:
         stated = (span.input, span.input_messages) if side == "input" else (span.output, span.output_messages)
         return not {side, f"{side}_messages"} & self._fields.keys() and _lacks(*stated)
 
-    def _is_history(self, source: str) -> bool:
-        """Whether a source is an event of what a model was given: of a tool, or of the model before that."""
-        if self._kind is not SpanKind.LLM or (turn := _TURN.match(source)) is None:
-            return False
-        return turn["role"] == "tool" or not named_turns(self._raw)[-1].name.endswith("assistant.message")
-
     def _unread(self) -> tuple[Unread, ...]:
         """Sources that may hold the input or the output that is still open."""
         if self._kind not in _READ or self._kind is SpanKind.TOOL:
@@ -461,17 +455,17 @@ class _Reader:
         asked -= {source.name for source, _ in self._there.outs}  # a chat that holds no answer was understood
         if self._span.output == "":
             asked.add(self._span.provenance.get("output", ""))  # so was what a dialect found empty
+        turns = named_turns(self._raw) if self._kind is SpanKind.LLM else []
         for source in self._there.sources:
             named = source.meaning in ("input", "output", "content")
             data = source.meaning in (None, "usage") and values.is_data(source.value)
             data |= source.meaning == "usage" and not source.attribute and values.is_texts(source.value)
             if (
                 source.name in asked
-                or self._is_history(source.name)
+                or (turns and _is_history(source.name, turns[-1].name))
                 or not (named or (calls and data and (open_in or not source.attribute)))
+                or unwrap.unanswered(source.value) is not None
             ):
-                continue
-            if unwrap.unanswered(source.value) is not None:
                 continue
             blank = (
                 not self._known
@@ -494,6 +488,12 @@ class _Reader:
 def _without_provider(named: tuple[str, str] | None) -> tuple[str, str] | None:
     """The name of a model without LiteLLM's prefix, and its source."""
     return None if named is None else (_PROVIDER.sub("", named[0]), named[1])
+
+
+def _is_history(source: str, last: str) -> bool:
+    """Whether a source is an event of what a model was given: of a tool, or of the model before the ``last`` event."""
+    turn = _TURN.match(source)
+    return turn is not None and (turn["role"] == "tool" or not last.endswith("assistant.message"))
 
 
 def _lacks(value: Json, found: Sequence[Message]) -> bool:
