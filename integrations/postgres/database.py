@@ -16,11 +16,10 @@ import re
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from sidejudge.integrations.sql import statements
 from sidejudge.scoring.errors import SidejudgeError
 
 if TYPE_CHECKING:
@@ -51,11 +50,9 @@ _LASTING: Final = {
 """What libpq names a failure to connect that no time mends, and the remedy."""
 
 
-@cache
 def queries() -> dict[str, str]:
-    """Each named statement of ``queries.sql``: what follows a line ``-- name: …``."""
-    parts = files(__package__).joinpath("queries.sql").read_text("utf-8").split("-- name: ")[1:]
-    return {name: body.strip() for name, _, body in (part.partition("\n") for part in parts)}
+    """The statements to the fleet's database."""
+    return statements("sidejudge.integrations.postgres")
 
 
 class Transaction:

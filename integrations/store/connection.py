@@ -13,6 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from sidejudge.integrations.sql import statements
+
 from .errors import SearchTooLong, StoreCorrupt, StoreUnavailable, changed, explain
 
 VERSION: Final = 15
@@ -28,12 +30,9 @@ def schema(version: int) -> str:
     return files(__package__).joinpath(f"schema_{version}.sql").read_text("utf-8")
 
 
-@cache
 def queries() -> dict[str, str]:
-    """Each named statement of ``queries.sql``: what follows a line ``-- name: …``."""
-    text = files(__package__).joinpath("queries.sql").read_text("utf-8")
-    parts = (part.partition("\n") for part in text.split("-- name: ")[1:])
-    return {name.strip(): body.strip() for name, _, body in parts}
+    """The statements to the store."""
+    return statements("sidejudge.integrations.store")
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -14,8 +14,8 @@ from sidejudge.scoring.judging.parts import METADATA
 from sidejudge.scoring.questions.kinds import CANNOT_TELL, AnswerKind, AskDeclared
 from sidejudge.scoring.trace.span import Json
 
-from .anchors import Anchors, read_anchors
 from .ask_measure import DeclaredAsk
+from .bands import Anchors, read_anchors
 from .labelled import Labelled, LabelledCase, chosen, no_labels
 from .reading import MAX_TEXT, DeclarationError, Reading, as_number, fault, is_text
 
