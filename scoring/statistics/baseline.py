@@ -79,7 +79,7 @@ class Baseline:
         """Take in verdicts that came together in an unknown order."""
         if not group:
             return
-        self._scale.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
+        self._scale.pass_together(at_ns, group)
         shares, anew = self._scale.shares_or_anew({each.weight for each in group})
         if anew:
             self._begin_anew()
@@ -147,7 +147,7 @@ class Anchor:
         """Take in verdicts of this time in an unknown order."""
         if not group:
             return
-        self._scale.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
+        self._scale.pass_together(at_ns, group)
         shares, anew = self._scale.shares_or_anew({each.weight for each in group})
         if anew:
             self._weight = self._failed = self._squared = 0.0

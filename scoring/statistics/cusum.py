@@ -143,9 +143,8 @@ class Cusum:
         """
         if not group:
             return 1.0
-        n = sum(each.n for each in group)
-        self.n += n
-        self._scale.pass_to(at_ns, max(each.weight for each in group), n)
+        self.n += sum(each.n for each in group)
+        self._scale.pass_together(at_ns, group)
         shares, anew = self._scale.shares_or_anew({each.weight for each in group})
         if anew:
             self._calm()

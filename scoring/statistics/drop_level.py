@@ -79,7 +79,7 @@ class DropLevel:
         more of the wealth, relative to a failure's gain, than of the detector's score.
         """
         if group:
-            self._scale.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
+            self._scale.pass_together(at_ns, group)
             self._take([(each.passed, each.weight, each.n, each.worth) for each in group], spent)
 
     def _take(self, rows: Sequence[tuple[float, float, int, float]], spent: float = 0.0) -> None:

@@ -107,6 +107,10 @@ class Scale:
         self._n += n
         self._of_term = max(self._of_term, weight)
 
+    def pass_together(self, at_ns: int | None, group: Collection[Together]) -> None:
+        """The same for verdicts that came together; at least one."""
+        self.pass_to(at_ns, max(each.weight for each in group), sum(each.n for each in group))
+
     def share(self, weight: float) -> float | None:
         """The weight's share of the largest before it, in (0, 2]; ``None`` when it exceeds that: begin anew."""
         check_weight(weight)

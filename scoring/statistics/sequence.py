@@ -107,10 +107,9 @@ class ConfidenceSequence:
         """
         if not group:
             return
-        n = sum(each.n for each in group)
-        self.n += n
+        self.n += sum(each.n for each in group)
         income = self._income(at_ns)
-        self._scale.pass_to(at_ns, max(each.weight for each in group), n)
+        self._scale.pass_together(at_ns, group)
         shares = self._scale.shares({each.weight for each in group})
         if shares is None:
             self._wealth = self._nothing()

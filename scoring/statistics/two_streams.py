@@ -58,7 +58,7 @@ class TwoStreams:
         if not part or not rest:
             return
         both = [*part, *rest]
-        self._scale.pass_to(at_ns, max(each.weight for each in both), sum(each.n for each in both))
+        self._scale.pass_together(at_ns, both)
         shares = self._scale.shares({each.weight for each in both})
         if shares is None:
             self._begin_anew()
