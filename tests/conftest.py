@@ -197,11 +197,13 @@ def _make_image(root: Path, variant: str, kept: Path, target: Path) -> None:
     """By uv, which takes a fifth of pip's time; by pip, as the Dockerfile does it, where uv reaches nothing."""
     new = kept / "new"
     uv = f"{sys.executable} -m uv pip install --quiet --compile-bytecode --python {new}/bin/python"
+    path = f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}"  # the sandbox holds the Python that runs the tests
     for installer in (uv, ""):
         shutil.rmtree(kept)
         made = subprocess.run(
             ["sh", str(root / ".ci" / "image.sh"), str(new), variant],
-            cwd=root, env={**os.environ, "INSTALLER": installer}, capture_output=True, text=True, check=False,
+            cwd=root, env={**os.environ, "PATH": path, "INSTALLER": installer},
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         if not made.returncode:
             break
