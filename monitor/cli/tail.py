@@ -107,14 +107,17 @@ class Follow:
             self._shown.popitem(last=False)
 
     def _read(self) -> list[TraceDocument]:
-        """The pages up to what was shown already, newest first."""
+        """The pages up to what was shown already, newest first; at first the latest, and what is requested again."""
         since = {} if self._since is None else {"since": (self._since - _OVERLAP).isoformat()}
         found: list[TraceDocument] = []
         cursor: dict[str, str] = {}
         while True:
             answer = self._ask({**self._asked, **since, "limit": str(_PAGE), **cursor})
             found += answer["traces"]
-            if self._since is None or not answer["next_cursor"] or len(found) >= _REMEMBERED:
+            if not answer["next_cursor"] or len(found) >= _REMEMBERED:
+                break
+            first_read = self._since is None and len(found) >= self._latest
+            if first_read and found[0]["closed_ns"] - found[-1]["closed_ns"] > _OVERLAP.total_seconds() * 1e9:
                 break
             cursor = {"cursor": answer["next_cursor"]}
         if found:

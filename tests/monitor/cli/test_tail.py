@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ class Asked:
 
     def __call__(self, query):
         newest = sorted(self.traces, key=lambda each: each["closed_ns"], reverse=True)
+        if since := query.get("since"):
+            since_ns = datetime.fromisoformat(since).timestamp() * 1e9
+            newest = [each for each in newest if each["closed_ns"] >= since_ns]
         at = int(query.get("cursor", 0))
         more = at + 2 < len(newest)
         return {"traces": newest[at : at + 2], "next_cursor": str(at + 2) if more else None}
@@ -52,6 +56,15 @@ def test_each_revision_is_shown_once_the_oldest_first_over_several_pages():
     assert ids(follow.more()) == [(3, 1), (4, 1), (5, 1), (6, 1)]
     asked.traces[2] = ended(3, revision=2)
     assert ids(follow.more()) == [(3, 2)]
+
+
+@pytest.mark.parametrize("latest", [0, 1, 5, 30])
+def test_at_first_as_many_are_shown_as_are_asked_for_however_many_a_page_holds(latest):
+    asked = Asked()
+    asked.traces = [ended(number) for number in range(1, 31)]
+    follow = Follow(asked, {}, latest)
+    assert ids(follow.more()) == [(number, 1) for number in range(31 - latest, 31)]
+    assert ids(follow.more()) == [], "what is requested again was there before"
 
 
 @pytest.mark.parametrize(
