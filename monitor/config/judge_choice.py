@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sidejudge.scoring.metrics.judge_metrics import parse_judge_config
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from . import Config
 from .evaluators import CascadeSection, JudgeSection, NamedJudgeSection
@@ -101,3 +102,25 @@ def judge_sections(config: Config) -> dict[str, JudgeSection]:
     if model is not None:
         found[model] = NamedJudgeSection(model=model).beside(judge)
     return found
+
+
+def judge_name(models: Sequence[str], rule: str) -> str:
+    """A model or a panel, as verdicts name it."""
+    return models[0] if len(models) == 1 else f"{rule} of {', '.join(models)}"
+
+
+def judges_named(config: Config, rubrics: Iterable[Rubric]) -> dict[str, tuple[str, ...]]:
+    """By rubric, the judges that may answer for its metrics, as verdicts name them; none where none is configured."""
+    choice = judge_choice(config)
+    names = {
+        name: judge_name((section.model, *section.panel), section.panel_rule)
+        for name, section in judge_sections(config).items()
+    }
+    return {
+        rubric.id: tuple(
+            dict.fromkeys(
+                names[judge] for metric in rubric.metric_ids for judge in choice.of(rubric.id, metric) if judge in names
+            )
+        )
+        for rubric in rubrics
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -81,11 +81,11 @@ class LangfuseFeedback:
         """The progress of failing traces into a dataset; empty where none is configured."""
         return [self._failures.snapshot()] if self._failures else []
 
-    def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
-        """Go by these rubrics, which are new or have another version, from now on."""
+    def take_rubrics(self, changed: Mapping[str, Rubric], judges: Mapping[str, Sequence[str]]) -> None:
+        """Go by these rubrics, which are new or have another version, and by these judges of all from now on."""
         self._rubrics |= changed
         if self._people is not None:
-            self._people.take_rubrics(changed)
+            self._people.take_rubrics(changed, judges)
 
     def restore(self) -> None:
         """Restore the earlier state before statuses depend on it."""

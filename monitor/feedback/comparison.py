@@ -24,7 +24,7 @@ from sidejudge.scoring.verdict.score import pass_name, score_name, state_name
 UNMET: Final = "unmet"
 """There is no verdict of ours on it, as yet."""
 OTHER_VERSION: Final = "other_version"
-"""The verdict was reached by another version of the rubric: by another judge."""
+"""The verdict was reached by another version of the rubric, or by another judge than those that answer for it now."""
 TAUGHT: Final = "taught"
 """The judge is shown examples out of labels, and this trace may be one of them."""
 UNREADABLE: Final = "unreadable"
@@ -102,11 +102,18 @@ Label = tuple[ListedScore, Sequence[LabelledScore]]
 class LabelComparison:
     """Records labels together with our scores in ``agreements``, and remembers which answers people corrected.
 
-    ``corrected`` holds by rubric and subject whether we had passed the answer; None: our verdict was neither.
+    ``judges`` are those of each rubric, as verdicts name them. ``corrected`` holds by rubric and subject whether we had
+    passed the answer; None: our verdict was neither.
     """
 
-    def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], agreements: Agreements) -> None:
-        self._langfuse, self._rubrics, self._agreements = langfuse, rubrics, agreements
+    def __init__(
+        self,
+        langfuse: Langfuse,
+        rubrics: Mapping[str, Rubric],
+        judges: Mapping[str, Sequence[str]],
+        agreements: Agreements,
+    ) -> None:
+        self._langfuse, self._rubrics, self._judges, self._agreements = langfuse, rubrics, judges, agreements
         self.corrected: dict[str, dict[str, bool | None]] = {}
 
     async def compare(self, labels: Sequence[Label], *, v3: bool) -> list[str | None]:
@@ -149,7 +156,8 @@ class LabelComparison:
             return UNMET
         metadata = _metadata(row)
         version = self._rubrics[about.rubric].version
-        if metadata.get("rubric_version") != version:
+        judge = metadata.get("judge")  # none decided what words alone did
+        if metadata.get("rubric_version") != version or not (judge is None or judge in self._judges[about.rubric]):
             return OTHER_VERSION
         by = self._labeller(given, about)
         if by is None:

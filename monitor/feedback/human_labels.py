@@ -86,7 +86,8 @@ class HumanLabels:
         self._section, self._requested_for = section, requested_for
         self._find_scores()
         self._agreements = Agreements()
-        self._comparison = LabelComparison(self._langfuse, self._rubrics, self._agreements)
+        self._judges = {name: tuple(parts.judges.get(name, ())) for name in self._rubrics}
+        self._comparison = LabelComparison(self._langfuse, self._rubrics, self._judges, self._agreements)
         self._labels: dict[str, _Read] = {}
         self._others: dict[str, _Read] = {}
         self._compared_ns = 0
@@ -106,10 +107,13 @@ class HumanLabels:
         self._requested: Mapping[str, list[LabelledScore]] = requested(rubrics, self._section.scores)
         self._failing = [failing(rubric) for rubric in rubrics if rubric.id in self._section.corrections_fail]
 
-    def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
-        """Compare with these rubrics from now on. Labels on verdicts by an earlier version are dropped."""
+    def take_rubrics(self, changed: Mapping[str, Rubric], judges: Mapping[str, Sequence[str]]) -> None:
+        """Compare with these rubrics and judges from now on. Labels on verdicts by earlier ones are dropped."""
         self._rubrics |= changed
-        for name in changed:
+        others = {name: tuple(judges.get(name, ())) for name in self._rubrics}
+        moved = [name for name in self._rubrics if others[name] != self._judges.get(name)]
+        self._judges |= others
+        for name in {*changed, *moved}:
             self._agreements.forget(name)
             self._comparison.corrected.pop(name, None)
         self._find_scores()
@@ -117,7 +121,7 @@ class HumanLabels:
         self._measure()
 
     def restore(self) -> None:
-        """Restore the earlier state; pairs of another version of a rubric are dropped."""
+        """Restore the earlier state; pairs of another version of a rubric, or of another judge, are dropped."""
         known = self._store.fact(FACT)
         if known is not None:
             self._read_ns, self._project = known["read_ns"], known["project"]
@@ -125,7 +129,8 @@ class HumanLabels:
             self._swept_ns, self._asked_last = known.get("swept_ns", 0), known.get("asked_last", "")
         for rubric in self._rubrics.values():
             stated = self._store.fact(f"{FACT}/{rubric.id}")
-            if stated is not None and stated["version"] == rubric.version:
+            judges = list(self._judges[rubric.id])
+            if stated is not None and stated["version"] == rubric.version and stated.get("judges", judges) == judges:
                 self._agreements.restore(rubric.id, stated)
         for name, (at_ns, subject, by, about) in (self._store.fact(f"{FACT}{LABELS}") or {}).items():
             self._labels[name] = _Read(at_ns, subject, by, tuple((rubric, metric) for rubric, metric in about))
@@ -344,7 +349,7 @@ class HumanLabels:
 
     async def _remember(self, read_ns: int) -> None:
         for rubric in self._agreements.rubrics():
-            stated = self._agreements.to_json(rubric)
+            stated = {**self._agreements.to_json(rubric), "judges": list(self._judges[rubric])}
             if stated != self._kept.get(rubric):
                 await self._store.keep_fact(f"{FACT}/{rubric}", stated)
                 self._kept[rubric] = stated

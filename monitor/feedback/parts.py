@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from sidejudge.integrations.store.sqlite import Store
@@ -32,7 +32,10 @@ def recent(times_ns: Iterable[int], now_ns: int, reach_ns: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackParts:
-    """``scores_out`` has the connection and the server that answers; ``redaction`` is for contents that are sent."""
+    """``scores_out`` has the connection and the server that answers; ``redaction`` is for contents that are sent.
+
+    ``judges`` are those of each rubric, as verdicts name them.
+    """
 
     scores_out: LangfuseScores
     store: Store
@@ -41,6 +44,7 @@ class FeedbackParts:
     redaction: Redaction
     clock_ns: Callable[[], int]
     fleet: Fleet | None = None
+    judges: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def room(self, kind: str, most: int, within_s: float) -> Callable[[str], Awaitable[bool]] | None:
         """Whether one more may be put in, where other monitors do so too; None: this one is alone."""

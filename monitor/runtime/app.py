@@ -25,6 +25,7 @@ from sidejudge.monitor.api.access import AccessRules
 from sidejudge.monitor.api.contents_token import ContentsToken
 from sidejudge.monitor.api.door import door
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.judge_choice import judges_named
 from sidejudge.monitor.config.rubrics import configured, reached, reported_names, rubrics_of
 from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
 from sidejudge.monitor.deliver.metrics import MetricsPush
@@ -229,7 +230,8 @@ class Monitor(MonitorParts):
         if self.sinks.langfuse is not None:
             self.sinks.langfuse.take_rubrics(changed.values())
         if self.annotating is not None:
-            self.annotating.take_rubrics({rubric.id: rubric for rubric in watched})
+            judges = judges_named(config, configured(config).values())
+            self.annotating.take_rubrics({rubric.id: rubric for rubric in watched}, judges)
         if self.references is not None:
             self.references.follow(reported_names(reached(config).values()))
         self.retention.config = config

@@ -31,7 +31,7 @@ from sidejudge.monitor.alerting.schedule import EvaluationSchedule
 from sidejudge.monitor.alerting.verdicts import LastReceived, VerdictObserver
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.config.judge_choice import judge_choice
+from sidejudge.monitor.config.judge_choice import judge_choice, judges_named
 from sidejudge.monitor.config.rubrics import configured, reached
 from sidejudge.monitor.deliver.commit import Commit
 from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents, kept_redaction, redacting
@@ -312,7 +312,7 @@ class MonitorParts(ABC):
         parts = FeedbackParts(
             scores_out=scores_out, store=self.store, rubrics=reached(self.config), counters=self.exporter,
             redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=self.clock_ns,
-            fleet=self.fleet,
+            fleet=self.fleet, judges=judges_named(self.config, reached(self.config).values()),
         )  # fmt: skip
         return LangfuseFeedback(sink, parts)
 

@@ -87,7 +87,8 @@ LABELS_PASSED_OVER = gauge(
     help="Labels of the time last read (a day; at first 30) that do not count for agreement.",
     note="`unsigned`: no person is named (a prefill); `unmapped`: no rubric or metric matches its name; `asked_for`: "
     "we had asked for it because of a doubt; `unreadable`: neither pass nor failure; `unmet`: no verdict is on it; "
-    "`other_version`: the verdict is of another version of the rubric; `taught`: the judge may have been shown it.",
+    "`other_version`: the verdict is of another version of the rubric, or by another judge; "
+    "`taught`: the judge may have been shown it.",
 )  # fmt: skip
 LABELS_CORRECTIONS = gauge(
     "sidejudge_labels_corrections", labels=("rubric",),

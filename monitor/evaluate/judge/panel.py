@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config.evaluators import JudgeSection
+from sidejudge.monitor.config.judge_choice import judge_name
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.answers import JudgedValue
 from sidejudge.scoring.judging.form import Form
@@ -202,7 +203,7 @@ class JudgePanel:
         self.outline: Final = section.outline
         """Whether questions on a run that does not fit use its outline."""
         names = [model.name for model in self.models]
-        self.name: Final = names[0] if len(names) == 1 else f"{self._rule} of {', '.join(names)}"
+        self.name: Final = judge_name(names, self._rule)
         rule = self._rule if len(names) > 1 else ""
         self.identity: Final = json.dumps([rule, *(model.identity for model in self.models)])
         """All settings that change an answer, besides the prompt; ``name`` is for people."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import yaml
 
+from sidejudge.integrations.provider.attempt import JudgeObserver
 from sidejudge.monitor.config import ConfigError, resolve
-from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections
+from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections, judges_named
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.evaluate.build import judge_settings
+from sidejudge.monitor.evaluate.judge.panel import JudgePanel
 
 SMALL, STRONG = "openai/gpt-4.1-nano-2025-04-14", "openai/gpt-4.1-2025-04-14"
 JUDGES = {
@@ -52,6 +58,23 @@ def test_a_judge_at_the_providers_own_address_is_not_sent_the_key_of_another_one
     own = {"model": STRONG, "api_base": None}
     sections = judge_sections(config(tmp_path, {}, {**JUDGES, "judges": {"own": own}}))
     assert (sections["own"].api_base, sections["own"].api_key) == (None, None)
+
+
+def test_the_judges_of_a_rubric_have_the_names_that_its_verdicts_state(tmp_path):
+    changes = {"quality": {"judge": ["default", "strong"]}, "text": {"metric_judges": {"summary_score": "far"}}}
+    found = config(tmp_path, changes)
+    named = judges_named(found, configured(found).values())
+    settings = judge_settings(found)
+    default, strong, far = (
+        JudgePanel([SimpleNamespace(model=model) for model in each.models], each.section, JudgeObserver()).name
+        for each in (settings, settings.others["strong"], settings.others["far"])
+    )
+    assert (default, strong) == (f"majority of {SMALL}, {STRONG}", STRONG)
+    assert named["quality"] == (default, strong)
+    assert set(named["text"]) == {default, far}
+    assert named["agent"] == (default,)
+    alone = config(tmp_path, {}, {})
+    assert judges_named(alone, configured(alone).values())["quality"] == ()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.langfuse_bench import trace
 
 QA = RUBRICS["qa"]
 HOUR_NS = 3600 * 10**9
+JUDGE, OLD_JUDGE = "openai/gpt-4o-mini-2024-07-18", "openai/gpt-3.5-turbo-0125"
 
 
 class Scene:
@@ -32,10 +33,13 @@ class Scene:
         self.bench = bench
         bench.fake.mode = Mode.NEW
 
-    async def people(self, *scores, requested_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> HumanLabels:
+    async def people(
+        self, *scores, requested_for=lambda _: False, rubrics=(QA,), corrections_fail=(), judges=(JUDGE,)
+    ) -> HumanLabels:
         server = await probe(self.bench.langfuse)
         scores_out = SimpleNamespace(langfuse=self.bench.langfuse, server=server)
         parts = self.bench.feedback_parts(scores_out, **{rubric.id: rubric for rubric in rubrics})
+        parts = replace(parts, judges={rubric.id: judges for rubric in rubrics})
         section = AnnotationsSection(scores=scores, corrections_fail=corrections_fail)
         found = HumanLabels(section, parts, requested_for)
         found.restore()
@@ -45,9 +49,9 @@ class Scene:
         at = stamp(datetime.fromtimestamp((self.bench.now_ns - ago_ns) / 1e9 - 1, UTC))
         self.bench.fake.scores.add(**body, timestamp=at)
 
-    def ours(self, number, passed, *, version=QA.version, rubric="qa", of="traceId", **metrics) -> None:
-        """Our verdict; passed None: incomplete."""
-        subject, metadata = trace(number), {"rubric_version": version}
+    def ours(self, number, passed, *, version=QA.version, judge=None, rubric="qa", of="traceId", **metrics) -> None:
+        """Our verdict; passed None: incomplete; judge None: words alone decided."""
+        subject, metadata = trace(number), {"rubric_version": version, "judge": judge}
         stated = {"qa_state".replace("qa", rubric): "incomplete" if passed is None else "valid"}
         if passed is not None:
             stated[f"{rubric}_pass"] = float(passed)
@@ -197,12 +201,16 @@ async def test_what_says_neither_pass_nor_failure_is_no_label(scene, stated, why
     assert people.snapshot().passed_over[why] == 1
 
 
-async def test_a_verdict_of_another_version_of_the_rubric_is_not_this_judge(scene):
-    scene.ours(1, True, version="qa@old")
-    scene.label(1, False)
+@pytest.mark.parametrize("other", [{"version": "qa@old"}, {"judge": OLD_JUDGE}])
+async def test_a_verdict_of_another_version_of_the_rubric_or_of_another_judge_is_not_this_judge(scene, other):
+    scene.ours(1, True, **other)
+    scene.ours(2, True, judge=JUDGE)
+    scene.ours(3, True, judge=None)
+    for number in (1, 2, 3):
+        scene.label(number, False)
     people = await scene.people()
     await people.tick()
-    assert table(people) is None
+    assert table(people) == (0, 0, 2, 0)
     assert people.snapshot().passed_over["other_version"] == 1
 
 
@@ -370,12 +378,15 @@ async def test_another_process_goes_on_where_one_ended_and_reads_only_what_may_b
     assert table(again) == (1, 0, 0, 0)
 
 
-async def test_pairs_of_another_version_of_the_rubric_are_let_go_at_the_start(scene):
-    scene.ours(1, True)
+@pytest.mark.parametrize("now", [{"rubrics": [QA.with_overrides(pass_mark=0.123)]}, {"judges": (OLD_JUDGE,)}])
+async def test_pairs_of_another_version_of_the_rubric_or_of_another_judge_are_let_go_at_the_start(scene, now):
+    scene.ours(1, True, judge=JUDGE)
     scene.label(1, True)
     await (await scene.people()).tick()
-    changed = QA.with_overrides(pass_mark=0.123)
-    people = await scene.people(rubrics=[changed])
+    assert table(await scene.people()) == (1, 0, 0, 0)
+    people = await scene.people(**now)
+    assert people.snapshot().measured == []
+    await people.tick()
     assert people.snapshot().measured == []
 
 
@@ -453,17 +464,21 @@ async def test_what_is_settled_is_not_compared_again(scene):
     assert table(people) == (40, 0, 0, 0)
 
 
-async def test_after_a_reload_only_verdicts_by_the_changed_rubric_are_compared(scene):
+STRICTER = QA.with_overrides(pass_mark=0.99)
+
+
+@pytest.mark.parametrize(("changed", "judge"), [({"qa": STRICTER}, JUDGE), ({}, OLD_JUDGE)])
+async def test_after_a_reload_only_verdicts_by_the_changed_rubric_or_judge_are_compared(scene, changed, judge):
     people = await scene.people()
     for number in range(1, 5):
-        scene.ours(number, True)
+        scene.ours(number, True, judge=JUDGE)
         scene.label(number, 1.0)
     await people.tick()
+    people.take_rubrics({}, {"qa": (JUDGE,)})
     assert [each.n for each in people.snapshot().measured] == [4]
-    changed = QA.with_overrides(pass_mark=0.99)
-    people.take_rubrics({"qa": changed})
+    people.take_rubrics(changed, {"qa": (judge,)})
     assert people.snapshot().measured == []
-    scene.ours(7, True, version=changed.version)
+    scene.ours(7, True, version=changed.get("qa", QA).version, judge=judge)
     scene.label(7, 1.0)
     scene.bench.now_ns += 2 * HOUR_NS
     await people.tick()
