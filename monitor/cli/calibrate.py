@@ -156,6 +156,8 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine:
         ):
             if count:
                 shown.report(f"{words}: {count}")
+        for note in calibration.mixed():
+            shown.report(note)
     if calibration.unmet == calibration.labels:
         raise CommandError(
             "LABELS: no label is about a case that has a verdict by its rubric",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from sidejudge.scoring.statistics.ppi import label_sums
 
 from .calibrated import Calibrated, PassSums, calibrated
 
+_MOST_NAMED = 10
 Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
 """By subject and rubric, then by metric and labeller."""
 
@@ -46,12 +47,18 @@ class CalibrationSums:
     """Labels that may have been shown to the judge as examples: they cannot measure it."""
     again: int = 0
     """Verdicts of runs after the first, which are left out: each case counts once."""
+    versions: dict[str, set[str]] = field(default_factory=dict)
+    """By rubric, the versions of the verdicts."""
+    judges: dict[str, set[str]] = field(default_factory=dict)
+    """By rubric, the judges that reached verdicts alone."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
         """Take a verdict."""
         if line.again:
             self.again += 1
             return
+        _add(self.versions, line.rubric, {line.rubric_version})
+        _add(self.judges, line.rubric, {line.judge} if line.judge is not None else ())
         if line.passed is not None:
             self.count_pass(line.rubric, passed=line.passed, weight=line.weight)
         met: dict[tuple[str, str], LabelLine] = {}
@@ -95,6 +102,15 @@ class CalibrationSums:
         self.met |= later.met
         self.taught += later.taught
         self.again += later.again
+        for known, others in ((self.versions, later.versions), (self.judges, later.judges)):
+            for rubric, names in others.items():
+                _add(known, rubric, names)
+
+
+def _add(known: dict[str, set[str]], rubric: str, names: Iterable[str]) -> None:
+    """Add names to those of a rubric, while these are few enough to be shown."""
+    held = known.setdefault(rubric, set())
+    held.update(name for name in names if len(held) < _MOST_NAMED)
 
 
 class CalibrationPart:
@@ -135,6 +151,13 @@ class Calibration:
     def again(self) -> int:
         """Verdicts of runs after the first, which are left out."""
         return self._sums.again
+
+    def mixed(self) -> Iterator[str]:
+        """Why a rubric's figures are no single judge's: its verdicts are of several versions, or by several judges."""
+        for rubric in sorted({rubric for rubric, _ in self._sums.compared}):
+            for what, known in (("versions", self._sums.versions), ("judges", self._sums.judges)):
+                if len(names := known.get(rubric, ())) > 1:
+                    yield f"verdicts of several {what} of {rubric} are put together: {', '.join(sorted(names))}"
 
     def part(self) -> CalibrationPart:
         """A new part, to count some of the verdicts against the labels taken so far."""

@@ -57,7 +57,7 @@ class PairedJudges:
 
 @dataclass(slots=True)
 class JudgedCases:
-    """The values of one judge on labelled cases, taken verdict by verdict, and their cost."""
+    """The values of one judge on labelled cases, taken verdict by verdict, and what judging them cost."""
 
     labels: Mapping[tuple[Subject, str], Sequence[LabelLine]]
     values: dict[tuple[Subject, str, str], LabelValue] = field(default_factory=dict)
@@ -105,8 +105,8 @@ class JudgedCases:
                     self.values[key, line.rubric, given.metric] = value
         if met:
             self.cases += 1
-            self.usd += line.cost_usd or 0.0
-            self.unpriced += line.cost_usd is None
+            self.usd += line.judging_usd or 0.0
+            self.unpriced += line.judging_usd is None
 
 
 def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[LabelLine]]:

@@ -8,7 +8,7 @@ counts (formats §2).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.errors import SidejudgeError
@@ -16,6 +16,7 @@ from sidejudge.scoring.lexical.shown_text import MAX_REASON, label
 from sidejudge.scoring.metrics.judge_metrics import FULL_SCORE
 from sidejudge.scoring.questions.teaching import SHOWN, teaches
 from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.verdict.review_reason import COST_UNKNOWN
 from sidejudge.scoring.verdict.verdict import State
 
 LARGEST = 1e15
@@ -109,8 +110,9 @@ class VerdictLine:
 
     ``run`` numbers the runs of a batch that judged each case several times, None for a single run. ``composite`` is in
     [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse of the inclusion
-    probability. ``cost_usd`` is the cost of the judged call, None where unknown. ``passed`` is None when incomplete.
-    ``taught``: its judge was shown examples from labels, perhaps of this case, so that it measures nothing.
+    probability. ``cost_usd`` is the cost of the judged call, ``judging_usd`` that of its judgement, None where unknown.
+    ``passed`` is None when incomplete. ``judge`` is the one that answered, None where none or several did, as in a
+    cascade. ``taught``: its judge was shown examples from labels, perhaps of this case, so that it measures nothing.
     """
 
     identity: str
@@ -125,6 +127,8 @@ class VerdictLine:
     scores: Mapping[str, ScoreLine]
     weight: float
     cost_usd: float | None
+    judging_usd: float | None = None
+    judge: str | None = None
     case_id: str | None = None
     passed: bool | None = None
     taught: bool = False
@@ -164,6 +168,8 @@ def read_verdict(fields: object) -> VerdictLine:
     identity = fields["trace_id"] if isinstance(fields.get("trace_id"), str) else text(fields, "case_id")
     case_id = fields["case_id"] if isinstance(fields.get("case_id"), str) else None
     shows_labels = any(isinstance(of := line.get("details"), Mapping) and of.get(SHOWN) for line in listed.values())
+    judges = [of for line in listed.values() if isinstance(of := line.get("judge"), Mapping)]
+    models = {model for each in judges if isinstance(model := each.get("model"), str)}
     return VerdictLine(
         identity=identity,
         rubric=rubric,
@@ -177,10 +183,20 @@ def read_verdict(fields: object) -> VerdictLine:
         scores={name: _score(name, line) for name, line in listed.items()},
         weight=1.0 / probability,
         cost_usd=cost,
+        judging_usd=_judging_usd(fields, judges),
+        judge=label(models.pop()) if len(models) == 1 and fields.get("cascade") is None else None,
         case_id=case_id,
         passed=_passed(fields, state),
         taught=shows_labels and any(map(teaches, filter(None, (identity, case_id)))),
     )
+
+
+def _judging_usd(fields: Mapping[str, object], judges: Iterable[Mapping[str, object]]) -> float | None:
+    """What its judges cost; None where the verdict does not state it, or a price was not known."""
+    judge = fields.get("judge")
+    if not isinstance(judge, Mapping) or any(COST_UNKNOWN in sequence(each, "flags", ()) for each in judges):
+        return None
+    return number(judge, "cost_usd", least=0.0, name="judge.cost_usd")
 
 
 def _score(name: str, fields: Mapping[str, object]) -> ScoreLine:

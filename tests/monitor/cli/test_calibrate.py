@@ -109,6 +109,24 @@ def test_a_revised_verdict_replaces_the_one_before(call, file):
     assert "raw_agreement        1.0000" in done.stdout
 
 
+def test_verdicts_of_several_versions_or_judges_are_named(call, file):
+    def by(name, model, version="qa@1", **more):
+        score = {**metric_line("m", 1.0), "judge": {"model": model}} if model else metric_line("m", 1.0)
+        return verdict_line(name, scores=[score], rubric_version=version, **more)
+
+    labels = file("l.jsonl", *(label(name, True) for name in "abcd"))
+
+    def noted(*verdicts):
+        return call("calibrate", labels, "--verdicts", file("v.jsonl", *verdicts)).stderr
+
+    cascade = {"cascade": {"judge": "strong", "cause": "doubt"}}
+    assert "put together" not in noted(by("a", "x"), by("b", "x"), by("c", None), by("d", "y", **cascade))
+    assert "verdicts of several versions of qa are put together: qa@1, qa@2\n" in noted(
+        by("a", "x"), by("b", "x", "qa@2"), verdict_line("c", "text", rubric_version="text@9")
+    )
+    assert "verdicts of several judges of qa are put together: x, y\n" in noted(by("a", "y"), by("b", "x"))
+
+
 def test_labels_that_meet_no_verdict_are_counted(call, file):
     done = call(
         "calibrate", file("l.jsonl", label("a", True), label("z", True)), "--verdicts", file("v", verdict_line("a"))

@@ -76,6 +76,20 @@ def test_distances_of_few_cases_have_the_interval_of_students_distribution(compa
     assert (metric["lower"], metric["upper"]) == pytest.approx((low, high), abs=1e-4)
 
 
+def test_the_costs_are_those_of_judging_and_not_of_the_runs_that_were_judged(compared):
+    labels, a, b = cases(3, 3, 3)
+    a = [{**each, "cost_usd": 0.5, "judge": {"model": "x", "cost_usd": 0.25}} for each in a]
+    unpriced = {**metric_line("m", 1.0), "judge": {"model": "y", "cost_usd": 0.0, "flags": ["cost not known"]}}
+    b = [
+        {**b[0], "cost_usd": 0.5},
+        {**b[1], "judge": {"model": "y", "cost_usd": 0.0}, "scores": [unpriced]},
+        {**b[2], "judge": {"model": None, "cost_usd": 0.0}},
+    ]
+    _, whole = read(compared(labels, a, b, "--format", "json"))
+    assert whole["a"] == {"usd": 0.75, "verdicts": 3, "unpriced": 0}
+    assert whole["b"] == {"usd": 0.0, "verdicts": 3, "unpriced": 2}
+
+
 def test_runs_after_the_first_change_neither_figures_nor_costs(compared):
     labels, a, b = cases(60, 35, 55)
     again = [{**each, "run": run, "passed": each["passed"] is (run == 1)} for each in a for run in (1, 2)]
