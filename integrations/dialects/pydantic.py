@@ -106,6 +106,7 @@ PYDANTIC_AI = genai.dialect(
 _LOGFIRE = "logfire"
 _LOGFIRE_SWITCH = "logfire.configure(scrubbing=False), or a scrubbing callback that keeps contents"
 
+_STREAMING = frozenset({"logfire.openai", "logfire.anthropic"})
 _TEMPLATE, _OWN_TAG = "logfire.msg_template", "LLM"
 
 
@@ -137,6 +138,7 @@ def _logfire(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
         kind = _agents_sdk(reading, template, kind, fields)
     if kind is SpanKind.LLM:
         _client(reading, fields)
+        kind = _asked_for_stream(reading, kind, fields)
     kind = _pydantic_ai(reading, kind, fields)
     if kind is SpanKind.AGENT:
         fields["input"] = fields["input"] or unwrap.task(reading.value("input", "input"))
@@ -165,6 +167,16 @@ def _client(reading: SpanReading, fields: SpanFields) -> None:
         if fields["usage"] is None and (used := from_details(response.get("usage"))) is not None:
             fields["usage"] = used
             reading.note("usage", "response_data")
+
+
+def _asked_for_stream(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A client's request for a stream has a span of its own, without an answer: the record beside it is the call."""
+    raw = reading.raw
+    silent = fields["usage"] is None and fields["output"] is None and not fields["output_messages"]
+    if not silent or raw.status_code == 2 or raw.scope_name not in _STREAMING or "logfire.scrubbed" in raw.attributes:
+        return kind
+    reading.note("kind", "no answer")
+    return SpanKind.CHAIN
 
 
 def _agents_sdk(reading: SpanReading, template: str, kind: SpanKind, fields: SpanFields) -> SpanKind:

@@ -89,10 +89,10 @@ def model_ms(trace: Trace) -> float | None:
     """Sum of the model calls' durations in milliseconds, None without any; parallel calls count in full.
 
     A call whose span also covers the steps that its answer led to, including other calls, is left out, because its own
-    time is unknown.
+    time is unknown; and so is one that took none: the record of a call, made at its end.
     """
-    calls = _lowest(trace, trace.models, _taken, whole=True)
-    return sum([max(0, call.end_ns - call.start_ns) for call in calls]) / 1e6 if calls else None
+    calls = [call for call in _lowest(trace, trace.models, _taken, whole=True) if call.end_ns > call.start_ns]
+    return sum([call.end_ns - call.start_ns for call in calls]) / 1e6 if calls else None
 
 
 _NO_TIME_NS = 100_000

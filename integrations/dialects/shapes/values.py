@@ -57,6 +57,7 @@ _SETTINGS: Final = (
     "tools",
 )  # fmt: skip
 _REQUEST: Final = frozenset((*_ASKED, *_INSTRUCTED, *_SETTINGS))
+_HISTORY: Final = ("history",)
 _DEEPEST, _WIDEST = 4, 40
 """Levels of maps that are looked through for a chat, and entries of one."""
 
@@ -196,11 +197,25 @@ def _nested(value: Json, depth: int) -> list[tuple[Message, ...]]:
     if not isinstance(value, dict) or depth <= 0 or len(value) > _WIDEST:
         return []
     found = []
-    for held in value.values():
+    for key, held in value.items():
         if isinstance(held, dict | list):
             inner = messages.stated(held)
+            if inner and words(key)[-1:] == _HISTORY:
+                inner = _with_turn(inner, value)
             found += [inner] if inner else _nested(held, depth - 1)
     return found
+
+
+def _with_turn(history: tuple[Message, ...], beside: dict[str, Json]) -> tuple[Message, ...]:
+    """The history of a chat with the turn that stands beside it: ``{"history": […], "question": …, "answer": …}``."""
+    asking = next((key for key in _ASKED if isinstance(beside.get(key), str) and beside[key]), None)
+    if asking is None or history[-1].role != "assistant":
+        return history
+    replied = next((text for key in _TEXTS if key != asking and isinstance(text := beside.get(key), str)), "")
+    turn = Message(role="user", text=str(beside[asking])), Message(role="assistant", text=replied)
+    if history[-1].text == replied or (not replied and messages.last_text(history, "user") == turn[0].text):
+        return history  # which some clients keep with the turn in it
+    return history + (turn if replied else turn[:1])
 
 
 def _answer_with_calls(value: Json) -> Message | None:

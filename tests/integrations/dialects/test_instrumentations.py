@@ -16,6 +16,7 @@ from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.span import SpanKind, ToolCall, Usage
 from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.usage import model_calls
 
 
 def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None, **given: Any) -> RawSpan:
@@ -334,6 +335,17 @@ def test_logfire_s_pending_spans_say_nothing_yet() -> None:
         "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2,
     }))  # fmt: skip
     assert (span.dialect, span.kind, span.usage, span.input) == ("logfire", SpanKind.OTHER, None, None)
+
+
+def test_logfire_s_request_for_a_stream_is_no_call_beside_its_record() -> None:
+    offered = CHAT | {"gen_ai.tool.definitions": '[{"name": "look_up"}]'}
+    answered = {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Hi."}]}]'}
+    request = normalise(_raw("Chat Completion", "logfire.openai", number=2, attributes=offered))
+    record = normalise(replace(_raw("took", "logfire.openai", attributes=offered | answered), start_ns=99))
+    trace = Trace.of("1" * 32, [request, record], "batch")
+    case = extract(trace)
+    assert ([call.name for call in model_calls(trace)], case.tools_used) == (["took"], ())
+    assert (case.model_output, case.latency_model_ms) == ("Hi.", None)
 
 
 def test_logfire_s_own_tag_is_no_tag_of_the_application() -> None:

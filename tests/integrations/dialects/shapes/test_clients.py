@@ -205,6 +205,19 @@ def test_so_are_its_instructions_in_the_bodies_of_providers(attributes: dict[str
     assert _case("call", attributes).system_prompt == "Be brief."
 
 
+def test_what_stands_beside_a_history_is_the_turn_after_it() -> None:
+    history = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
+    turn = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}]
+    asked: Attributes = {"x.kind": "agent", "x.input": json.dumps({"question": "Where?", "history": history})}
+    for returned in (
+        "Here.", {"question": "Where?", "history": history, "answer": "Here."}, {"history": [*history, *turn]},
+        {"message": "Where?", "chat_history": [*history, *turn]},
+        {"input": "Where?", "chat_history": [*history, *turn], "output": "Here."},
+    ):  # fmt: skip
+        case = _case("ask", asked | {"x.output": json.dumps(returned)})
+        assert (case.input, case.model_output) == ("Where?", "Here.")
+
+
 def test_arguments_and_what_was_returned_are_read_from_an_attribute_each() -> None:
     node: Attributes = {"ag.type.node": "workflow", "ag.data.outputs.__default__": "On its way."}
     for given, wanted in (
