@@ -7,7 +7,7 @@ value by value by a change detector and a confidence sequence, and shares the bu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -253,6 +253,14 @@ class MetricWatch:
                         followed.restore(json.loads(record))
                         if (windows := self._of_kind(key)) is not None and limit in windows.own:
                             windows.own[limit].design[key] = followed.design.value
+
+    def begin_anew(self, rubrics: Collection[str]) -> None:
+        """Hold nothing that these rubrics have shown against what comes."""
+        for place in [place for place in self._followed if place[1].rubric in rubrics]:
+            limit, key = self.limits[place[0]], place[1]
+            self._followed[place] = _Followed(limit, self.declared, self.version(key.rubric))
+            if (windows := self._of_kind(key)) is not None and limit in windows.own:
+                windows.own[limit].design.pop(key, None)
 
     def _keys(self) -> Iterator[Key]:
         for windows in (self._windows, self._figures):

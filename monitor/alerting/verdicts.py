@@ -73,7 +73,8 @@ class VerdictObserver:
     def restore(self, now_ns: int) -> None:
         """Fill the windows again, and let the watch learn what was judged after it was last remembered.
 
-        What a clock that was wrong has dated more than a window's length ahead stays out of the windows.
+        What a clock that was wrong has dated more than a window's length ahead stays out of the windows, and so do
+        verdicts by judges that a rubric no longer has.
         """
         self._schedule.restore()
         self._restore_figures(now_ns)
@@ -82,6 +83,8 @@ class VerdictObserver:
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
         for stated, key, seen in _intact(stored, observe_stored):
             if not self._in_force(key.rubric, stated.get("rubric_version")):
+                continue
+            if seen.at_ns < self._watch.begun_ns.get(key.rubric, 0):
                 continue
             if begin_ns < seen.at_ns <= ahead_ns:
                 self._add(key, seen)

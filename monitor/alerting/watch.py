@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from sidejudge.monitor.config.units import Duration
@@ -56,7 +57,7 @@ PASSING_NS = 10 * MINUTE_NS
 """A recovery passes through lesser states: an alert that a more severe one muted is reported if it lasts longer than
 this, and the figures of that moment show it.
 """
-_STATE, _SLICES, _ALERT = "state/", "slices/", "alert/"
+_STATE, _SLICES, _ALERT, _JUDGES = "state/", "slices/", "alert/", "judges"
 _BREACHED_LAST: Final = (False, None, True)
 _FIGURES: Final = (
     "estimate", "incomplete", "judge_failed", "forced", "composite_mean", "metric_means", "missing", "cascade",
@@ -103,6 +104,7 @@ class Watch:
     ``watched``: what is watched of each rubric; those that check a scenario have an early warning of drift.
     ``max_keys``: beyond so many services under rubrics a status is that of the moment. ``among``: the conditions that
     are watched, all by default. ``metrics`` watches the limits of continuous metrics; None: there are none.
+    ``judges`` are those of each rubric: others begin with nothing against them.
     ``known_until``: up to when all verdicts are known at a time, both in ns; silence is measured up to there.
     """
 
@@ -110,6 +112,7 @@ class Watch:
         self, declared: Declaration, windows: KeyWindows,
         watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT, *, max_keys: int = _MAX_KEYS,
         among: Sequence[Condition] | None = None, metrics: MetricWatch | None = None,
+        judges: Mapping[str, Sequence[str]] = MappingProxyType({}),
         known_until: Callable[[int], int] = lambda now_ns: now_ns,
     ) -> None:  # fmt: skip
         self.declared, self._plain, self._max_keys = declared, declared, max_keys
@@ -127,6 +130,25 @@ class Watch:
         self._tracked: dict[Key, Tracked] = {}
         self._unheard: dict[tuple[str, Labels], int] = {}  # and when each was muted last
         self._kept_slices: dict[Key, str] = {}
+        self._judges = judges
+        self.begun_ns: dict[str, int] = {}
+        """By rubric, from when on its verdicts are by the judges that it has now, where it had others before."""
+
+    def take_judges(self, judges: Mapping[str, Sequence[str]]) -> list[str]:
+        """Watch verdicts by these judges from now on; returns the rubrics that had others.
+
+        What those have shown is held against nothing that comes: their pass ratios are not comparable.
+        """
+        before, self._judges = self._judges, judges
+        moved = [name for name, each in judges.items() if name in before and [*each] != [*before[name]]]
+        self._begin_anew(moved)
+        return moved
+
+    def _begin_anew(self, rubrics: Collection[str]) -> None:
+        self.begun_ns |= dict.fromkeys(rubrics, self.cursor_ns + 1)
+        for key in [key for key in self._tracked if key.rubric in rubrics]:
+            self._forget(key)
+        self.metrics.begin_anew(rubrics)
 
     def take_labels(self, labels: Mapping[str, LabelSums]) -> None:
         """Hold verdicts from now on against thresholds that labels move to the judge's scale (``alerts.corrected``)."""
@@ -273,7 +295,10 @@ class Watch:
                 tracked.sliced.is_changed = False
         kept |= {_SLICES + json.dumps(key): stated for key, stated in self._kept_slices.items()}
         kept |= {_ALERT + fingerprint(*place): json.dumps(stated) for place, stated in self.stated_alerts()}
-        return {**kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns)}
+        judges = {name: [[*each], self.begun_ns.get(name, 0)] for name, each in self._judges.items()}
+        return {
+            **kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns), _JUDGES: json.dumps(judges),
+        }  # fmt: skip
 
     def restore(self, kept: Mapping[str, str], rubrics: Collection[str] | None = None) -> None:
         """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped.
@@ -302,6 +327,9 @@ class Watch:
         if self.declared.policy.mode == "adaptive":
             self._go_on_with_shares({place_of(*key): each for key, each in self._tracked.items()
                                      if self._is_of_now(key, kept)})  # fmt: skip
+        before = {name: each for name, each in json.loads(kept.get(_JUDGES, "{}")).items() if name in self._judges}
+        self.begun_ns = {name: begun_ns for name, (_, begun_ns) in before.items() if begun_ns}
+        self._begin_anew([name for name, (names, _) in before.items() if names != [*self._judges[name]]])
 
     def _go_on_with_shares(self, tracked: Mapping[Labels, Tracked]) -> None:
         """Let alerts on a share that no chart has followed, as in an earlier version, last until a chart ends them."""
@@ -336,10 +364,15 @@ class Watch:
         if tracked is None and len(self._tracked) < self._max_keys:
             tracked = self._tracked[key] = Tracked(self.declared, key.rubric, version)
         elif tracked is not None and tracked.version != version:
-            tracked = self._tracked[key] = tracked.anew(self.declared, version)
-            self._kept_slices.pop(key, None)
-            self._windows.design.pop(key, None)
+            tracked = self._forget(key)
         return tracked
+
+    def _forget(self, key: Key) -> Tracked:
+        """Begin anew with a key, of which only when its verdicts come is still known."""
+        found = self._tracked[key] = self._tracked[key].anew(self.declared, self._version(key.rubric))
+        self._kept_slices.pop(key, None)
+        self._windows.design.pop(key, None)
+        return found
 
     def _version(self, rubric: str) -> str:
         watched = self.watched.get(rubric)

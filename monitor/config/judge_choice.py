@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sidejudge.scoring.metrics.judge_metrics import parse_judge_config
+from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from . import Config
@@ -119,7 +120,11 @@ def judges_named(config: Config, rubrics: Iterable[Rubric]) -> dict[str, tuple[s
     return {
         rubric.id: tuple(
             dict.fromkeys(
-                names[judge] for metric in rubric.metric_ids for judge in choice.of(rubric.id, metric) if judge in names
+                names[judge]
+                for metric in rubric.metrics
+                if Method.JUDGE in metric.methods
+                for judge in choice.of(rubric.id, metric.id)
+                if judge in names
             )
         )
         for rubric in rubrics

@@ -209,9 +209,12 @@ class Monitor(MonitorParts):
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
         """Put a reloaded configuration into force; ``changed`` are its rubrics that are new or have another version.
 
-        Open work ends under the rubrics with which it began. A window holds verdicts by only one version.
+        Open work ends under the rubrics with which it began. A window holds verdicts by only one version, and by the
+        same judges. A fleet watches verdicts by all judges together, for its monitors are restarted one by one.
         """
-        for name in changed:
+        judges = judges_named(config, configured(config).values())
+        moved = self.watch.take_judges(judges) if self.fleet is None else []
+        for name in {*changed, *moved}:
             if name in self.rubrics:
                 self.windows.forget(name)
         removed = configured(self.config).keys() - configured(config).keys()
@@ -230,7 +233,6 @@ class Monitor(MonitorParts):
         if self.sinks.langfuse is not None:
             self.sinks.langfuse.take_rubrics(changed.values())
         if self.annotating is not None:
-            judges = judges_named(config, configured(config).values())
             self.annotating.take_rubrics({rubric.id: rubric for rubric in watched}, judges)
         if self.references is not None:
             self.references.follow(reported_names(reached(config).values()))
@@ -242,7 +244,7 @@ class Monitor(MonitorParts):
             of_sessions.router.take_routes_of(turns.router)
         self.silent_routes.take_routes(config.routes)
         self.config = config
-        self.cascade_learning.forget(changed)
+        self.cascade_learning.forget({*changed, *moved})
         self._learn_cascades()
         self.view.rubrics = tuple(configured(config))
 

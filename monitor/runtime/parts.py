@@ -121,6 +121,7 @@ class MonitorParts(ABC):
         self.watch = Watch(
             declared, self.windows, self._watched,
             metrics=MetricWatch(declared, windows=self.windows, figures=self.figures),
+            judges=judges_named(config, self.rubrics.values()) if config.fleet is None else {},
         )  # fmt: skip
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(

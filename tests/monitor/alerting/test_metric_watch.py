@@ -169,11 +169,15 @@ def test_limits_share_the_budget_of_false_alarms_with_pass_rates():
     assert played.watch._series == 4
 
 
+@pytest.mark.parametrize("version", ["qa@1", "qa@2"])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_another_version_of_a_rubric_begins_with_nothing_against_its_limits(restarted):
+def test_another_version_or_judge_of_a_rubric_begins_with_nothing_against_its_limits(restarted, version):
     watched = {"qa": WatchedWindow(version="qa@1")}
     played = Played()
-    played.watch = Watch(played.declared, played.windows, watched, metrics=played.watch.metrics)
+    played.watch = Watch(
+        played.declared, played.windows, watched, metrics=played.watch.metrics, judges={"qa": ["small"]}
+    )
+    judges = {"qa": ["other" if version == "qa@1" else "small"]}
     played.hours(8, latency=lambda rng: slow(rng, 5.0), grade=0.4)
     assert (played.of("relevance_mean").appraisal.status, played.events[-1][1]) == (Status.WARNING, "firing")
     slow_one = played.of("latency_p95")
@@ -183,11 +187,12 @@ def test_another_version_of_a_rubric_begins_with_nothing_against_its_limits(rest
         played.windows = LimitedWindows(played.declared)
         played.windows.know(GRADED)
         metrics = MetricWatch(played.declared, windows=played.windows, figures=played.figures)
-        watched = {"qa": WatchedWindow(version="qa@2")}
-        played.watch = Watch(played.declared, played.windows, watched, metrics=metrics)
+        watched = {"qa": WatchedWindow(version=version)}
+        played.watch = Watch(played.declared, played.windows, watched, metrics=metrics, judges=judges)
         played.watch.restore(kept, watched)
     else:
-        watched["qa"] = WatchedWindow(version="qa@2")
+        watched["qa"] = WatchedWindow(version=version)
+        played.watch.take_judges(judges)
         played.windows.forget("qa")
         assert [each.limit.name for each in played.watch.metrics.statuses()] == ["latency_p95"]
     played.look()

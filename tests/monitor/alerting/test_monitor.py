@@ -15,6 +15,9 @@ from sidejudge.scoring.learning.observed_run import observe_run
 from sidejudge.scoring.status.status import Status, Thresholds
 from sidejudge.scoring.trace.time_units import HOUR_NS
 from sidejudge.scoring.trace.trace import Trace
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider
+from tests.needs import LITELLM
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import answered, until
 
@@ -86,6 +89,38 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     assert board["alerts"][0]["since"] == worst["since"]
     assert again.monitor.view.status().services[0].appraisal.status is Status.CRITICAL
     assert len(heard) == reported, "nothing is told again"
+
+
+@LITELLM.mark
+async def test_verdicts_by_a_judge_are_not_mixed_with_those_by_the_one_before(started, configured):
+    def settings(judge: str) -> dict:
+        rubric = {"metrics": [{"id": "kind", "ask": "Is {{output}} kind?"}], "judge": judge}
+        model = {"model": "openai/small", "api_base": provider.url, "api_key": "sk-1", "structured": "always"}
+        return {
+            "evaluators": {"order": ["judge"], "judge": model, "judges": {"other": {"model": "openai/other"}}},
+            "rubrics": {"kindness": rubric, "done": {"metrics": [{"id": "done", "check": {"contains": "Done"}}]}},
+            "routes": [{"rubrics": ["kindness", "done"]}],
+        }  # fmt: skip
+
+    async def counted(app, kindness: int, done: int) -> None:
+        async def shown() -> dict:
+            return {each["rubric"]: each["n"] for each in (await app.get("/v1/status"))["standings"]}
+
+        await answered(shown, lambda n: (n.get("kindness", 0), n.get("done", 0)) == (kindness, done))
+
+    with Provider(judges(lambda _, field: True if field == "answer" else None)) as provider:
+        app = await started(**settings("default"))
+        await app.post(traces(1, 5))
+        await counted(app, 5, 5)
+        app.monitor.take_config(configured(**settings("other")), {})
+        await counted(app, 0, 5)
+        await app.post(traces(6, 3))
+        await counted(app, 3, 8)
+        await app.monitor.stop()
+        again = await started(**settings("other"))
+        await counted(again, 3, 8)
+        await again.monitor.stop()
+        await counted(await started(**settings("default")), 0, 8)
 
 
 def runs(first: int, count: int, *tools: str) -> bytes:

@@ -558,15 +558,15 @@ def test_labels_of_people_move_the_thresholds_where_they_are_to(mode):
 
 
 class Versioned(Played):
-    """The same, under a version of the rubric that may change."""
+    """The same, under a version of the rubric, and by judges, that may change."""
 
-    def __init__(self, watched: dict[str, WatchedWindow], declared: Declaration) -> None:
+    def __init__(self, watched: dict[str, WatchedWindow], declared: Declaration, *judges: str) -> None:
         super().__init__(declared)
-        self.watch = Watch(declared, self.windows, watched)
+        self.watch = Watch(declared, self.windows, watched, judges={"qa": judges})
 
-    def by(self, watched: dict[str, WatchedWindow]) -> Versioned:
+    def by(self, watched: dict[str, WatchedWindow], *judges: str) -> Versioned:
         """Another process with the same past, the windows apart: they hold verdicts by one version alone."""
-        again = Versioned(watched, self.watch.declared)
+        again = Versioned(watched, self.watch.declared, *judges)
         again.watch.restore(self.watch.to_memory(), watched)
         again.now_ns, again.count, again.reported = self.now_ns, self.count, list(self.reported)
         return again
@@ -575,19 +575,22 @@ class Versioned(Played):
 ADAPTIVE = replace(QUICK, policy=Policy(mode="adaptive"))
 
 
+@pytest.mark.parametrize("version", ["qa@1", "qa@2"])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_what_another_version_of_a_rubric_showed_is_held_against_none(restarted):
+def test_what_another_version_or_judge_of_a_rubric_showed_is_held_against_none(restarted, version):
     watched = {"qa": WatchedWindow(version="qa@1")}
-    played = Versioned(watched, ADAPTIVE)
+    judge = "other" if version == "qa@1" else "small"
+    played = Versioned(watched, ADAPTIVE, "small")
     played.minutes(20, ratio=0.0)
     assert played.status is Status.CRITICAL
     assert ("pass_rate_critical", "firing", False) in played.reported
     arrivals = played.watch._tracked[KEY].arrivals
     if restarted:
-        played = played.by({"qa": WatchedWindow(version="qa@2")})
+        played = played.by({"qa": WatchedWindow(version=version)}, judge)
         assert played.watch._tracked[KEY].arrivals.last_ns == arrivals.last_ns, "when it is silent is still known"
     else:
-        watched["qa"] = WatchedWindow(version="qa@2")
+        watched["qa"] = WatchedWindow(version=version)
+        assert played.watch.take_judges({"qa": [judge]}) == (["qa"] if judge == "other" else [])
         played.windows.forget("qa")
     before = len(played.reported)
     played.look()
@@ -607,6 +610,10 @@ def test_the_same_version_goes_on_after_a_restart():
     played.minutes(20, ratio=0.0)
     known = played.watch._tracked[KEY].to_json()
     assert played.by(watched).watch._tracked[KEY].to_json() == known
+    unnamed = {name: text for name, text in played.watch.to_memory().items() if name != "judges"}
+    upgraded = Versioned(watched, ADAPTIVE, "small")
+    upgraded.watch.restore(unnamed)
+    assert upgraded.watch._tracked[KEY].to_json() == known, "which judge it was, an earlier version did not write"
     old = {name: text.replace('"version": "qa@1", ', "") for name, text in played.watch.to_memory().items()}
     upgraded = Versioned(watched, ADAPTIVE)
     upgraded.watch.restore(old)
