@@ -69,6 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(passed.Passed(Path(named)))
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """What commands are forked from imports what it needs while this process collects the whole suite."""
+    if session.config.getoption("--forks", 0) and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        forked.share()
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Thousands of tests and modules stay until the end: no collection of garbage needs to walk through them.
 

@@ -21,6 +21,9 @@ from typing import Any, cast
 import pytest
 from _pytest.config import create_terminal_writer
 
+SHORT_S = 0.005
+"""A set-up or an end that takes less is not reported unless it fails: ``--durations`` leaves it out as well."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forks", type=int, default=0, help="run the tests in so many forks of this process")
@@ -199,6 +202,8 @@ class Child:
         self._reports = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.passed and report.when != "call" and report.duration < SHORT_S:
+            return
         config = self._session.config
         self._reports.append(("report", config.hook.pytest_report_to_serializable(config=config, report=report)))
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -22,9 +21,9 @@ import yaml
 
 from sidejudge.monitor.config import load
 from tests.docs.blocks import KINDS, PAGES, ROOT, Block, blocks, pattern
-from tests.docs.warm import Warm
 from tests.fakes.judge import judges
 from tests.fakes.openai import Act, Provider, Seen, states
+from tests.forked import Forked
 from tests.running import free_port
 
 GIVEN = {
@@ -48,20 +47,14 @@ def provider() -> Iterator[str]:
         yield fake.url
 
 
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    started = Warm()
-    yield started
-    started.close()
-
-
 class Reader:
     """Somebody who follows one page in an empty folder, with the ports of the page moved to free ones."""
 
-    def __init__(self, folder: Path, provider: str, warm: Warm) -> None:
-        self.folder, self.warm = folder, warm
+    def __init__(self, folder: Path, provider: str) -> None:
+        self.folder = folder
         self.otlp, self.api = free_port(), free_port()
-        self.background: list[int] = []
+        self.commands: list[Forked] = []
+        self.background = False
         self.output = ""
         self.asked: Block | None = None
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SIDEJUDGE_", "COVERAGE_", "OTEL_"))}
@@ -125,12 +118,17 @@ class Reader:
             if ">" in words:
                 arguments, stdout = words[1:-2], self.folder / words[-1]
                 stdout.write_bytes(b"")
-            codes.append(self.warm.run(arguments, self.folder, self.environ, output, wait=True, stdout=stdout))
+            codes.append(self.command(arguments, stdout, output).wait(timeout=120))
         self.output = output.read_text()
         if extra := re.search(r"needs the extra '(\w+)' \(([\w-]+)\), which is not installed", self.output):
             pytest.skip(f"{extra[2]} is missing; pip install 'sidejudge[{extra[1]}]'")
         expected = [*(0 for _ in commands[1:]), block.exit]
         assert codes == expected, f"line {block.line}: exit {codes}\n{self.output[-2000:]}"
+
+    def command(self, arguments: list[str], stdout: Path, stderr: Path) -> Forked:
+        made = Forked(*arguments, cwd=self.folder, env=self.environ, stdout=stdout, stderr=stderr)
+        self.commands.append(made)
+        return made
 
     def run(self, command: list[str], block: Block) -> None:
         self.settle()
@@ -147,11 +145,12 @@ class Reader:
         }  # fmt: skip
         log = self.folder / ".background"
         words = shlex.split(self.moved(block.text), comments=True)
-        self.background.append(self.warm.run(words[1:], self.folder, self.environ, log, wait=False))
+        self.command(words[1:], log, log)
+        self.background = True
         end = time.monotonic() + 60
         while not self.ready():
             assert time.monotonic() < end, log.read_text()
-            time.sleep(0.1)
+            time.sleep(0.05)
 
     def ready(self) -> bool:
         try:
@@ -169,8 +168,8 @@ class Reader:
             time.sleep(0.1)
 
     def close(self) -> None:
-        for process in self.background:
-            os.kill(process, signal.SIGKILL)
+        for each in self.commands:
+            each.kill()
 
 
 def imported(program: str) -> list[str]:
@@ -207,8 +206,8 @@ def check_yaml(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", RUNS, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_example_of_a_page_runs(page: Path, provider: str, warm: Warm, tmp_path: Path) -> None:
-    reader = Reader(tmp_path, provider, warm)
+def test_every_example_of_a_page_runs(page: Path, provider: str, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, provider)
     try:
         for block in blocks(page):
             reader.follow(block)

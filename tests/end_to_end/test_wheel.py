@@ -62,8 +62,12 @@ def installed(tmp_path_factory, source):
     venv.create(folder / "env", with_pip=False)
     python = folder / "env" / "bin" / "python"
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel], check=True
-    )
+        [
+            sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile", "--no-deps", "--no-index",
+            wheel,
+        ],
+        check=True,
+    )  # fmt: skip
     packages = next((folder / "env" / "lib").glob("python*")) / "site-packages"
     (packages / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     project = folder / "project"

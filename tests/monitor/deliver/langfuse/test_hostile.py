@@ -200,11 +200,11 @@ async def test_scores_whose_contents_a_firewall_refuses_let_the_others_by_and_ar
         await bench.end(number, score(number))
     await bench.step(5)
     assert len(bench.values()) == 59
-    for number in range(60, 100):
+    for number in range(60, 72):
         await bench.end(number, score(number))
         await bench.step()
         bench.now_ns += 120 * 10**9
-    assert len(bench.values()) == 99
+    assert len(bench.values()) == 71
     assert {dead.trace_id for dead in read_dead(bench.store.path)} == {trace(4)}
     assert bench.store.outbox.counts().dead == len(bad)
 
