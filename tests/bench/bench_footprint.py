@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -114,7 +114,7 @@ class Monitor:
 
     def pages(self) -> dict[str, int]:
         """Bytes of the store by table, indexes with their table."""
-        with sqlite3.connect(f"file:{self.store}?mode=ro", uri=True) as connection:
+        with closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as connection, connection:
             return dict(
                 connection.execute(
                     "SELECT m.tbl_name, sum(d.pgsize) FROM dbstat AS d JOIN sqlite_master AS m USING (name) GROUP BY 1"

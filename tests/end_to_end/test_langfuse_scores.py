@@ -6,6 +6,7 @@ import json
 import signal
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ def test_wrong_keys_stop_scores_and_nothing_else_and_are_told_without_being_show
     assert "check sinks.langfuse.public_key" in " ".join(doctor.stdout.split())
     checked = cli("check", str(monitor.config))
     assert "of-somebody-else" not in monitor.log() + doctor.stdout + checked.stdout
-    with sqlite3.connect(monitor.folder / "state.sqlite") as store:
+    with closing(sqlite3.connect(monitor.folder / "state.sqlite")) as store, store:
         assert store.execute("SELECT count(*) FROM outbox WHERE state = 'waiting'").fetchone()[0] > 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -116,7 +117,7 @@ async def test_a_store_of_the_version_before_is_brought_up_to_date_and_salvaged_
     await store.finish(ended(A))
     await put(store, A, b"spans")
     store.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -36,7 +37,7 @@ async def test_there_are_never_more_than_the_bound(store):
     for n in range(1_200):
         await store.judged.put({f"{n}": "1"}, now_ns=n, most=500)
         if n % 50 == 0:
-            with sqlite3.connect(store.path) as other:
+            with closing(sqlite3.connect(store.path)) as other, other:
                 assert other.execute("SELECT count(*) FROM judged").fetchone()[0] <= 500
             other.close()
     assert len(store.judged.get([f"{n}" for n in range(1_200)], 0)) > 480
@@ -68,6 +69,6 @@ async def test_a_store_of_the_version_before_is_brought_up_to_date_and_keeps_wha
     assert store.details(b"a" * 16)["service"] == "shop"
     await store.judged.put({"a": "1"}, now_ns=1, most=10)
     store.close()
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         assert other.execute("PRAGMA user_version").fetchone() == (VERSION,)
     other.close()

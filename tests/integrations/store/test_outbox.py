@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -146,7 +147,7 @@ async def test_what_waits_or_was_given_up_is_never_purged_and_survives_a_restart
     again = Store(tmp_path / "s.sqlite")
     counts = again.outbox.counts()
     assert (counts.waiting, counts.oldest_ns, counts.unseen, counts.dead) == (1, 100, 0, 1)
-    with sqlite3.connect(tmp_path / "s.sqlite") as other:
+    with closing(sqlite3.connect(tmp_path / "s.sqlite")) as other, other:
         assert other.execute("SELECT count(*) FROM outbox").fetchone() == (2,)
     other.close()
     again.close()

@@ -26,7 +26,8 @@ async def filled(path):
     store = Store(path)
     await fill(store)
     store.close()
-    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 
 
@@ -47,7 +48,7 @@ async def fill(store, traces=TRACES):
 
 
 def held(path):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         return {
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("chunks", "traces", "verdicts")
@@ -74,7 +75,7 @@ async def test_a_byte_inside_of_a_text_which_sqlite_does_not_notice_costs_its_ro
     before, data = held(path), bytearray(path.read_bytes())
     data[data.index(b'"passed"') - 1] = byte
     path.write_bytes(data)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
     assert is_damaged(path)
     assert salvage(path).lost == {"verdicts": 1}

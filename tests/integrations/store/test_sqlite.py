@@ -6,6 +6,7 @@ import asyncio
 import re
 import sqlite3
 import tracemalloc
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pytest
@@ -53,7 +54,7 @@ def store(tmp_path):
 async def test_what_is_appended_is_committed_and_in_order(store):
     await store.append([Chunk(A, b"1"), Chunk(B, b"x")], 10)
     await store.append([Chunk(A, b"2")], 11)
-    with sqlite3.connect(store.path) as other:
+    with closing(sqlite3.connect(store.path)) as other, other:
         assert other.execute("SELECT count(*) FROM chunks").fetchone() == (3,)
     other.close()
     assert store.chunks(A) == store.chunks(A.hex()) == [b"1", b"2"]
@@ -260,7 +261,7 @@ async def test_after_a_failure_several_are_read_again(store):
 
 async def test_a_store_of_the_version_before_chunks_were_written_once_is_taken_up_as_it_was(tmp_path):
     path, c, d = tmp_path / "s.sqlite", b"c" * 16, b"d" * 16
-    with sqlite3.connect(path) as before:
+    with closing(sqlite3.connect(path)) as before, before:
         for version in range(1, 9):
             before.executescript(schema(version))
         before.execute("PRAGMA user_version = 8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin
@@ -33,7 +34,7 @@ async def test_late_spans_that_cannot_be_let_go_of_are_named_and_the_others_go(t
         keeps_contents=lambda _: False,
     )  # fmt: skip
     await store.append([spans(FAILS), spans(SOUND)], 1)
-    with sqlite3.connect(store.path) as disk:
+    with closing(sqlite3.connect(store.path)) as disk, disk:
         disk.execute(
             f"CREATE TRIGGER damage BEFORE DELETE ON chunks WHEN OLD.trace_id = x'{FAILS.hex()}' "
             "BEGIN SELECT RAISE(ABORT, 'the disk'); END"

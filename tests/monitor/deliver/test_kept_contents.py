@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -70,7 +71,7 @@ async def page(still, number, caller="127.0.0.1"):
 
 
 def on_disk(path):
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute("SELECT count(*) FROM contents WHERE body IS NOT NULL").fetchone()[0]
 
 
@@ -112,7 +113,7 @@ async def test_what_holds_nothing_to_replace_stays_as_it_came_beside_what_is_red
     kept = list(unpack(one.monitor.store.contents.of(trace(1, HIGH))))
     assert [part for part in kept if isinstance(part, bytes)] == [chunk for chunk in chunks if b"sk-" not in chunk]
     assert await case(one, 1) == json.loads(json.dumps(before).replace(KEY, "[key]"))
-    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
         connection.execute("UPDATE contents SET body = ?", (pack([*kept, b"\x0a\xff"], 10_000),))
     assert await case(one, 1) == json.loads(json.dumps(before).replace(KEY, "[key]"))
 
@@ -189,7 +190,7 @@ async def test_no_reason_of_a_verdict_holds_it_whoever_may_see_contents(still, t
     await one.judge()
     (verdict,) = one.monitor.store.verdicts()
     assert "[key] of [email]" in json.dumps(verdict)
-    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
         rows = connection.execute("SELECT verdict FROM verdicts UNION ALL SELECT story FROM traces").fetchall()
     assert rows
     assert not any(KEY in text or "ann@example.com" in text for (text,) in rows)
@@ -251,7 +252,7 @@ async def test_contents_that_are_damaged_are_said_to_be_and_nothing_else_is_lost
     await one.take(1, **FAILING)
     await one.judge()
     await later(one)
-    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
         connection.execute("UPDATE contents SET body = ?", (b"\x00" * 50,))
     assert await case(one, 1) is None
     assert "What is held of its spans cannot be read" in await page(one, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
@@ -71,7 +72,8 @@ async def judged(started, path):
             await app.post(request([root(number + 1, HIGH)]))
         await app.settled(NUMBER)
         await app.monitor.stop()
-        sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         _judged.extend(path.read_bytes())
     path.write_bytes(_judged)
     return bytearray(_judged)
@@ -116,7 +118,7 @@ async def test_a_changed_name_or_number_in_what_alerts_remember_costs_that_text_
 ):
     path = tmp_path / "s.sqlite"
     await judged(started, path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         kept = connection.execute("SELECT name, value FROM kept WHERE name LIKE 'state/%'").fetchall()
         assert all(written.decode() in value for _, value in kept)
         connection.execute(
@@ -138,13 +140,13 @@ async def test_damage_that_comes_while_the_store_is_open_is_reported_and_ends_no
     app = await started(**ANY, assembly=SLOW, store={"path": str(path)})
     for number in range(40):
         await app.post(request([root(number + 1, HIGH, attributes={"text": "x" * 2_000})]))
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other, other:
         other.execute("PRAGMA wal_checkpoint(PASSIVE)")
     data = bytearray(path.read_bytes())
     data[8192:] = random.Random(1).randbytes(len(data) - 8192)
     with path.open("r+b") as file:
         file.write(data)
-    with sqlite3.connect(path) as other, pytest.raises(sqlite3.DatabaseError):
+    with closing(sqlite3.connect(path)) as other, other, pytest.raises(sqlite3.DatabaseError):
         other.execute("SELECT count(*) FROM chunks").fetchone()
     statuses = {(await app.post(request([root(9_000 + n, HIGH)]))).status_code for n in range(20)}
     assert statuses <= {200, 503}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -124,7 +125,7 @@ class Scene:
 
     def outbox(self) -> list[dict]:
         """What waits to be sent, and what was sent."""
-        with sqlite3.connect(self.folder / "backfill.sqlite") as file:
+        with closing(sqlite3.connect(self.folder / "backfill.sqlite")) as file, file:
             return [json.loads(body) for (body,) in file.execute("SELECT body FROM outbox WHERE body IS NOT NULL")]
 
     def stored(self) -> dict[tuple[str, str], object]:
