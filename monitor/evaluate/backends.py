@@ -91,6 +91,8 @@ OVER_BUDGET: Final = "over budget"
 """Prefix of the reason of a failed ``NoAnswer``: the judge's budget is spent (the hard stop)."""
 OUTAGE: Final = "judge unavailable"
 """Prefix of the reason of a failed ``NoAnswer`` that does not depend on the case: a later attempt may succeed."""
+FILTERED: Final = "filtered"
+"""Prefix of the reason of a final ``NoAnswer``: the judge would not read what the question shows."""
 ATTEMPTS: Final = 3
 """Attempts per trace while the judge fails and no breaker is open."""
 

@@ -16,11 +16,15 @@ from typing import Final
 from sidejudge.monitor.config.evaluators import CascadeSection
 from sidejudge.monitor.config.judge_choice import JudgeChoice
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.result.result import Failed, Result, Scored
+from sidejudge.scoring.questions.question import TOO_LONG
+from sidejudge.scoring.result.reason import Kind, Reason
+from sidejudge.scoring.result.result import Failed, Result, Scored, Unavailable
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 from sidejudge.scoring.verdict.outcome import Outcome
 from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE, contradicts
 from sidejudge.scoring.verdict.rubric import Rubric
+
+from .backends import FILTERED
 
 NO_ANSWER: Final = "it gave no answer"
 CONTRADICTS: Final = "it contradicts what is decidable"
@@ -74,7 +78,7 @@ class Climb:
         if not self._settled and not any(map(_is_judged, own.values())):
             return self._stop()
         if self._settled and any(
-            isinstance(own[metric], Failed) and not isinstance(before, Failed)
+            is_unanswered(own[metric]) and not is_unanswered(before)
             for metric, before in self._settled[-1].results.items()
         ):
             self._unanswered = True
@@ -97,7 +101,7 @@ class Climb:
 
     def escalation(self) -> Escalation | None:
         """How far it went; None where no judge was needed, or none gave an answer."""
-        if not self._settled or all(isinstance(result, Failed) for result in self.results.values()):
+        if not self._settled or all(map(is_unanswered, self.results.values())):
             return None
         last = self._settled[-1]
         before = self._settled[-2] if len(self._settled) > 1 else None
@@ -131,7 +135,7 @@ class Climb:
     def _moved(self, outcome: Outcome, own: Mapping[str, Result]) -> tuple[str, ...]:
         """The metrics whose results in another order changed the verdict; unknown without answers to that order."""
         before = self._settled[-1]
-        if any(isinstance(result, Failed) for result in own.values()):
+        if any(map(is_unanswered, own.values())):
             return ()
         blocked = {*outcome.blockers}, {*before.outcome.blockers}
         if outcome.passed == before.outcome.passed and (blocked[0] == blocked[1] or blocked[0] & blocked[1]):
@@ -182,7 +186,7 @@ def doubts(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], poli
         results: those that the judge is asked about.
         policy: the margin around a mark, and the certainty that counts as sure.
     """
-    found = {metric: NO_ANSWER for metric, result in results.items() if isinstance(result, Failed)}
+    found = {metric: NO_ANSWER for metric, result in results.items() if is_unanswered(result)}
     scored = {metric: result for metric, result in results.items() if isinstance(result, Scored)}
     flags = {metric: {flag for each in result.judgements for flag in each.flags} for metric, result in scored.items()}
     unsure = {
@@ -206,6 +210,14 @@ def doubts(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], poli
             if any(result.value not in ends[metric] for metric, result in judged.items()):
                 found = dict.fromkeys(judged, NEAR_MARK)
     return found
+
+
+def is_unanswered(result: Result) -> bool:
+    """Whether the judge gave no answer where another may: it failed, a filter stopped it, or the case is too long."""
+    if isinstance(result, Unavailable) and isinstance(result.reason, Reason):
+        words = [part.text for part in result.reason.parts if part.kind is Kind.WORDS]
+        return any(f"{FILTERED}: " in text or TOO_LONG in text for text in words)
+    return isinstance(result, Failed)
 
 
 def certainty(result: Result) -> float | None:
@@ -242,5 +254,5 @@ def _value(result: Result) -> float | None:
 
 
 def _is_judged(result: Result) -> bool:
-    """Whether a judge was asked for it: it has a judgement, or it failed."""
-    return isinstance(result, Failed) or (isinstance(result, Scored) and bool(result.judgements))
+    """Whether a judge was asked for it: it has a judgement, or no answer."""
+    return is_unanswered(result) or (isinstance(result, Scored) and bool(result.judgements))

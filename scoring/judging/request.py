@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.token_estimate import estimate
-from sidejudge.scoring.questions.question import NoAnswer, Question
-from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.questions.question import TOO_LONG, NoAnswer, Question
+from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.trace.span import Json
 
 from . import layout
@@ -73,7 +73,10 @@ class Batching:
         needed = self.needed([question])
         return NoAnswer(
             Reason(
-                "takes some {needed} tokens, more than the judge's context of {most}", needed=needed, most=self._context
+                "takes some {needed} tokens, {too_long} {most}",
+                needed=needed,
+                too_long=own(TOO_LONG),
+                most=self._context,
             )
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from types import GeneratorType
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Judgement, Method, Result
@@ -35,6 +35,10 @@ class Answer:
     method: Method
     reason: str = ""
     judgement: Judgement | None = None
+
+
+TOO_LONG: Final = "more than the judge's context of"
+"""Words in the reason of a ``NoAnswer``: its judge cannot be asked, though another may."""
 
 
 @dataclass(frozen=True, slots=True)

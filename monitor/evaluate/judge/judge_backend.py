@@ -23,7 +23,7 @@ from sidejudge.integrations.store.contents import JudgeCallTable
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.config.evaluators import JudgeSection, Priority
 from sidejudge.monitor.config.section import DEFAULT_JUDGE
-from sidejudge.monitor.evaluate.backends import ATTEMPTS, OUTAGE, Addressed, JudgeAccount, plain
+from sidejudge.monitor.evaluate.backends import ATTEMPTS, FILTERED, OUTAGE, Addressed, JudgeAccount, plain
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import redaction_of
 from sidejudge.scoring.judging.check import contradiction
@@ -321,8 +321,7 @@ class JudgeBackend:
             if divides and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
                 smaller = await self._ask_apart(asked, request)
             if error.kind is ProviderErrorKind.CONTENT_REFUSED:
-                why = Reason("filtered: {error}", error=quoted(label(str(error), MAX_REASON)))
-                failed = NoAnswer(why, judgement=paid, final=True)
+                failed = NoAnswer(_filtered(error), judgement=paid, final=True)
                 smaller = await self._ask_less(asked, request, left_out)
             if all(question in smaller for question in request.questions):  # else the failed ones carry its cost
                 smaller = with_cost(smaller, paid)
@@ -456,6 +455,10 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
+
+
+def _filtered(error: UnansweredError) -> Reason:
+    return Reason("{filtered}: {error}", filtered=own(FILTERED), error=quoted(label(str(error), MAX_REASON)))
 
 
 def _in_a_row(retries: int) -> int:

@@ -9,12 +9,15 @@ import pytest
 from sidejudge.monitor.config.evaluators import CascadeSection
 from sidejudge.monitor.config.judge_choice import JudgeChoice
 from sidejudge.monitor.evaluate import cascade
-from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Addressed, Backends, plain
+from sidejudge.monitor.evaluate.backends import FILTERED, OUTAGE, OVER_BUDGET, Addressed, Backends, plain
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.declared.metric import Sources
 from sidejudge.scoring.declared.rubric import declared_rubric
+from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.questions.kinds import FollowsInstructions
 from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.result.reason import Reason, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
@@ -75,6 +78,9 @@ async def judged(policy=NEVER, *, case=CASE, names=("default", "strong"), choice
 
 
 FAILS = NoAnswer("the panel is split", failed=True)
+STOPPED = NoAnswer(Reason("{filtered}: {error}", filtered=own(FILTERED), error=quoted("content refused")), final=True)
+(TOO_LONG,) = requests(CASE, [FollowsInstructions(("word " * 5000,))], context_tokens=1024)[1].values()
+CANNOT_TELL = NoAnswer(Reason("cannot tell: {why}", why=quoted("it is filtered: no")), final=True)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +92,8 @@ FAILS = NoAnswer("the panel is split", failed=True)
         ({"default": (9, "the judges disagree"), "strong": 2}, ["default", "strong"], cascade.DIFFERS),
         ({"default": (9, "redacted", "cost not known"), "strong": 2}, ["default", "default_permuted"], None),
         ({"default": FAILS, "strong": 2}, ["default", "strong"], cascade.NO_ANSWER),
+        ({"default": STOPPED, "strong": 2}, ["default", "strong"], cascade.NO_ANSWER),
+        ({"default": TOO_LONG, "strong": 2}, ["default", "strong"], cascade.NO_ANSWER),
         ({"default": 9, "default_permuted": 3, "strong": 2}, ["default", "default_permuted", "strong"],
          cascade.OTHER_ORDER),
         ({"default": 9, "default_permuted": FAILS, "strong": 2}, ["default", "default_permuted"], None),
@@ -221,12 +229,22 @@ async def test_only_metrics_that_name_several_judges_are_asked_about_again():
     assert verdict.composite == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize("why", [f"{OVER_BUDGET}: the budget for judging is spent", f"{OUTAGE}: timeout"])
-async def test_where_the_strong_judge_gives_no_answer_the_small_ones_counts(why):
-    _, verdict, evaluation = await judged(CascadeSection(rate=1.0), default=9, strong=NoAnswer(why, failed=True))
+SPENT, OUT = (NoAnswer(why, failed=True) for why in (f"{OVER_BUDGET}: the budget is spent", f"{OUTAGE}: timeout"))
+
+
+@pytest.mark.parametrize("reply", [SPENT, OUT, STOPPED, TOO_LONG])
+async def test_where_the_strong_judge_gives_no_answer_the_small_ones_counts(reply):
+    _, verdict, evaluation = await judged(CascadeSection(rate=1.0), default=9, strong=reply)
     assert verdict.composite == pytest.approx(0.9)
     assert (verdict.cascade.judge, verdict.cascade.unanswered, verdict.cascade.cause) == ("default", True, "sure")
-    assert bool(evaluation.failures) == why.startswith(OUTAGE), "an outage passes; a spent budget drops no verdict"
+    assert bool(evaluation.failures) == (reply is OUT), "an outage passes; a spent budget drops no verdict"
+
+
+async def test_a_judge_that_cannot_tell_has_answered():
+    judges, verdict, _ = await judged(default=CANNOT_TELL, strong=2)
+    assert (judges.asked, verdict.composite, verdict.cascade) == (["default"], None, None)
+    _, verdict, _ = await judged(CascadeSection(rate=1.0), default=9, strong=CANNOT_TELL)
+    assert (verdict.composite, verdict.cascade.judge, verdict.cascade.unanswered) == (None, "strong", False)
 
 
 async def test_where_no_judge_gives_an_answer_no_judge_decided():
