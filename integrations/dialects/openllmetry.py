@@ -6,6 +6,7 @@ attribute a message, numbered: ``gen_ai.prompt.0.role``, ``gen_ai.completion.0.t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -46,6 +47,7 @@ _REQUEST = "llm.request.type"
 _OLD_KINDS = {
     "chat": SpanKind.LLM, "completion": SpanKind.LLM, "embedding": SpanKind.EMBEDDING, "rerank": SpanKind.RETRIEVER,
 }  # fmt: skip
+_BLANKS: Final = re.compile(r"(?:\w+=(?:None|'')(?: |\Z))++")
 _PROMPT, _COMPLETION = "gen_ai.prompt.", "gen_ai.completion."
 
 
@@ -83,6 +85,15 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind
             fields["output"] = returned if isinstance(returned, str) else messages.last_content(returned, "assistant")
     if kind is SpanKind.AGENT:
         fields["agent"] = reading.text("agent", "gen_ai.agent.name", _NAME) or reading.raw.name.removesuffix(".agent")
+    return kind
+
+
+def _google(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A part without a text is printed whole: ``file_data=None text='' …``."""
+    said = as_text(fields["output"]) or ""
+    if "text=''" in said and _BLANKS.fullmatch(said):
+        fields |= {"output": "", "output_messages": ()}
+        reading.note("output", "gen_ai.output.messages")
     return kind
 
 
@@ -277,8 +288,10 @@ def _adapt_old(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> Span
     answered = _messages(reading, "output", _COMPLETION, "assistant")
     if requested:
         fields |= messages.asked(requested)
-    if answered:
+    if messages.hold_something(answered):
         fields |= messages.answered(answered)
+    elif answered:
+        fields |= {"output": "", "output_messages": answered}
     return kind
 
 
@@ -299,6 +312,7 @@ _FRAMEWORKS: dict[str, genai.Adapt] = {
     "opentelemetry.instrumentation.langchain": _langchain,
     "opentelemetry.instrumentation.llamaindex": _llamaindex,
     "opentelemetry.instrumentation.crewai.instrumentation": _crewai,
+    "opentelemetry.instrumentation.google_generativeai": _google,
 }
 DIALECT = genai.dialect("openllmetry", speaks, _adapt, switch=SWITCH)
 OLD = genai.dialect(

@@ -6,12 +6,13 @@ as successful though no attempt at it was.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
-from .span import Span, SpanKind
+from .span import Message, Span, SpanKind
 
 IF_OFFERED: Final = "gen_ai.operation.name (where tools are offered)"
 """The provenance of the kind of such an agent."""
@@ -87,6 +88,36 @@ def with_failed_attempts(spans: Mapping[str, Span]) -> Mapping[str, Span]:
             read = {**spans[call].provenance, "error": "the last step below"}
             changed[call] = replace(spans[call], error=last.error, provenance=read)
     return {span_id: changed.get(span_id, span) for span_id, span in spans.items()}
+
+
+def with_answers_of_histories(spans: Mapping[str, Span]) -> Mapping[str, Span]:
+    """The spans by id; a model call that shows no call of a tool has those that the next one beside it shows for it.
+
+    That one's messages are those of the first, its answer with the calls, and what the tools returned.
+    """
+    beside: dict[str | None, list[Span]] = {}
+    for span in spans.values():
+        if span.kind is SpanKind.LLM and span.input_messages:
+            beside.setdefault(span.parent_id, []).append(span)
+    changed: dict[str, Span] = {}
+    for calls in beside.values():
+        calls.sort(key=lambda call: (call.start_ns, call.span_id))
+        for call, after in itertools.pairwise(calls):
+            place = len(call.input_messages)
+            found = after.input_messages[place : place + 1]
+            if _may_be_answer(call, found) and after.input_messages[:place] == call.input_messages:
+                read = {**call.provenance, "output": "the messages of the next call"}
+                changed[call.span_id] = replace(call, output_messages=found, output=found[0].text, provenance=read)
+    return {span_id: changed.get(span_id, span) for span_id, span in spans.items()} if changed else spans
+
+
+def _may_be_answer(call: Span, found: tuple[Message, ...]) -> bool:
+    """Whether a message calls tools, and the model call has no answer, or its text alone."""
+    if call.error is not None or not found or found[0].role != "assistant" or not found[0].tool_calls:
+        return False
+    own = [message for message in call.output_messages if message.text or message.tool_calls]
+    shown = "".join(message.text for message in own) or call.output
+    return not any(message.tool_calls for message in own) and shown in (None, "", found[0].text)
 
 
 def _is_silent(span: Span) -> bool:

@@ -467,11 +467,11 @@ def _completed(ask: RequestedCall) -> ToolCall:
 
 
 def _result(text: str) -> Json:
-    """A result that is a JSON object or list, decoded; any other text as it is.
+    """A result that is a JSON object, list or quoted text, decoded; any other text as it is.
 
     The object into which some APIs require a result to be wrapped is removed.
     """
-    match decoded(text) if text[:1] in {"{", "["} else text:
+    match decoded(text):
         case {"result": held, **others} | {"output": held, **others} if not others:
             return held
         case found:

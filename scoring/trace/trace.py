@@ -8,7 +8,7 @@ from dataclasses import field
 from itertools import islice
 from typing import TypeVar
 
-from .below import with_failed_attempts, with_true_agents
+from .below import with_answers_of_histories, with_failed_attempts, with_true_agents
 from .notebook import trace_html
 from .record import record
 from .span import Completion, Span, SpanKind, Unread
@@ -58,7 +58,7 @@ class Trace:
             held = by_id.get(span.span_id)
             if held is None or _precedence(span) > _precedence(held):
                 by_id[span.span_id] = span
-        known = with_failed_attempts(with_true_agents(by_id))
+        known = with_answers_of_histories(with_failed_attempts(with_true_agents(by_id)))
         ordered = sorted(known.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
         children: dict[str | None, list[Span]] = {}
         missing: set[str] = set()

@@ -68,7 +68,6 @@ HANDED_ON = "the client ends a hand-off with the answer, and shows it as a tool"
 ONE_TRACE = "all turns are in one trace, which has the first request and the last answer"
 IN_A_LOG = "it stands only in a log record of the whole run, and nothing says of which step"
 CUT = "the client cuts what it prints at 200 characters, before the name"
-NO_CALLS = "the client leaves the calls out of a model's answer; they stand in the history of the next one"
 NOT_A_SPAN = "the client sends no span of a tool that raises; what it returned says so"
 UNTAGGED = ("semantic-kernel", "google-adk-legacy", "litellm-otel", "litellm-otel-parented",
             "openllmetry", "openllmetry-legacy")  # fmt: skip
@@ -87,8 +86,7 @@ UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{(client, "s6_session", what): ONE_TRACE for client in ("livekit", "pipecat") for what in ("input", "output")},
     **{("llamaindex-otel", "s2_agents", what): CUT for what in ("agents", "tools")},
     ("llamaindex-otel", "s5_stream", "tokens"): NOT_SENT,
-    ("pipecat", "s2_agents", "tools"): NO_CALLS,
-    ("pipecat", "s4_error", "tools"): NO_CALLS,
+    ("pipecat", "s4_error", "error"): CAUGHT,
     ("google-adk-legacy", "s4_error", "error"): CAUGHT,
     **{("mlflow", scenario, "tags"): PAIRS for scenario in SCENARIOS},
     **{

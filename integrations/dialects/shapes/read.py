@@ -268,7 +268,7 @@ class _Reader:
     def _silent(self) -> None:
         """An empty answer: the question is in words, so that contents are kept back of neither."""
         for source in self._there.of("output"):
-            if source.attribute and values.is_empty_answer(unwrap.decoded(source.value)):
+            if source.attribute and values.is_empty_answer(source.value):
                 self._fields |= {"output": "", "output_messages": (Message(role="assistant"),)}
                 self._note("output", source.name)
                 return
@@ -474,7 +474,7 @@ class _Reader:
                 and source.meaning == "output"
                 and "messages" not in words(source.name)
             )
-            if not blank and not values.says_something(source.value):
+            if not blank and not (values.says_something(source.value) and not values.is_empty_answer(source.value)):
                 continue
             if (source.meaning == "input" and not open_in) or (source.meaning == "output" and not open_out):
                 continue

@@ -278,12 +278,12 @@ def says_something(given: unwrap.Content) -> bool:
     return isinstance(value, str | dict | list) and _says(value, deepest)
 
 
-def is_empty_answer(value: Json) -> bool:
+def is_empty_answer(given: unwrap.Content) -> bool:
     """Whether a value is a model's message that holds nothing, or the body of a response around one."""
-    match value:
+    match unwrap.decoded(given):
         case {"role": str(role)}:
-            return speech.speaker(role) == "assistant" and not says_something(value)
-        case {"message": inner} | {"choices": [inner]} | [inner]:
+            return speech.speaker(role) == "assistant" and not says_something(given)
+        case {"message": inner} | {"choices": [inner]} | {"candidates": [inner]} | {"content": inner} | [inner]:
             return is_empty_answer(inner)
     return False
 

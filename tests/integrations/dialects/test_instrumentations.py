@@ -109,6 +109,33 @@ def test_an_empty_answer_of_the_ai_sdk_is_none_and_one_that_was_not_sent_is_unkn
     assert getattr(found, "value", None) == value
 
 
+@pytest.mark.parametrize(("scope", "asked", "answer"), [
+    (
+        "openinference.instrumentation.google_genai",
+        {"openinference.span.kind": "LLM", "llm.input_messages.0.message.content": "Where?",
+         "llm.input_messages.0.message.role": "user", "llm.output_messages.0.message.role": "model"},
+        {"output.value": '{"sdk_http_response":{"headers":{"server":"s"}},"candidates":[{"content":{"parts":[{"text":'
+         '""}],"role":"model"},"finish_reason":"STOP"}],"model_version":"m"}'},
+    ),
+    (
+        "opentelemetry.instrumentation.google_generativeai",
+        CHAT | {"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]'},
+        {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "file_data=None '
+         'text=\'\' thought=None"}]}]'},
+    ),
+    (
+        "opentelemetry.instrumentation.cohere",
+        {"llm.request.type": "chat", "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Where?",
+         "gen_ai.completion.0.role": "assistant"},
+        {"gen_ai.completion.0.content": '[{"type": "text", "text": ""}]'},
+    ),
+])  # fmt: skip
+def test_an_answer_whose_only_part_has_no_text_is_none(scope: str, asked: Any, answer: dict[str, str]) -> None:
+    span = normalise(_raw("chat", scope, attributes=asked | answer))
+    found = score(extract(Trace.of(span.trace_id, [span], "batch")), RUBRICS["run_health"], created_at="").scores
+    assert [getattr(each.result, "value", None) for each in found if each.metric == "answered"] == [0.0]
+
+
 def test_a_run_of_the_openai_agents_sdk_for_javascript_that_raises_is_its_trace_s_top() -> None:
     def step(name: str, number: int, kind: str, **more: str) -> RawSpan:
         return _raw(

@@ -122,11 +122,27 @@ def test_tools_are_unknown_where_one_answer_was_not_captured_that_may_hold_a_cal
     def used(*steps: Span) -> object:
         return _case(root, *steps).tools_used
 
-    assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,)), last) is None
+    other = replace(last, input_messages=(Message(role="user", text="Who?"), made))
+    assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,)), other) is None
     assert used(_span("m1", "root", L, 0, 1, tool_definitions=("{}",)), replace(last, input_messages=())) is None
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked, made)), last) == (), "of an earlier turn"
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), output="Hm."), last) == ()
     assert used(_span("m1", "root", L, 0, 1, input_messages=(asked,), error="HTTP 500"), last) == ()
+
+
+@pytest.mark.parametrize(("said", "shown"), [("", None), ("", ""), ("Wait.", "Wait.")])
+def test_calls_that_an_answer_leaves_out_are_those_that_the_next_call_shows_for_it(
+    said: str, shown: str | None
+) -> None:
+    """Ollama, by OpenLLMetry, and Pipecat."""
+    calls = (_call("find", {}, None), _call("sort", {}, None))
+    asked, made = Message(role="user", text="Where?"), Message(role="assistant", text=said, tool_calls=calls)
+    results = Message(role="tool", text='"There."'), Message(role="tool", text="Done.")
+    answer = () if shown is None else (Message(role="assistant", text=shown),)
+    first = _span("m1", "root", L, 0, 1, input_messages=(asked,), output=shown, output_messages=answer)
+    last = _span("m2", "root", L, 2, 3, input_messages=(asked, made, *results), output="Here.")
+    case = _case(_span("root", None, C, 0, 9), last, first)
+    assert [(call.name, call.result) for call in case.tools_used or ()] == [("find", "There."), ("sort", "Done.")]
 
 
 def test_tools_are_unknown_where_a_model_stopped_for_calls_that_nothing_shows() -> None:
