@@ -474,12 +474,14 @@ FROM (SELECT closed_ns, service, environment, rubric, passed,
 GROUP BY stretch, service, environment, rubric;
 
 -- name: courses
--- Weights are inverse inclusion probabilities, as in the windows.
+-- Weights are inverse inclusion probabilities, and what names no service or environment counts under one name with what
+-- names them so, as in the windows.
 SELECT service, environment, rubric,
     count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
     coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
     coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
-FROM (SELECT service, environment, rubric, passed,
+FROM (SELECT coalesce(nullif(service, ''), 'unknown_service') AS service,
+          coalesce(nullif(environment, ''), 'unknown') AS environment, rubric, passed,
           1.0 / coalesce(probability, json_extract(verdict, '$.sampling_probability')) AS w
       FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until)
 GROUP BY service, environment, rubric;
@@ -495,7 +497,9 @@ ORDER BY closed_ns LIMIT 1;
 
 -- name: metric_means
 SELECT service, environment, rubric, metric, sum(value * w) / sum(w), count(*)
-FROM (SELECT v.service, v.environment, v.rubric, json_extract(s.value, '$.metric') AS metric,
+FROM (SELECT coalesce(nullif(v.service, ''), 'unknown_service') AS service,
+          coalesce(nullif(v.environment, ''), 'unknown') AS environment, v.rubric,
+          json_extract(s.value, '$.metric') AS metric,
           json_extract(s.value, '$.value') AS value, 1.0 / ifnull(json_extract(v.verdict, '$.sampling_probability'), 1) AS w
       FROM verdicts AS v, json_each(v.verdict, '$.scores') AS s
       WHERE v.closed_ns >= :since AND v.closed_ns < :until AND json_type(s.value, '$.value') IN ('integer', 'real'))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, datetime, time
 from zoneinfo import ZoneInfo
@@ -34,9 +35,9 @@ async def store(tmp_path):
     made.close()
 
 
-async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, service="shop", **scores):
+async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, service="shop", where=None, **scores):
     verdict = {
-        "rubric": "qa", "service": service, "environment": None, "passed": passed,
+        "rubric": "qa", "service": service, "environment": where, "passed": passed,
         "sampling_probability": probability,
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
     }  # fmt: skip
@@ -88,6 +89,18 @@ async def test_the_weakest_metrics_are_those_furthest_outside_their_band(store):
     weakest = (await daily(store).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)).weakest
     assert [(weak.metric, weak.n) for weak in weakest] == [("gap", 12), ("accuracy", 12)]
     assert [weak.mean for weak in weakest] == pytest.approx([0.3, 0.8])
+
+
+async def test_what_names_no_service_or_environment_is_one_with_what_names_them_unknown(store):
+    named = itertools.product([None, "", "unknown_service"], [None, "", "unknown"])
+    for number, (service, where) in enumerate(named):
+        await judged(store, number, number != 0, service=service, where=where, accuracy=0.8)
+    await judged(store, 9, None, service=None, accuracy=0.8)
+    report = await daily(store).report(EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS)
+    assert [(each.service, each.environment, each.passed, each.failed, each.incomplete) for each in report.courses] == [
+        ("unknown_service", "unknown", 8, 1, 1)
+    ]
+    assert [(each.service, each.environment, each.n) for each in report.weakest] == [("unknown_service", "unknown", 10)]
 
 
 async def test_a_metric_whose_mean_is_its_bound_is_not_weak(store):
