@@ -9,6 +9,7 @@ from importlib import import_module
 from sidejudge.integrations.addresses import trusted
 from sidejudge.monitor.cli import COMMANDS
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.runtime.metric_labels import own_revision
 
 for name in (
     "tests.forked", "uvicorn", "uvloop", "sidejudge.monitor.runtime.app", "sidejudge.monitor.demo.scene",
@@ -32,5 +33,6 @@ with suppress(ImportError), warnings.catch_warnings():
 
 Config.model_rebuild()
 trusted()
+own_revision()
 gc.collect()
 gc.freeze()  # a monitor collects garbage as it starts, which would walk through all of it

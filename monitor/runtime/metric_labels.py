@@ -8,7 +8,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         limits=watch.declared.metrics,
         judge=known_judge(config),
         version=version,
-        revision=revision(),
+        revision=own_revision(),
         python=platform.python_version(),
         fingerprint=config.fingerprint[:12],
     )
@@ -78,7 +78,13 @@ _DIGITS = 12
 _PATIENCE_S = 5.0
 
 
-def revision(root: Path = _ROOT) -> str:
+@cache
+def own_revision() -> str:
+    """The revision of what this process runs, asked for once: git looks at every file of a checkout."""
+    return revision(_ROOT)
+
+
+def revision(root: Path) -> str:
     """The first digits of the commit; ``unknown`` when it was not recorded.
 
     It comes from the environment (an image), from what pip recorded of an installation out of a repository, or from git

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from sidejudge.monitor.runtime import metric_labels as revisions
-from sidejudge.monitor.runtime.metric_labels import UNKNOWN, VARIABLE, revision
+from sidejudge.monitor.runtime.metric_labels import UNKNOWN, VARIABLE, own_revision, revision
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -54,3 +54,12 @@ def test_what_nothing_recorded_is_unknown(tmp_path):
     assert revision(tmp_path) == UNKNOWN
     (tmp_path / ".git").write_text("broken")
     assert revision(tmp_path) == UNKNOWN
+
+
+def test_a_process_asks_for_its_own_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(revisions, "_checked_out", asked.append)
+    own_revision.cache_clear()
+    assert [own_revision(), own_revision()] == [UNKNOWN, UNKNOWN]
+    assert len(asked) == 1
+    own_revision.cache_clear()
