@@ -67,29 +67,27 @@ def effective_n(weights: Iterable[float]) -> float | None:
     Weights are positive and finite; ``ValueError`` otherwise.
     """
     known = list(weights)
-    for weight in known:
+    for weight in set(known):
         check_weight(weight)
     if not known:
         return None
     # Scaled by the largest: equal weights become exact ones, and no square overflows.
     largest = max(known)
     scaled = [weight / largest for weight in known]
-    return kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
+    return kish(len(known), math.fsum(scaled), math.fsum([w * w for w in scaled]))
 
 
 def estimate(verdicts: Iterable[tuple[bool, float]], *, design_effect: float = 1.0) -> Estimate | None:
     """The estimate of (passed, weight) pairs; ``None`` without any."""
     pairs = list(verdicts)
-    for _, weight in pairs:
+    weights = [weight for _, weight in pairs]
+    failed = [weight for passed, weight in pairs if not passed]
+    for weight in set(weights):
         check_weight(weight)
     return from_sums(
-        n=len(pairs),
-        failures=sum(not passed for passed, _ in pairs),
-        weight=math.fsum(weight for _, weight in pairs),
-        failed_weight=math.fsum(weight for passed, weight in pairs if not passed),
-        squared_weight=math.fsum(weight * weight for _, weight in pairs),
-        design_effect=design_effect,
-    )
+        n=len(pairs), failures=len(failed), weight=math.fsum(weights), failed_weight=math.fsum(failed),
+        squared_weight=math.fsum([weight * weight for weight in weights]), design_effect=design_effect,
+    )  # fmt: skip
 
 
 def from_sums(
@@ -149,14 +147,13 @@ def mean_estimate(
     Values of sessions that are alike prove less: ``design_effect`` divides the sample, as in ``from_sums``.
     """
     pairs = list(values)
-    for _, weight in pairs:
-        check_weight(weight)
-    size = effective_n(weight for _, weight in pairs)
+    weights = [weight for _, weight in pairs]
+    size = effective_n(weights)
     if len(pairs) < 2 or size is None:
         return None
-    whole = math.fsum(weight for _, weight in pairs)
-    mean = math.fsum(value * (weight / whole) for value, weight in pairs)
-    spread = math.fsum(((weight / whole) * (value - mean)) ** 2 for value, weight in pairs)
+    whole = math.fsum(weights)
+    mean = math.fsum([value * (weight / whole) for value, weight in pairs])
+    spread = math.fsum([((weight / whole) * (value - mean)) ** 2 for value, weight in pairs])
     margin = student(z, len(pairs) - 1) * math.sqrt(design_effect * spread * len(pairs) / (len(pairs) - 1))
     return MeanEstimate(
         n=len(pairs), effective_n=max(1.0, size / design_effect), mean=mean, lower=mean - margin, upper=mean + margin,

@@ -368,6 +368,6 @@ def test_a_long_scorecard_of_a_long_call_is_within_the_budget():
     ],
 )
 def test_hostile_reasons_are_answered(hostile):
-    about = Case(case_id="c", model_output={}, transcript=(hostile + " refund ") * 20)
+    about = Case(case_id="c", model_output={}, transcript=(hostile + " refund ") * 5)
     for question in (CitesTranscript, BorneOut):
         assert isinstance(answer(about, question(hostile)), Answer | NoAnswer)

@@ -91,9 +91,9 @@ def test_nobody_can_write_the_mark_of_a_piece():
     ],
     ids=["keys of a span", "attributes of a span", "keys of the request", "attributes of a resource"],
 )
-def test_a_million_keys_in_one_place_are_refused(flood):
+def test_keys_without_end_in_one_place_are_refused(flood):
     with pytest.raises(Undecodable, match=r"more (than 1?50000|objects or) values.*; send smaller batches"):
-        load(flood(1_000_000), "resourceSpans")
+        load(flood(300_000), "resourceSpans")
     assert load(flood(12_000), "resourceSpans")
 
 
