@@ -40,6 +40,8 @@ _ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
 _NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
 """Keys by which a part that calls itself a text may be more."""
 
+_INVALID = "invalid_tool_call"
+"""What LangChain calls one whose arguments are no JSON, which is carried out by nobody."""
 _ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
 _TEXT_PARTS = (None, "text", "output_text", "input_text", "refusal")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
@@ -267,7 +269,7 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
     content = next((item[key] for key in _CONTENTS if item.get(key)), None)
     if role == "tool" and _is_definition(content):
         return
-    listed = item.get("tool_calls") or item.get("function_call")
+    listed = item.get("tool_calls") or item.get("invalid_tool_calls") or item.get("function_call")
     made = calls(_calls_of(item)) if listed else ()
     text = content or ""
     answers: list[Message] = []
@@ -324,9 +326,13 @@ def _answered(item: dict[str, Json]) -> str | None:
 
 
 def _calls_of(item: dict[str, Json]) -> list[Json]:
-    """A message's list of calls; before there was one, the one call that it made."""
-    listed, legacy = item.get("tool_calls"), item.get("function_call")
-    return listed if isinstance(listed, list) else [legacy] if isinstance(legacy, dict) else []
+    """A message's list of calls, with those that LangChain sorts out because of their arguments.
+
+    Before there was a list, the one call that it made.
+    """
+    lists = [held for key in ("tool_calls", "invalid_tool_calls") if isinstance(held := item.get(key), list)]
+    legacy = item.get("function_call")
+    return [call for held in lists for call in held] if lists else [legacy] if isinstance(legacy, dict) else []
 
 
 def _is_definition(content: Json) -> bool:
@@ -428,7 +434,8 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
             continue
         raw = next((body[key] for key in _ARGUMENTS if key in body), None)
         call_id = _first(call, "call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "ref")
-        found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id))
+        error = _first(call, "error") if call.get("type") == _INVALID else None
+        found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id, error=error))
     return tuple(found)
 
 

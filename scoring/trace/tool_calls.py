@@ -233,10 +233,13 @@ def _answering(trace: Trace, calls: Sequence[ToolCall]) -> set[str]:
 
 
 def asks_for_tools(span: Span) -> bool:
-    """Whether a model calls tools whose results it has yet to see; a provider's own tools may have answered it."""
+    """Whether a model calls tools whose results it has yet to see; a provider's own tools may have answered it.
+
+    A call that failed before any tool ran has no result.
+    """
     results = [message for message in span.output_messages if message.role == "tool"]
     answered = Counter((result.tool_call_id, result.tool_call_id is None and result.name) for result in results)
-    calls = [call for message in span.output_messages for call in message.tool_calls]
+    calls = [call for message in span.output_messages for call in message.tool_calls if call.error is None]
     made = Counter((call.call_id, call.call_id is None and call.name) for call in calls)
     return any(answered[key] < (1 if key[0] is not None else number) for key, number in made.items())
 

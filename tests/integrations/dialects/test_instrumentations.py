@@ -333,6 +333,19 @@ def test_a_refusal_beside_an_empty_content_is_what_the_model_said(answer: dict[s
     assert normalise(_raw("chat m", "", attributes=given)).output == "No."
 
 
+def test_a_call_that_langchain_sorts_out_because_of_its_arguments_failed_and_no_answer_follows() -> None:
+    sorted_out = {"type": "invalid_tool_call", "id": "c1", "name": "look_up", "args": '{"n": ', "error": "No JSON."}
+    answer = {"role": "assistant", "content": "", "tool_calls": [], "invalid_tool_calls": [sorted_out]}
+    span = normalise(_raw("ChatOpenAI", "langfuse-sdk", attributes={
+        "langfuse.observation.type": "generation", "langfuse.observation.input": '[{"role": "user", "content": "Hi"}]',
+        "langfuse.observation.output": json.dumps(answer),
+    }))  # fmt: skip
+    case = extract(Trace.of(span.trace_id, [span], "batch"))
+    assert case.tools_used == (ToolCall(name="look_up", arguments='{"n": ', call_id="c1", error="No JSON."),)
+    found = {each.metric: each.result for each in score(case, RUBRICS["run_health"], created_at="").scores}
+    assert [getattr(found[metric], "value", None) for metric in ("answered", "tool_success")] == [0.0, 0.0]
+
+
 def test_calls_of_an_earlier_turn_are_not_made_again_where_contents_are_withheld() -> None:
     assert extract(_withheld_run(history=4)).tools_used == ()
 
