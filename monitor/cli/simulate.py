@@ -72,6 +72,10 @@ def simulate(
             latest = f"the latest is of {_moment(past.latest_ns)}"
             raise CommandError(f"--since: no verdict of the last {since}: {latest}", "look further back with --since")
         replayed = _played(settings, past, end_ns - length_ns, end_ns)
+    for rubric, versions in replayed.versions.items():
+        if len(versions) > 1:
+            named = ", ".join(versions[:10])
+            warn(f"verdicts of several versions of {rubric} are replayed as one, where a monitor begins anew: {named}")
     if as_json:
         show_json(_record(replayed))
     else:

@@ -30,6 +30,7 @@ from sidejudge.monitor.offline.score.chunks import chunks
 from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incident, Incidents
+from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Status
@@ -260,13 +261,17 @@ class ReplayedCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The alerts that would have been raised from ``begin_ns`` to ``end_ns``, in ns since the epoch."""
+    """The alerts that would have been raised from ``begin_ns`` to ``end_ns``, in ns since the epoch.
+
+    ``versions`` are those of the verdicts by rubric, in the order in which they came.
+    """
 
     begin_ns: int
     end_ns: int
     incidents: Sequence[Incident]
     courses: Sequence[ReplayedCourse]
     judging: Judging
+    versions: Mapping[str, Sequence[str]]
 
 
 class Replay:
@@ -284,6 +289,7 @@ class Replay:
         self._incidents = Incidents()
         self._looks: dict[Key, dict[Status, int]] = {}
         self._verdicts: dict[Key, int] = {}
+        self._versions: dict[str, dict[str, None]] = {}
 
     @staticmethod
     def warm_up_ns(declared: Declaration) -> int:
@@ -320,7 +326,7 @@ class Replay:
         reported = [each for each in self._incidents.reported() if each.ended_ns is None or each.ended_ns > begin_ns]
         return Replayed(
             begin_ns=begin_ns, end_ns=end_ns, incidents=reported, courses=list(self._courses()),
-            judging=self._costs.reported(begin_ns),
+            judging=self._costs.reported(begin_ns), versions={name: [*each] for name, each in self._versions.items()},
         )  # fmt: skip
 
     def _take(self, key: Key, seen: Observation, verdict: VerdictDocument, *, counted: bool) -> None:
@@ -328,6 +334,7 @@ class Replay:
         self._watch.learn(key, seen)
         self._costs.add(verdict, seen.at_ns, counted=counted)
         self._grown.add(key)
+        self._versions.setdefault(key.rubric, {})[label(str(verdict.get("rubric_version")))] = None
         self._verdicts[key] = self._verdicts.get(key, 0) + counted
 
     def _look(self, now_ns: int, *, counted: bool) -> None:

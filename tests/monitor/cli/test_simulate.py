@@ -56,6 +56,16 @@ def test_the_past_is_told_as_a_table(call, tmp_path: Path) -> None:
     assert "no alert" in call("simulate", lax, "--verdicts", past(tmp_path), "--since", "3h").stdout
 
 
+def test_several_versions_of_a_rubric_in_the_past_are_named(call, tmp_path: Path) -> None:
+    path = past(tmp_path)
+    assert "several versions" not in call("simulate", config(tmp_path), "--verdicts", path, "--since", "3h").stderr
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0].replace("qa@00000000", "qa@1"), *lines[1:]]) + "\n")
+    shown = call("simulate", config(tmp_path), "--verdicts", path, "--since", "3h")
+    assert "verdicts of several versions of qa are replayed as one" in shown.stderr
+    assert "begins anew: qa@1, qa@00000000" in shown.stderr
+
+
 def test_the_past_as_json_says_the_same(call, tmp_path: Path) -> None:
     shown = call("simulate", config(tmp_path), "--verdicts", past(tmp_path), "--since", "3h", "--json")
     stated = json.loads(shown.stdout)
