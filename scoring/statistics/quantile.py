@@ -68,7 +68,7 @@ def quantile(
     """
     if not 0 < q < 1:
         raise ValueError(f"the share of a quantile lies in (0, 1), got {q}")
-    rows = sorted(values)
+    rows = sorted(values, key=lambda row: (row.value, row.weight, row.cluster or ""))  # not every one has a cluster
     for row in rows:
         check_weight(row.weight)
         if not math.isfinite(row.value):

@@ -108,6 +108,14 @@ def test_a_quantile_equals_numpy_with_weights_as_repetitions():
         assert found.value == np.quantile(repeated, q, method="inverted_cdf")
 
 
+def test_equal_values_of_which_some_have_a_cluster_have_the_same_quantile_in_any_order():
+    rows = [Measured(float(i % 3), 1.0, cluster) for i in range(40) for cluster in (None, "a", "b")]
+    found = quantile(rows, 0.5)
+    assert found is not None
+    assert (found.value, found.n) == (1.0, 120)
+    assert quantile(rows[::-1], 0.5) == found
+
+
 def test_few_values_bound_a_high_quantile_from_one_side_alone():
     found = quantile([Measured(float(i), 1.0, None) for i in range(40)], 0.95)
     assert found is not None
