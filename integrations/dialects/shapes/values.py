@@ -280,7 +280,7 @@ def says_something(given: unwrap.Content) -> bool:
 
 def is_empty_answer(given: unwrap.Content) -> bool:
     """Whether a value is a model's message that holds nothing, or the body of a response around one."""
-    match unwrap.decoded(given):
+    match unwrapped(unwrap.decoded(given)):
         case {"role": str(role)}:
             return speech.speaker(role) == "assistant" and not says_something(given)
         case {"message": inner} | {"choices": [inner]} | {"candidates": [inner]} | {"content": inner} | [inner]:

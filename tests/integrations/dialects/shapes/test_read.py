@@ -332,6 +332,7 @@ def test_calls_beside_an_answer_are_read_and_definitions_of_tools_are_no_calls()
         ({"choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}, ""),
         ([{"role": "assistant", "parts": [{"type": "text", "content": ""}]}], ""),
         ([{"role": "bot", "content": ""}], ""),
+        ({"type": "chat_messages", "value": [{"role": "assistant", "content": "", "refusal": None}]}, ""),
         ({"candidates": [{"content": {"parts": [{"text": ""}], "role": "model"}}], "modelVersion": "m"}, ""),
         ({"role": "ASSISTANT", "content": None}, ""),
         ({"role": "customer", "content": ""}, None),
