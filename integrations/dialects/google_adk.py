@@ -37,7 +37,9 @@ def speaks(raw: RawSpan) -> bool:
 def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(map(_bare_result, fields[field]))
-    fields["output_messages"] = _whole_calls(fields["output_messages"])
+    fields["output_messages"] = _whole_text(_whole_calls(fields["output_messages"]))
+    if kind is SpanKind.LLM:
+        fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields["output"]
     fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
     if fields["user_id"]:
         reading.note("user_id", "event user.id")
@@ -78,6 +80,18 @@ def _whole_calls(answered: tuple[Message, ...]) -> tuple[Message, ...]:
             kept.append(message)
         later |= calls
     return tuple(reversed(kept))
+
+
+def _whole_text(answered: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A stream's pieces are a message each, maybe with the whole text behind them; calls follow the text."""
+    pieces = [message.text for message in answered if message.text and message.role == "assistant"]
+    if len(pieces) < 2:
+        return answered
+    before = "".join(pieces[:-1])
+    text = before if before == pieces[-1] else before + pieces[-1]
+    others = [m for m in answered if m.role != "assistant"]
+    made = tuple([call for message in answered for call in message.tool_calls])
+    return (Message(role="assistant", text=text, tool_calls=made), *others)
 
 
 def _call(reading: SpanReading, fields: SpanFields) -> None:

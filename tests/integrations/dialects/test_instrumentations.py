@@ -1150,6 +1150,19 @@ def test_a_request_of_mcp_for_a_tool_is_its_call_and_no_other_request_is() -> No
     assert normalise(_raw("tools/list", "", attributes={"mcp.method.name": "tools/list"})).kind is SpanKind.OTHER
 
 
+@pytest.mark.parametrize("pieces", [("Oslo has ", "7 degrees."), ("Oslo has ", "7 degrees.", "Oslo has 7 degrees.")])
+def test_the_pieces_of_a_stream_by_adk_are_one_answer(pieces: tuple[str, ...]) -> None:
+    said = [
+        {"role": "assistant", "parts": [{"type": "text", "content": piece}], "finish_reason": ""} for piece in pieces
+    ]
+    called = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {}}]}
+    span = normalise(_raw("generate_content m", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "generate_content", "gen_ai.output.messages": json.dumps([*said, called]),
+    }))  # fmt: skip
+    (answer,) = span.output_messages
+    assert (span.output, answer.text, len(answer.tool_calls)) == ("Oslo has 7 degrees.", "Oslo has 7 degrees.", 1)
+
+
 def test_a_call_that_adk_repeats_for_each_part_of_a_stream_is_one_call() -> None:
     def answered(arguments: dict[str, str] | None) -> dict[str, Any]:
         call = {"type": "tool_call", "id": "call_1", "name": "lookup", "arguments": arguments}
