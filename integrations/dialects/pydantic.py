@@ -156,7 +156,8 @@ def _client(reading: SpanReading, fields: SpanFields) -> None:
     for key in ("response", "output", "response_data"):
         answered = () if fields["output_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
         if answered:
-            fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
+            nothing = None if messages.hold_something(answered) else ""
+            fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant") or nothing}
             reading.note("output", key)
     if isinstance(response := unwrap.decoded(reading.attributes.get("response")), dict):
         fields["system_prompt"] = fields["system_prompt"] or as_text(response.get("instructions"))

@@ -25,7 +25,7 @@ _STATED: Final = (
 )  # fmt: skip
 _BESIDE: Final = frozenset({
     "finish_reason", "finishReason", "stop_reason", "id", "type", "kind", "status", "name", "timestamp", "time",
-    "created_at", "date", "model", "channel",
+    "created_at", "date", "model", "channel", "event.name",
 })  # fmt: skip
 """Keys whose texts are not spoken."""
 _MOST_KEYS, _DEEPEST, _WIDEST = 8, 4, 40

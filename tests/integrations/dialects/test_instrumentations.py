@@ -377,6 +377,21 @@ def test_logfire_s_pending_spans_say_nothing_yet() -> None:
     assert (span.dialect, span.kind, span.usage, span.input) == ("logfire", SpanKind.OTHER, None, None)
 
 
+def test_an_empty_answer_of_logfire_s_openai_agents_is_none_of_the_events_beside_it() -> None:
+    called = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ""}]}
+    events: list[dict[str, Any]] = [
+        {"role": "user", "content": "Where?"}, {"role": "assistant", "tool_calls": [called]},
+        {"role": "tool", "id": "c1", "content": "Here.", "name": "look_up"}, {"role": "assistant", "content": ""},
+    ]  # fmt: skip
+    stated = [{"event.name": f"gen_ai.{event['role']}.message"} | event for event in events]
+    given = {"events": json.dumps(stated), "gen_ai.request.model": "m"}
+    for attributes in (given | {"response": json.dumps({"object": "response", "output": [said]})}, given):
+        span = normalise(_raw("Responses API", "logfire.openai_agents", attributes=CHAT | attributes))
+        assert span.output in ("", None)
+        assert [message.text for message in span.output_messages] in ([], [""])
+
+
 def test_logfire_s_request_for_a_stream_is_no_call_beside_its_record() -> None:
     offered = CHAT | {"gen_ai.tool.definitions": '[{"name": "look_up"}]'}
     answered = {"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "Hi."}]}]'}
