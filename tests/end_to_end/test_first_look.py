@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import signal
 import time
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.forked import Forked, sidejudge
 from tests.running import free_port
 
-ENTRY = Path(sys.executable).with_name("sidejudge")
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
-
-
-def clean() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
 
 
 @pytest.fixture
@@ -26,16 +20,19 @@ def bare(tmp_path):
     """``sidejudge serve`` without a file; addresses and the store come from the environment."""
     otlp, api = (f"127.0.0.1:{free_port()}" for _ in range(2))
     environ = {
-        **clean(), "PYTHONUNBUFFERED": "1", "SIDEJUDGE_SOURCES__OTLP__HTTP": otlp, "SIDEJUDGE_API__LISTEN": api,
+        "SIDEJUDGE_SOURCES__OTLP__HTTP": otlp, "SIDEJUDGE_API__LISTEN": api,
         "SIDEJUDGE_STORE__PATH": str(tmp_path / "s.sqlite"),
     }  # fmt: skip
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([str(ENTRY), "serve"], stdout=log, stderr=log, env=environ, cwd=tmp_path)
-    with httpx.Client(timeout=10) as http:
-        until(lambda: ready(http, api))
-        yield http, f"http://{otlp}", f"http://{api}", tmp_path / "log"
-    process.terminate()
-    process.wait(20)
+    log = tmp_path / "log"
+    process = Forked("serve", cwd=tmp_path, env=environ, stdout=log, stderr=log)
+    try:
+        with httpx.Client(timeout=10) as http:
+            until(lambda: ready(http, api))
+            yield http, f"http://{otlp}", f"http://{api}", log
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+    finally:
+        process.kill()
 
 
 def ready(http, api):
@@ -80,8 +77,5 @@ def test_traces_of_a_stranger_have_verdicts_within_a_minute_and_nothing_to_confi
 
 
 def test_a_rate_in_the_environment_holds(tmp_path):
-    reported = subprocess.run(
-        [str(ENTRY), "check"], env={**clean(), "SIDEJUDGE_SAMPLING__RATE": "0.25"}, capture_output=True, text=True,
-        check=True, cwd=tmp_path,
-    )  # fmt: skip
-    assert "0.25" in reported.stdout
+    reported = sidejudge("check", env={"SIDEJUDGE_SAMPLING__RATE": "0.25"}, cwd=tmp_path)
+    assert (reported.returncode, "0.25" in reported.stdout) == (0, True)

@@ -20,16 +20,8 @@ ENTRY = Path(sys.executable).with_name("sidejudge")
 HEAVY = ("pydantic", "fastapi", "rich", "google.protobuf", "prometheus_client", "yaml", "asyncio", "orjson")
 
 
-def entry(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Calls the real entry point, for what a start is; others fork (``sidejudge``)."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
-    return subprocess.run(
-        [str(ENTRY), *arguments], capture_output=True, text=True, timeout=60, env={**clean, **environ}, check=False
-    )
-
-
 def test_help_lists_every_command_and_exits_well() -> None:
-    reported = entry("--help")
+    reported = subprocess.run([str(ENTRY), "--help"], capture_output=True, text=True, timeout=60, check=False)
     assert (reported.returncode, reported.stderr) == (0, "")
     for title, group in GROUPS.items():
         section = reported.stdout.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
@@ -137,7 +129,7 @@ def test_without_a_command_the_help_is_shown(call) -> None:
 def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in sidejudge("--debug", "check", "/no/such/file.yaml").stderr
     assert "Traceback" in sidejudge("check", "/no/such/file.yaml", "--debug").stderr
-    assert "Traceback" not in entry("check", "/no/such/file.yaml").stderr
+    assert "Traceback" not in sidejudge("check", "/no/such/file.yaml").stderr
 
 
 def test_check_shows_what_is_in_force() -> None:
