@@ -52,6 +52,8 @@ class EvaluationSchedule:
     labels: Callable[[], Mapping[str, LabelSums]] = dict
     monitor: Callable[[int], MonitorFacts | None] = lambda _now_ns: None
     listeners: list[AlertListener] = field(default_factory=list)
+    failure: str | None = field(default=None, init=False)
+    """Why no status could be decided at the last look; None where all were."""
     _lags: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=_MOST_LAGS), init=False)
     _kept: dict[str, str] = field(default_factory=dict, init=False)
     _waiting: dict[str, AlertEvent] = field(default_factory=dict, init=False)
@@ -71,7 +73,7 @@ class EvaluationSchedule:
         self._lags.append((ended_ns, max(0.0, lag_s)))
 
     async def look(self, now_ns: int) -> list[AlertEvent]:
-        """Look once.
+        """Look once. Where statuses cannot be decided the earlier ones stay, and that itself is an alert.
 
         Returns:
             The events that all listeners took.
@@ -79,6 +81,19 @@ class EvaluationSchedule:
         Raises:
             StoreError: what changed could not be committed; no listener was called.
         """
+        try:
+            bare = await self._decided(now_ns)
+            self.failure = None
+        except Exception as error:
+            log.exception("a look at statuses failed; those of the last one stay")
+            self.failure = f"no status can be decided ({type(error).__name__}); the log has the cause"
+            bare = self.watch.look_at_trouble(self._facts(now_ns))
+        for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
+            self._waiting[_EVENT + event.id] = event
+        await self.remember()
+        return await self._notify()
+
+    async def _decided(self, now_ns: int) -> list[AlertEvent]:
         self.watch.take_labels(self.labels())
         members = {key: self.windows.members(key, now_ns) for key in self.windows.keys()}  # noqa: SIM118 - not a dict
         effects, measure = dict(self.windows.design), self.watch.metrics.measured(now_ns)
@@ -92,11 +107,7 @@ class EvaluationSchedule:
             )
         )
         acceptable = {rubric: watched.on_average for rubric, watched in self.watch.watched.items()}
-        bare = self.watch.look(self._facts(now_ns), found, acceptable, measured)
-        for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
-            self._waiting[_EVENT + event.id] = event
-        await self.remember()
-        return await self._notify()
+        return self.watch.look(self._facts(now_ns), found, acceptable, measured)
 
     async def remember(self) -> None:
         """Commit what has changed since it was last remembered."""

@@ -21,7 +21,7 @@ from sidejudge.scoring.alerts.condition import (
     Observed,
     WindowFacts,
 )
-from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.conditions import TROUBLE, conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
 from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Posted, Stage, advance
@@ -260,7 +260,11 @@ class Watch:
                 )
             )  # fmt: skip
         limited = self.metrics.look(metrics, facts.now_ns)
-        return list(self._advance(replace(facts, windows=windows, metrics=limited)))
+        return list(self._advance(replace(facts, windows=windows, metrics=limited), self.conditions))
+
+    def look_at_trouble(self, facts: Observed) -> list[AlertEvent]:
+        """One look at the monitor's own trouble alone: statuses and all other alerts stay as they are."""
+        return list(self._advance(facts, [each for each in self.conditions if each.id == TROUBLE]))
 
     def is_muted(self, alert: Alert) -> bool:
         """Whether a more severe alert about the same thing fires."""
@@ -501,9 +505,9 @@ class Watch:
     def _watched_of(self, key: Key) -> WatchedWindow:
         return self.watched.get(key.rubric, WatchedWindow())
 
-    def _advance(self, facts: Observed) -> Iterator[AlertEvent]:
+    def _advance(self, facts: Observed, among: Iterable[Condition]) -> Iterator[AlertEvent]:
         turns: dict[tuple[str, Labels], tuple[Alert, AlertTransition]] = {}
-        for condition in self.conditions:
+        for condition in among:
             # Of several findings about one thing, as by two limits that concern one service, the worst counts.
             least_bad = sorted(condition.find(facts), key=lambda finding: _BREACHED_LAST.index(finding.breached))
             found = {finding.labels: finding for finding in least_bad}

@@ -19,7 +19,7 @@ class OwnFacts:
         snapshot: the gauges of this moment, without services.
         refused: requests that were answered with an error since the start, by status.
         anomalies: those of the traffic.
-        trouble: why traces can be neither kept nor judged, None while they can.
+        trouble: why traces cannot be kept or judged, or no status be decided; None while they can.
     """
 
     def __init__(

@@ -398,8 +398,8 @@ class MonitorParts(ABC):
         return self.judging.works and self.sinks.working
 
     def trouble(self) -> str | None:
-        """Why traces cannot be kept or judged now; None while they can."""
-        return self.store.trouble or self.judging.failure
+        """Why traces cannot be kept or judged now, or no status be decided; None while they can."""
+        return self.store.trouble or self.judging.failure or self.schedule.failure
 
     def _judges(self, trace_id: bytes) -> bool:
         """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""

@@ -70,7 +70,8 @@ class MonitorFacts:
     ``unusable`` gives by destination or source why it cannot be used, empty while it can. ``waiting_s`` is the age of
     the oldest unsent item by destination. ``refused`` counts requests with spans that were answered with an error in
     the last ``REFUSED_NS``, by status. ``odd`` gives the cause by kind of traffic anomaly, empty while there is none.
-    ``trouble`` is why nothing can be kept or judged, ``behind_s`` how long the oldest trace has waited to be judged.
+    ``trouble`` is why nothing can be kept, judged or decided, ``behind_s`` how long the oldest trace has waited to be
+    judged.
     """
 
     unusable: Mapping[str, str] = field(default_factory=dict)

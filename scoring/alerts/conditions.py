@@ -6,6 +6,7 @@ The monitor watches whether it can judge, keeps up, and has disk space and budge
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.statistics.estimate import Estimate
@@ -16,6 +17,8 @@ from .condition import PLACE, AlertFinding, Condition, Observed, Severity
 from .declaration import Declaration
 from .quality import metric_conditions, place, quality, share_found
 
+TROUBLE: Final = "store_trouble"
+"""The id of the condition that the monitor cannot do its work."""
 _LEAST_LAGS = 5
 _WAITS_S = 3600.0
 _REFUSED = 5
@@ -80,11 +83,12 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             limit=float(limits.spool_bytes), find=lambda facts: _spool(facts, limits.spool_bytes),
         ),
         Condition(
-            id="store_trouble", severity=Severity.WARNING, scope=(), unit="count",
-            title="Traces can be neither kept nor judged",
-            when="the store cannot be written (a full disk, `store.max_bytes` is reached, damage), or the loop that "
-            "judges has failed",
-            meaning="requests are refused meanwhile; what their senders do not send again is lost",
+            id=TROUBLE, severity=Severity.WARNING, scope=(), unit="count",
+            title="Traces cannot be kept or judged, or no status decided",
+            when="the store cannot be written (a full disk, `store.max_bytes` is reached, damage), the loop that "
+            "judges has failed, or no status can be decided",
+            meaning="requests are refused meanwhile, and what their senders do not send again is lost; or statuses and "
+            "alerts stand still",
             for_ns=MINUTE_NS, keep_ns=5 * MINUTE_NS, find=_trouble,
         ),
         Condition(

@@ -11,6 +11,7 @@ from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.schedule import EvaluationSchedule
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.condition import MonitorFacts
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.alerts.quality import label_of, place_of
@@ -39,6 +40,7 @@ class Process:
         self.heard = []
         self.schedule = EvaluationSchedule(
             watch=self.watch, windows=self.windows, store=self.store, judge=lambda: None,
+            monitor=lambda _: MonitorFacts(trouble=self.schedule.failure),
         )  # fmt: skip
         self.schedule.listeners.append(self.hear)
         self.schedule.restore()
@@ -126,6 +128,24 @@ async def test_a_store_that_refuses_costs_a_look_its_voice_and_nothing_more(proc
     with pytest.raises(StoreError):
         await life.schedule.look(START_NS + MINUTE_NS)
     assert life.heard == []
+
+
+async def test_where_no_status_can_be_decided_the_earlier_ones_stay_and_that_is_an_alert(process, caplog):
+    life = process()
+    life.judge(60, passed=False, at_ns=START_NS)
+    assert "pass_rate_critical" in {event.condition for event in await life.schedule.look(START_NS + MINUTE_NS)}
+    key = Key("other", "unknown", "qa")
+    life.windows.add(key, Observation(identity="odd", at_ns=START_NS, passed=True, blockers=None))
+    assert await life.schedule.look(START_NS + 2 * MINUTE_NS) == []
+    (event,) = await life.schedule.look(START_NS + 3 * MINUTE_NS)
+    assert (event.condition, event.transition.value) == ("store_trouble", "firing")
+    assert event.stated == "no status can be decided (TypeError); the log has the cause"
+    assert {posted.condition.id for posted in life.watch.posted()} >= {"pass_rate_critical", "store_trouble"}
+    assert "a look at statuses failed" in caplog.text
+    life.windows.withdraw("odd", "qa")
+    await life.schedule.look(START_NS + 4 * MINUTE_NS)
+    ended = await life.schedule.look(START_NS + 9 * MINUTE_NS)
+    assert [(event.condition, event.transition.value) for event in ended] == [("store_trouble", "resolved")]
 
 
 async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
