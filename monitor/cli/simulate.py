@@ -74,7 +74,7 @@ def simulate(
         replayed = _played(settings, past, end_ns - length_ns, end_ns)
     for rubric, versions in replayed.versions.items():
         if len(versions) > 1:
-            named = ", ".join(versions[:10])
+            named = ", ".join(versions)
             warn(f"verdicts of several versions of {rubric} are replayed as one, where a monitor begins anew: {named}")
     if as_json:
         show_json(_record(replayed))

@@ -31,6 +31,7 @@ from sidejudge.scoring.alerts.condition import Observed
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.event import Incident, Incidents
 from sidejudge.scoring.lexical.shown_text import label
+from sidejudge.scoring.runs.tally import MAX_NAMES, keep_first
 from sidejudge.scoring.runs.verdict_line import VerdictLineError, read_verdict
 from sidejudge.scoring.status.snapshots import JudgeSnapshot, Spending
 from sidejudge.scoring.status.status import Status
@@ -263,7 +264,7 @@ class ReplayedCourse:
 class Replayed:
     """The alerts that would have been raised from ``begin_ns`` to ``end_ns``, in ns since the epoch.
 
-    ``versions`` are those of the verdicts by rubric, in the order in which they came.
+    ``versions`` are the first of the verdicts' versions by rubric, in the order in which they came.
     """
 
     begin_ns: int
@@ -334,7 +335,8 @@ class Replay:
         self._watch.learn(key, seen)
         self._costs.add(verdict, seen.at_ns, counted=counted)
         self._grown.add(key)
-        self._versions.setdefault(key.rubric, {})[label(str(verdict.get("rubric_version")))] = None
+        version = label(str(verdict.get("rubric_version")))
+        keep_first(self._versions.setdefault(key.rubric, {}), (version,), MAX_NAMES)
         self._verdicts[key] = self._verdicts.get(key, 0) + counted
 
     def _look(self, now_ns: int, *, counted: bool) -> None:

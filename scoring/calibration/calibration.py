@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sidejudge.scoring.runs.label_line import PASS, LabelLine, LabelLineError, LabelValue, Subject, our_value
+from sidejudge.scoring.runs.tally import MAX_NAMES, keep_first
 from sidejudge.scoring.runs.verdict_line import VerdictLine
 from sidejudge.scoring.statistics.ppi import label_sums
 
 from .calibrated import Calibrated, PassSums, calibrated
 
-_MOST_NAMED = 10
 Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
 """By subject and rubric, then by metric and labeller."""
 
@@ -47,9 +47,9 @@ class CalibrationSums:
     """Labels that may have been shown to the judge as examples: they cannot measure it."""
     again: int = 0
     """Verdicts of runs after the first, which are left out: each case counts once."""
-    versions: dict[str, set[str]] = field(default_factory=dict)
+    versions: dict[str, dict[str, None]] = field(default_factory=dict)
     """By rubric, the versions of the verdicts."""
-    judges: dict[str, set[str]] = field(default_factory=dict)
+    judges: dict[str, dict[str, None]] = field(default_factory=dict)
     """By rubric, the judges that reached verdicts alone."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
@@ -57,8 +57,9 @@ class CalibrationSums:
         if line.again:
             self.again += 1
             return
-        _add(self.versions, line.rubric, {line.rubric_version})
-        _add(self.judges, line.rubric, {line.judge} if line.judge is not None else ())
+        keep_first(self.versions.setdefault(line.rubric, {}), (line.rubric_version,), MAX_NAMES)
+        if line.judge is not None:
+            keep_first(self.judges.setdefault(line.rubric, {}), (line.judge,), MAX_NAMES)
         if line.passed is not None:
             self.count_pass(line.rubric, passed=line.passed, weight=line.weight)
         met: dict[tuple[str, str], LabelLine] = {}
@@ -104,13 +105,7 @@ class CalibrationSums:
         self.again += later.again
         for known, others in ((self.versions, later.versions), (self.judges, later.judges)):
             for rubric, names in others.items():
-                _add(known, rubric, names)
-
-
-def _add(known: dict[str, set[str]], rubric: str, names: Iterable[str]) -> None:
-    """Add names to those of a rubric, while these are few enough to be shown."""
-    held = known.setdefault(rubric, set())
-    held.update(name for name in names if len(held) < _MOST_NAMED)
+                keep_first(known.setdefault(rubric, {}), names, MAX_NAMES)
 
 
 class CalibrationPart:

@@ -21,8 +21,8 @@ from .verdict_line import ScoreLine, VerdictLine
 K = TypeVar("K")
 
 _DIGITS = 12
-_MAX_NAMES = 20
-"""Most distinct versions, marks or foreign rubrics that are kept by name."""
+MAX_NAMES = 20
+"""Most distinct versions, judges, marks or foreign rubrics that are kept by name."""
 
 
 @dataclass(slots=True)
@@ -119,8 +119,8 @@ class RubricTally:
     def add(self, line: VerdictLine, wanted: frozenset[str]) -> None:
         """Count one verdict and its wanted metrics."""
         self.states[line.state] += 1
-        _first(self.versions, (line.rubric_version,), _MAX_NAMES)
-        _first(self.pass_marks, (line.pass_mark,), 2)
+        keep_first(self.versions, (line.rubric_version,), MAX_NAMES)
+        keep_first(self.pass_marks, (line.pass_mark,), 2)
         if line.composite is not None or line.state is State.INVALID:
             self.mean.add(line.composite or 0.0, line.weight)
         self.unweighed += line.composite is None and line.state is State.DISQUALIFIED
@@ -137,8 +137,8 @@ class RubricTally:
         self.unweighed += later.unweighed
         for name, metric in later.metrics.items():
             self.metrics.setdefault(name, MetricTally()).merge(metric)
-        _first(self.versions, later.versions, _MAX_NAMES)
-        _first(self.pass_marks, later.pass_marks, 2)
+        keep_first(self.versions, later.versions, MAX_NAMES)
+        keep_first(self.pass_marks, later.pass_marks, 2)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class ModelTally:
     cost: Mean = field(default_factory=Mean)
     costless: int = 0
     others: Counter[str] = field(default_factory=Counter)
-    most_others: float = _MAX_NAMES
+    most_others: float = MAX_NAMES
     weights: dict[float, None] = field(default_factory=dict)
 
     def add(self, line: VerdictLine) -> None:
@@ -164,7 +164,7 @@ class ModelTally:
         if line.rubric not in self.shown:
             self._count_other(line.rubric, 1)
             return
-        _first(self.weights, (line.weight,), 2)
+        keep_first(self.weights, (line.weight,), 2)
         self.rubrics.setdefault(line.rubric, RubricTally()).add(line, self.shown[line.rubric])
         if line.rubric not in self.charged:
             return
@@ -190,14 +190,14 @@ class ModelTally:
         self.costless += later.costless
         for name, count in later.others.items():
             self._count_other(name, count)
-        _first(self.weights, later.weights, 2)
+        keep_first(self.weights, later.weights, 2)
 
     def _count_other(self, name: str, count: int) -> None:
         self.others[name if len(self.others) < self.most_others or name in self.others else "…"] += count
 
 
-def _first(found: dict[K, None], more: Iterable[K], most: int) -> None:
-    """Keep the first ``most`` distinct ones in order."""
+def keep_first(found: dict[K, None], more: Iterable[K], most: int) -> None:
+    """Add what is not yet in ``found``, in order, while that holds fewer than ``most``."""
     for each in more:
         if len(found) < most:
             found[each] = None
