@@ -149,9 +149,9 @@ def beside_others(count: int, peers: Path) -> Table:
     evaluator = Evaluator(RUBRICS)
     metrics = [c.metric for c in RUBRICS["entity"].criteria if c.metric.id in KEYWORD_METRICS]
 
-    def whole(cases: Sequence[Case]) -> None:
-        for case in cases:
-            evaluator.evaluate(case, ("entity",), created_at="")
+    def whole(cases: list[Case]) -> None:
+        while cases:  # as `score` does it, none is kept: garbage collection would walk through all that were judged
+            evaluator.evaluate(cases.pop(), ("entity",), created_at="")
 
     def alone(cases: Sequence[Case]) -> None:
         for case in cases:
