@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Final, TypeAlias
+
+from pydantic import ValidationError
 
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.monitor.api.view import ReloadResult
 from sidejudge.monitor.config import Config, ConfigError, Loaded
+from sidejudge.monitor.config.alerts import AlertsSection
+from sidejudge.monitor.config.judge_choice import judge_sections, model_of_agent
 from sidejudge.monitor.config.metric_limits import metric_limits
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured
@@ -134,20 +138,15 @@ class Reload:
 
     def _take(self, given: Config) -> ReloadResult:
         running = self._monitor.config
-        before, after = running.model_dump(mode="json"), given.model_dump(mode="json")
-        attributes = before["sources"].pop("attributes"), after["sources"].pop("attributes")
-        differing = [name for name in after if after[name] != before[name]]
-        restart = tuple(name for name in differing if name not in RELOADED)
         # What needs a restart stays as it was; the rest is of the new configuration, which was validated as a whole.
-        config = running.model_copy(update={name: getattr(given, name) for name in RELOADED})
-        if attributes[0] != attributes[1]:
-            sources = running.sources.model_copy(update={"attributes": given.sources.attributes})
-            config = config.model_copy(update={"sources": sources})
-        config = config.with_declared(given.declared)
+        sources = running.sources.model_copy(update={"attributes": given.sources.attributes})
+        reloaded = {name: getattr(given, name) for name in RELOADED} | {"sources": sources}
+        config = running.model_copy(update=reloaded).with_declared(given.declared)
+        # Values are compared, and not their texts, in which one secret is like another.
+        restart = tuple(name for name in Config.model_fields if getattr(given, name) != getattr(config, name))
         rubrics = configured(config)
-        if absent := sorted(config.session_rubrics - rubrics.keys()):
-            cause = f"{absent[0]} is gone, by which sessions are judged until a restart"
-            return self._refused([f"rubrics: {cause}; keep it, or restart the monitor"])
+        if unfit := _unfit(config, rubrics, judge_sections(running).keys()):
+            return self._refused([f"{unfit}, until a restart; keep what is in force, or restart the monitor"])
         limited = metric_limits(running.alerts.metrics, rubrics) if "alerts" not in restart else ()
         if any(limit not in self._watched_limits for limit in limited):
             restart = (*restart, "alerts.metrics")  # one of its limits concerns a rubric that is new
@@ -161,6 +160,31 @@ class Reload:
         result = ReloadResult(changed=(*changed, *gone), restart=restart)
         log.info("the configuration was reloaded", extra={**result.to_json(), "fingerprint": config.fingerprint[:12]})
         return result
+
+
+def _unfit(config: Config, rubrics: Collection[str], judges: Collection[str]) -> str | None:
+    """Why the sections that are reloaded do not fit those that a restart changes; None: they do.
+
+    Args:
+        config: Sections of both kinds.
+        rubrics: Names of its rubrics.
+        judges: Names of the judges that run.
+    """
+    known = {"declared": config.declared, "rubrics": tuple(config.declared)}
+    try:  # alerts alone may name what is gone: they have nothing to watch then
+        Config.model_validate({**dict(config), "alerts": AlertsSection()}, context=known)
+    except ValidationError as error:
+        return error.errors()[0]["msg"].removeprefix("Value error, ")
+    of_sessions = config.sessions.routes if config.sessions is not None else ()
+    scenarios = {route.scenario for route in of_sessions if route.scenario is not None}
+    for section, named, known_names in (
+        ("rubrics", config.session_rubrics, rubrics),
+        ("scenarios", scenarios, config.scenarios),
+    ):
+        if gone := sorted(named.difference(known_names)):
+            return f"{section}: {gone[0]} is gone, by which sessions are judged"
+    model = model_of_agent(config)
+    return None if model is None or model in judges else f"rubrics.agent.judge_config: {model} is not asked"
 
 
 def reload_by(monitor: Monitor, loaded: Loaded, read: ReadConfig) -> Reload:

@@ -197,6 +197,67 @@ def test_a_rubric_that_sessions_are_judged_by_until_a_restart_is_not_removed(tmp
         running.stop()
 
 
+JUDGE = "judge: {model: openai/small, api_key: sk-1}"
+TALK = "rubrics: {talk: {metrics: [{id: way, check: {contains: way}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "restart", "mistake"),
+    [
+        ("api: {auth: {bearer: [one]}}", "api: {auth: {bearer: [two]}}", ["api"], ""),
+        (f"evaluators: {{{JUDGE}}}", f"evaluators: {{{JUDGE.replace('sk-1', 'sk-2')}}}", ["evaluators"], ""),
+        ("sources: {attributes: {a: input}}", "sources: {attributes: {a: output}}", [], ""),
+        (
+            f"evaluators: {{{JUDGE}}}",
+            f"evaluators: {{{JUDGE}, judges: {{strict: {{model: openai/big}}}}}}\nrubrics: {{qa: {{judge: strict}}}}",
+            [],
+            "evaluators.judges names no judge 'strict'",
+        ),
+        (
+            f"evaluators: {{{JUDGE}}}",
+            f"evaluators: {{{JUDGE}}}\nrubrics: {{agent: {{judge_config: {{model: big}}}}}}",
+            [],
+            "rubrics.agent.judge_config: openai/big is not asked",
+        ),
+        (
+            f"{TALK}\nsessions: {{routes: [{{rubrics: [talk]}}]}}",
+            f"{TALK}\nroutes: [{{rubrics: [talk]}}]",
+            [],
+            "sessions.routes: talk judges traces already",
+        ),
+        (
+            "scenarios: {desk: {closed: true}}\nsessions: {routes: [{rubrics: [workflow], scenario: desk}]}",
+            "sessions: {routes: [{rubrics: [workflow]}]}",
+            [],
+            "scenarios: desk is gone, by which sessions are judged",
+        ),
+    ],
+)
+def test_what_needs_a_restart_is_named_and_what_does_not_fit_until_then_is_refused(
+    tmp_path, before, after, restart, mistake
+):
+    from sidejudge.monitor.config import resolve  # noqa: PLC0415  # with the rest of the configuration
+    from sidejudge.monitor.runtime.reload import Reload  # noqa: PLC0415  # as above
+
+    path, taken = tmp_path / "sidejudge.yaml", []
+    path.write_text(before)
+    first = resolve(path, {})
+
+    class Monitor:
+        config = first.config
+
+        def take_config(self, config, changed):
+            taken.append(config)
+
+        def reloaded(self, *, successful):
+            assert successful is not bool(mistake)
+
+    path.write_text(after)
+    result = asyncio.run(Reload(Monitor(), first, lambda before: resolve(path, {}, before.prompts))())
+    assert (list(result.restart), bool(taken)) == (restart, not mistake)
+    assert mistake in "".join(result.mistakes)
+
+
 def test_sessions_are_held_to_the_scenarios_of_the_last_reload(tmp_path):
     routed = "sessions: {idle: 300ms, routes: [{rubrics: [workflow], scenario: desk}]}"
     scenarios = "scenarios: {desk: {tools_should_include: [find]}}"
