@@ -30,6 +30,7 @@ def read_details(path: Path, trace_id: str) -> TraceDocument | None:
     """
     wanted, sql = (bytes.fromhex(trace_id),), queries()
     with opened(path, "ro", 2.0) as connection:
+        connection.execute(sql["begin"])  # all of one moment
         row = connection.execute(sql["story"], wanted).fetchone()
         verdicts = connection.execute(sql["verdicts_of_trace"], wanted).fetchall()
         link = _fact(connection, "trace_link")

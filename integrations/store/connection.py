@@ -56,9 +56,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection of its own that only reads, so that nobody waits for it. Raises ``StoreError``."""
+    """A connection of its own that only reads, all of one moment; nobody waits for it. Raises ``StoreError``."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
+            connection.execute("BEGIN")
             yield connection
     except ValueError as error:  # a text that is no JSON
         raise changed(path) from error

@@ -146,14 +146,19 @@ INSERT INTO temp.spared (trace_id) VALUES (?);
 SELECT service, completion FROM traces WHERE last_chunk IS NOT NULL ORDER BY closed_ns DESC LIMIT ?;
 
 -- name: purge_verdicts
-DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE closed_ns < :before LIMIT :limit);
+-- Those whose trace is not there, which a salvaged store may have: others go with their trace.
+DELETE FROM verdicts WHERE rowid IN (
+    SELECT v.rowid FROM verdicts AS v
+    WHERE v.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM traces AS t WHERE t.trace_id = v.trace_id)
+    LIMIT :limit);
 
 -- name: purge_traces
 -- While a chunk is held its trace keeps its row, and with it the number of its next revision.
 DELETE FROM traces WHERE rowid IN (
     SELECT t.rowid FROM traces AS t
     WHERE t.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
-    LIMIT :limit);
+    LIMIT :limit)
+RETURNING trace_id;
 
 -- name: judged
 SELECT key, answer FROM judged WHERE key IN (SELECT value FROM json_each(?));

@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from sidejudge.integrations.store import sqlite
+from sidejudge.integrations.store.archive import read_details
+from sidejudge.integrations.store.bounded_read import read_courses
 from sidejudge.integrations.store.connection import queries, schema
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
+from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -153,6 +157,65 @@ async def test_purging_takes_what_is_old_and_never_what_waits(store):
     await store.purge(200)
     assert store.details(A) is None
     assert store.details(B) is not None, "a trace that waits for its next revision keeps its number"
+    assert len(store.verdicts()) == 1, "and, until then, its verdicts"
+
+
+async def test_while_it_is_purged_a_trace_is_there_with_all_its_verdicts_or_not_at_all(store, monkeypatch):
+    monkeypatch.setattr(sqlite, "SLICE", 2)
+    for n in range(5):
+        both = [verdict(passed=True, rubric=rubric) for rubric in ("qa", "workflow")]
+        await store.finish(finished(trace_id=bytes([n]) * 16, closed_ns=n, verdicts=both))
+    seen: list[list[int]] = []
+    for writes, name in ((store._writer, "do"), (store, "_write")):
+
+        async def watched(work, do=store._writer.do):
+            done = await do(work)
+            seen.append([len(trace["verdicts"]) for trace in store.traces()])
+            return done
+
+        monkeypatch.setattr(writes, name, watched)
+    await store.purge(4)
+    assert [2, 2, 2] in seen
+    assert [2] in seen
+    assert {count for each in seen for count in each} == {2}
+
+
+async def test_verdicts_whose_trace_is_not_there_are_purged_by_their_age(store):
+    await store.finish(finished())
+    with closing(sqlite3.connect(store.path)) as salvaged, salvaged:
+        salvaged.execute("DELETE FROM traces")
+    await store.purge(200)
+    assert store.verdicts() == []
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.details(A),
+        lambda store: read_details(store.path, A.hex()),
+        lambda store: search_verdicts(store.path, VerdictFilter(), after=None, limit=9),
+        lambda store: read_courses(store.path, 0, 999),
+    ],
+    ids=["details", "archive", "search", "courses"],
+)
+async def test_what_is_shown_together_is_of_one_moment(store, monkeypatch, read):
+    await store.finish(finished(verdicts=[verdict(scores=[{"metric": "tone", "value": 1.0}])]))
+    undisturbed, connect, statements = read(store), sqlite3.connect, []
+
+    def purge(statement):
+        statements.extend([statement] if "SELECT" in statement else [])
+        if len(statements) > 1:
+            with closing(connect(store.path)) as other, other:
+                other.execute("DELETE FROM verdicts")
+
+    def watched(*at, **how):
+        connection = connect(*at, **how)
+        connection.set_trace_callback(purge)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    store._reading.set_trace_callback(purge)
+    assert read(store) == undisturbed
     assert store.verdicts() == []
 
 
