@@ -40,6 +40,7 @@ __all__ = ["FinishedTrace", "Store", "StoreCorrupt", "StoreError", "StoreUnavail
 _PAGE: Final = 1_000
 """Rows read at a time where there may be many."""
 _LAST_KEY: Final = b"\xff" * 16
+_DELETED_EARLY: Final = "deleted_early"
 
 
 class Store(Part):
@@ -100,6 +101,7 @@ class Store(Part):
         """Traces that are to be read and judged once more, for a reference came late."""
         self.untaken: Final = Untaken(write=self._writer.do, read=self._rows_of)
         """Traces that upstream has not taken."""
+        self._deleted_before_ns: int | None = None
 
     def _check_file(self) -> None:
         """SQLite goes on writing to a file that has no name any more: what is committed there ends with the process."""
@@ -400,6 +402,25 @@ class Store(Part):
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
         """Keep a finding under a name; it replaces the earlier one."""
         await self._do("fact_put", with_checksum(name, json_text(value)))
+
+    async def delete_early(self, before_ns: int) -> None:
+        """Record, before it is done, that verdicts closed before then are deleted however long they were to be kept.
+
+        It may be read by any thread, and outlives the process.
+        """
+        if before_ns > self._deleted_early_ns():
+            self._deleted_before_ns = before_ns
+            await self.keep_fact(_DELETED_EARLY, {"before_ns": before_ns})
+
+    def kept_since_ns(self, retention_ns: int, now_ns: int) -> int:
+        """Since when all verdicts are held that were made, where they are kept for so long at most."""
+        early_ns = self._deleted_early_ns()
+        return max(now_ns - retention_ns, early_ns if early_ns <= now_ns else 0)  # the clock may have been ahead
+
+    def _deleted_early_ns(self) -> int:
+        if self._deleted_before_ns is None:
+            self._deleted_before_ns = int((self.fact(_DELETED_EARLY) or {}).get("before_ns", 0))
+        return self._deleted_before_ns
 
     @property
     def fullness(self) -> float:

@@ -180,12 +180,13 @@ class _Reading(NamedTuple):
 
 
 class ComparedSource:
-    """Reads the store at ``path`` and, where one is named, the history at ``history`` beyond ``retention_ns``."""
+    """Reads the store at ``path`` and, where one is named, the history at ``history`` before ``kept_since`` of now."""
 
     def __init__(
-        self, path: Path, history: str | None, retention_ns: int, clock_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._path, self._history, self._retention_ns, self._clock_s = path, history, retention_ns, clock_s
+        self, path: Path, history: str | None, kept_since: Callable[[int], int],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._path, self._history, self._kept_since, self._clock_s = path, history, kept_since, clock_s
         self._kept: _Reading | None = None
         self._one = threading.Lock()
         self._out = False
@@ -197,7 +198,7 @@ class ComparedSource:
         ``StoreError``, ``SearchTooLong``.
         """
         stored = read_compared(self._path, wanted)
-        old_ns = min(wanted.until_ns, now_ns - self._retention_ns)
+        old_ns = min(wanted.until_ns, self._kept_since(now_ns))
         capped = len(stored) >= wanted.most
         if self._history is None or capped or wanted.since_ns >= old_ns:
             return ComparedVerdicts(stored, capped)

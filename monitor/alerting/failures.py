@@ -45,7 +45,7 @@ FindVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, Vector
 class FailureGroups:
     """Groups failures. ``vectors`` embeds texts, leaving out a text that it cannot embed; None: no embeddings.
 
-    ``kept_ns`` is how long the store keeps verdicts; None: for ever.
+    ``kept_since`` returns since when the store holds all verdicts, at a time; None: for ever.
 
     ``latest`` are the last counted groups of the last day, over all services.
     """
@@ -53,7 +53,7 @@ class FailureGroups:
     store: Store
     clock_ns: Callable[[], int]
     vectors: FindVectors | None = None
-    kept_ns: int | None = None
+    kept_since: Callable[[int], int] | None = None
     latest: tuple[FailureGroup, ...] = ()
     _counted_ns: int | None = None
     _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -88,7 +88,7 @@ class FailureGroups:
                 leaders = await asyncio.to_thread(alike, texts, vectors, SAME_STATEMENT)
                 same |= {(of, metric, text): leader for text, leader in leaders.items()}
         groups = await asyncio.to_thread(failure_groups, found, begin_ns, same)
-        if self.kept_ns is None or self.clock_ns() - self.kept_ns <= begin_ns - span_ns + _HARDLY_NS:
+        if self.kept_since is None or self.kept_since(self.clock_ns()) <= begin_ns - span_ns + _HARDLY_NS:
             return groups
         return tuple([replace(group, before=None) for group in groups if group.count])
 

@@ -39,10 +39,10 @@ class _Reading(NamedTuple):
 
 
 class ArchivedTrends:
-    """Reads the history at ``path``, one reading at a time, for stretches that end ``retention_ns`` ago or earlier."""
+    """Reads the history at ``path``, one reading at a time, for stretches that begin before ``kept_since`` of now."""
 
-    def __init__(self, path: str, retention_ns: int) -> None:
-        self._path, self._retention_ns = path, retention_ns
+    def __init__(self, path: str, kept_since: Callable[[int], int]) -> None:
+        self._path, self._kept_since = path, kept_since
         self._kept: dict[tuple[int, int], _Reading] = {}
         self._one = threading.Lock()
         self._out = False
@@ -53,7 +53,7 @@ class ArchivedTrends:
         While the history cannot be read, only the store's are returned; the first failure is logged.
         """
         since_ns = until_ns - steps * step_ns
-        old = min(steps, -(-(until_ns - self._retention_ns - since_ns) // step_ns))
+        old = min(steps, -(-(self._kept_since(until_ns) - since_ns) // step_ns))
         if old <= 0:
             return stored
         with self._one:

@@ -166,7 +166,7 @@ class MonitorParts(ABC):
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None,
-            config.kept_for.ns,
+            partial(self.store.kept_since_ns, config.kept_for.ns),
         )  # fmt: skip
         self.annotating = self._build_annotating()
         self.notifications = self._build_notifications()

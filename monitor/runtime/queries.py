@@ -104,12 +104,13 @@ class MonitorQueries:
         )  # fmt: skip
         self.trace, self.spans, self.trace_page = self._details.found, self._details.spans, self._details.page
         self.live = parts.works
-        history, path, kept_ns = parts.config.sinks.parquet, parts.store.path, parts.config.kept_for.ns
-        archive = None if history is None else ArchivedTrends(history.path, kept_ns)
+        history, path = parts.config.sinks.parquet, parts.store.path
+        kept_since = partial(parts.store.kept_since_ns, parts.config.kept_for.ns)
+        archive = None if history is None else ArchivedTrends(history.path, kept_since)
         self._trends = Trends(
             path, parts.windows.window_ns, self._watch.declared, archive=archive, design=parts.windows.design
         )
-        self._compared = ComparedSource(path, None if history is None else history.path, kept_ns)
+        self._compared = ComparedSource(path, None if history is None else history.path, kept_since)
 
     def ready(self) -> bool:
         # What goes on does so whatever becomes of the store: an application must not lose its sidecar to our disk.

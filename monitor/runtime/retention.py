@@ -69,8 +69,10 @@ async def free_space(
             sessions.forget(now_ns - session_late)
         # Sessions that are not judged yet keep the full retention.
         await store.purge_turns(now_ns - session_late, now_ns - terms.retention_ns)
+        before_ns = now_ns - max(late, retention)
+        await store.delete_early(before_ns)
         await store.purge(
-            now_ns - max(late, retention),
+            before_ns,
             chunks_before_ns=now_ns - late,
             referred_before_ns=now_ns - max(late, referred),
         )

@@ -302,7 +302,7 @@ def _share(monitor: str) -> str:
 
 
 def _lacks(day_ns: int, begin_ns: int) -> str:
-    kept = "it is not kept any more (store.retention)"
+    kept = "it is not kept any more (store.retention, store.max_bytes)"
     return f"What came from {when(day_ns)} to {when(begin_ns)} is missing: {kept}."
 
 

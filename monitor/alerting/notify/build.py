@@ -13,6 +13,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from pydantic import SecretStr
@@ -174,7 +175,8 @@ class Notifications:
         section = config.alerts.report
         self.daily = None if section is None else DailyReport(
             daily=Daily(section.time, section.zone), notifier=self.notifier, store=store.path, outbox=outbox,
-            watched=watched, kept_ns=config.kept_for.ns, share_of=share_of, sends=reports,
+            watched=watched, kept_since=partial(store.kept_since_ns, config.kept_for.ns), share_of=share_of,
+            sends=reports,
             statuses=watch.service_statuses, posted=watch.posted, agreements=agreements, failures=failures,
             judged=store.judged if config.evaluators.judge is not None else None,
         )  # fmt: skip

@@ -85,7 +85,7 @@ class DailyReport:
     """Sends a report when it is due. ``judged`` is ``None`` without a judge; ``share_of``: see ``DailyReportText``.
 
     ``sends`` returns whether the report that was due at a time is this monitor's to send; None: it is not known yet.
-    ``kept_ns`` is how long the store keeps verdicts.
+    ``kept_since`` returns since when the store holds all verdicts, at a time.
     """
 
     daily: Daily
@@ -93,7 +93,7 @@ class DailyReport:
     store: Path
     outbox: NotificationOutbox
     watched: Mapping[str, WatchedWindow]
-    kept_ns: int
+    kept_since: Callable[[int], int]
     statuses: Callable[[int], Sequence[ServiceStatus]]
     posted: Callable[[], Iterable[Posted]]
     judged: JudgeCacheTable | None = None
@@ -132,7 +132,7 @@ class DailyReport:
 
     async def report(self, day_ns: int, end_ns: int, now_ns: int) -> DailyReportText:
         """The report of a day, as far as it is kept, however late; statuses and alerts are those of now."""
-        begin_ns = min(max(day_ns, now_ns - self.kept_ns), end_ns)
+        begin_ns = min(max(day_ns, self.kept_since(now_ns)), end_ns)
         sums, means = await asyncio.to_thread(read_courses, self.store, begin_ns, end_ns)
         statuses = {Key(s.service, s.environment, s.rubric): s for s in self.statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -68,12 +69,15 @@ async def test_the_history_sums_up_as_the_store_does(both):
     assert {each.number for each in slow} == {29}, "after ten seconds no day is begun, and the newest came first"
 
 
-async def test_a_trend_goes_on_where_the_retention_of_the_store_ends(both, caplog):
+@pytest.mark.parametrize("early", [False, True], ids=["by age", "early"])
+async def test_a_trend_goes_on_where_the_retention_of_the_store_ends(both, caplog, early):
     store, path = both
+    kept_since = partial(store.kept_since_ns, (60 if early else 7) * DAY)
+    await store.delete_early(NOW - (7 if early else 30) * DAY)
     whole = await Trends(store.path, HOUR, Declaration()).over(KEY, NOW, 60 * DAY)
     with closing(sqlite3.connect(store.path)) as database, database:
         database.execute("DELETE FROM verdicts WHERE closed_ns < ?", (NOW - 7 * DAY,))
-    trends = Trends(store.path, HOUR, Declaration(), archive=ArchivedTrends(str(path), 7 * DAY))
+    trends = Trends(store.path, HOUR, Declaration(), archive=ArchivedTrends(str(path), kept_since))
     found = await trends.over(KEY, NOW, 60 * DAY)
     assert whole is not None
     assert found is not None
@@ -88,7 +92,7 @@ async def test_a_trend_goes_on_where_the_retention_of_the_store_ends(both, caplo
     again = await trends.over(KEY, NOW + 1, 60 * DAY)
     assert again is not None
     assert again.estimates[0] == found.estimates[0], "what was read stands"
-    alone = Trends(store.path, HOUR, Declaration(), archive=ArchivedTrends("ftp://x/y", 7 * DAY))
+    alone = Trends(store.path, HOUR, Declaration(), archive=ArchivedTrends("ftp://x/y", kept_since))
     short = await alone.over(KEY, NOW, 60 * DAY)
     assert short is not None
     assert sum(each is not None for each in short.estimates) < 5

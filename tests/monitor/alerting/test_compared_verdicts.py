@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -85,13 +86,15 @@ WANTED = [
 async def test_store_and_history_together_are_what_the_store_alone_would_be(store: Store, tmp_path: Path) -> None:
     rows = [row for n in range(1, 40) for row in (judged(n, n * 1.5, passed=n % 3 != 0), ended(n, n * 1.5))]
     path = archive(tmp_path / "history", rows)
-    whole = [ComparedSource(store.path, None, 90 * DAY).read(wanted, NOW) for wanted in WANTED]
+    whole = [ComparedSource(store.path, None, lambda now: now - 90 * DAY).read(wanted, NOW) for wanted in WANTED]
     assert [len(each.verdicts) for each in whole] == [39, 39, 39, 0, 0, 13]
     most = ComparedFilter(**SPAN, most=10)
-    for retention_days in (7, 5):  # the store has not given up all that it may
+    since = [lambda now: now - 7 * DAY, lambda now: now - 5 * DAY, partial(store.kept_since_ns, 90 * DAY)]
+    await store.delete_early(NOW - 7 * DAY)
+    for kept_since in since:  # at the second the store has not given up all that it may, at the third more
         with closing(sqlite3.connect(store.path)) as database, database:
             database.execute("DELETE FROM verdicts WHERE closed_ns < ?", (NOW - 7 * DAY,))
-        source = ComparedSource(store.path, path, retention_days * DAY)
+        source = ComparedSource(store.path, path, kept_since)
         found = [source.read(wanted, NOW) for wanted in WANTED]
         for here, there in zip(found, whole, strict=True):
             assert not here.capped
@@ -180,9 +183,9 @@ async def test_figures_of_store_and_history_together_are_each_trace_once(store: 
         )  # fmt: skip
     path = archive(tmp_path / "history", [took(n, d, latency=float(n)) for n, d in ((102, 6), (103, 8), (104, 20))])
     wanted = ComparedFilter(**SPAN, figure=True, metric="latency")
-    found = ComparedSource(store.path, path, 7 * DAY).read(wanted, NOW)
+    found = ComparedSource(store.path, path, lambda now: now - 7 * DAY).read(wanted, NOW)
     assert [each.metrics["latency"][0] for each in found.verdicts] == [101.0, 102.0, 103.0, 104.0]
-    alone = ComparedSource(store.path, None, 7 * DAY).read(wanted, NOW)
+    alone = ComparedSource(store.path, None, lambda now: now - 7 * DAY).read(wanted, NOW)
     assert found.verdicts[2]._replace(closed_ns=0) == alone.verdicts[2]._replace(closed_ns=0)
 
 
@@ -190,13 +193,13 @@ async def test_a_reading_stands_for_ten_minutes_and_what_is_away_leaves_the_stor
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, clock_s = archive(tmp_path / "history", [judged(50, 59)]), [0.0]
-    source = ComparedSource(store.path, path, 7 * DAY, clock_s=lambda: clock_s[0])
+    source = ComparedSource(store.path, path, lambda now: now - 7 * DAY, clock_s=lambda: clock_s[0])
     assert len(source.read(ComparedFilter(**SPAN), NOW).verdicts) == 40
     archive(tmp_path / "history", [judged(51, 59.5), judged(50, 59)])
     assert len(source.read(ComparedFilter(**SPAN), NOW).verdicts) == 40
     clock_s[0] = 601.0
     assert len(source.read(ComparedFilter(**SPAN), NOW).verdicts) == 41
-    away = ComparedSource(store.path, "ftp://x/y", 7 * DAY)
+    away = ComparedSource(store.path, "ftp://x/y", lambda now: now - 7 * DAY)
     assert len(away.read(ComparedFilter(**SPAN), NOW).verdicts) == 39
     assert "the history cannot be read; comparisons end" in caplog.text
 

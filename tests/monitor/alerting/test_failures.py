@@ -70,7 +70,9 @@ async def test_what_failed_in_the_period_before_is_counted_however_much_fails_no
                 (group,) = await FailureGroups(store, lambda: NOW).over(DAY_NS)
             assert (group.count, group.before) == counts
         for kept_ns, before in ((2 * DAY_NS, 20), (DAY_NS, None)):
-            (group,) = await FailureGroups(store, lambda: NOW, kept_ns=kept_ns).over(DAY_NS)
+            (group,) = await FailureGroups(
+                store, lambda: NOW, kept_since=lambda now, kept_ns=kept_ns: now - kept_ns
+            ).over(DAY_NS)
             assert (group.count, group.before) == (21, before), "what is not kept is not known to be none"
         (group,) = await FailureGroups(store, lambda: NOW).over(DAY_NS, NOW - DAY_NS)
         assert (group.count, group.before) == (20, 19), "of a time that is over, with its first moment, not its last"

@@ -131,6 +131,20 @@ async def test_what_waits_to_be_judged_stays_however_full_the_store_is(kept):
     assert len(kept.store.open_traces()) == count
 
 
+async def test_since_when_all_is_held_is_known_after_a_restart_and_whatever_the_clock(kept, tmp_path):
+    count = await kept.fill()
+    now_ns = START + count * 10**9
+    assert kept.store.kept_since_ns(RETENTION, now_ns) == now_ns - RETENTION
+    steps = await kept.free_space(count)
+    since_ns = now_ns - (RETENTION >> steps)
+    kept.store.close()
+    again = Store(tmp_path / "s.sqlite")
+    assert again.kept_since_ns(RETENTION, now_ns + 1) == since_ns
+    assert again.kept_since_ns(MINUTE, now_ns + 1) == now_ns + 1 - MINUTE
+    assert again.kept_since_ns(RETENTION, since_ns - 1) == since_ns - 1 - RETENTION, "it was of a clock that was ahead"
+    again.close()
+
+
 async def test_while_there_is_room_nothing_is_let_go(kept):
     for number in range(40):
         await kept.take(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from datetime import UTC, datetime, time
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -57,7 +58,7 @@ def daily(store, status=Status.WARNING, now=None, **more):
                         appraisal=Appraisal(status, "so"))  # fmt: skip
     return DailyReport(
         daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.notifications, watched=WATCHED,
-        statuses=lambda _: [standing], posted=list, **{"kept_ns": 72 * HOUR_NS, **more},
+        statuses=lambda _: [standing], posted=list, **{"kept_since": lambda now: now - 72 * HOUR_NS, **more},
     )  # fmt: skip
 
 
@@ -198,10 +199,12 @@ async def test_a_report_that_is_late_is_of_its_whole_day_and_of_nothing_after_it
     assert report.cost_usd == 2.0 + 4.0
 
 
-async def test_a_late_report_states_from_where_to_where_nothing_of_its_day_is_kept(store):
+@pytest.mark.parametrize("early", [False, True], ids=["by age", "early"])
+async def test_a_late_report_states_from_where_to_where_nothing_of_its_day_is_kept(store, early):
     await judged(store, 1, False, hours_ago=22.5)
     await judged(store, 2, False, hours_ago=0.5)
-    again = daily(store, kept_ns=24 * HOUR_NS)
+    await store.delete_early(EIGHT_NS - (21 if early else 30) * HOUR_NS)
+    again = daily(store, kept_since=partial(store.kept_since_ns, (72 if early else 24) * HOUR_NS))
     await again.restore(EIGHT_NS - HOUR_NS)
     await again.tick(EIGHT_NS + 3 * HOUR_NS)
     (report,) = sent(store)
