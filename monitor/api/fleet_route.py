@@ -10,11 +10,11 @@ from fastapi import Depends, FastAPI
 from pydantic import BeforeValidator, Field
 
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.status.service_status import FleetReport, MonitorState
+from sidejudge.scoring.status.service_status import FleetMonitor, FleetReport
 
 from .errors import ProblemError
 from .params import only_known
-from .response_body import Instant, ResponseBody, Text, instant, shown
+from .response_body import Instant, ResponseBody, Text, body_of, instant, shown
 from .schemas import MOST_SERVICES, ServiceStatusBody, worst_first
 from .verdict_schemas import ProblemBody
 from .view import MonitorView
@@ -22,6 +22,7 @@ from .view import MonitorView
 _Name = Annotated[str, BeforeValidator(label)]
 
 
+@body_of(FleetMonitor)
 class FleetMonitorBody(ResponseBody):
     """One monitor of the fleet."""
 
@@ -29,14 +30,8 @@ class FleetMonitorBody(ResponseBody):
     version: _Name
     host: Text
     started_at: Instant = Field(validation_alias="started_s")
-    last_seen_s: float = Field(
-        validation_alias="seen_s", description="how long ago it was last there, by the database's clock"
-    )
-    state: MonitorState = Field(
-        description="`working`; `quiet`: there, without a verdict in the window; `left`: ended in order; `gone`: not "
-        "seen though it did not end"
-    )
-    verdicts: int = Field(description="its verdicts in the fleet's window that passed or failed")
+    last_seen_s: float = Field(validation_alias="seen_s")
+    verdicts: int
 
 
 class FleetStatusBody(ResponseBody):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Self
+from typing import Annotated, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 from sidejudge.scoring.lexical.shown_text import label
 
@@ -74,3 +75,40 @@ InstantNs = Annotated[datetime, BeforeValidator(lambda value: moment(value) if i
 """Read from ns since the epoch."""
 SecondsNs = Annotated[float, Field(ge=0), BeforeValidator(lambda ns: ns / 1e9)]
 """Seconds, read from ns."""
+
+_Body = TypeVar("_Body", bound=BaseModel)
+_COUNTS: Final[Mapping[object, object]] = {
+    int: Count, Mapping[str, int]: Counts, Mapping[int, int]: Counts, tuple[tuple[str, int], ...]: Counts,
+}  # fmt: skip
+
+
+def body_of(record: type, *, less: tuple[str, ...] = (), sparse: bool = False) -> Callable[[type[_Body]], type[_Body]]:
+    """Have a body hold the fields of a record (``less`` some): a snapshot, or a document.
+
+    A text beside the type of a field is what the schema says of it. A body itself declares what differs: another type,
+    a default, another name (with the record's as ``validation_alias``), and what the record has not, at its end.
+
+    Args:
+        record: A dataclass, or a ``TypedDict``.
+        less: What of it the body does not hold, or at another place.
+        sparse: Each field may be absent, which is null.
+    """
+
+    def made(body: type[_Body]) -> type[_Body]:
+        own = {str(field.validation_alias or name): (name, field) for name, field in body.model_fields.items()}
+        counts = _COUNTS if issubclass(body, ResponseBody) else {}
+        fields: dict[str, tuple[object, FieldInfo]] = {}
+        for name, stated in get_type_hints(record, include_extras=True).items():
+            if name not in less:
+                kind, *text = get_args(stated) if get_origin(stated) is Annotated else (stated, None)
+                kind = counts.get(kind, kind)
+                new = FieldInfo(default=None if sparse else ..., description=text[0])
+                shown, field = own.pop(name, (name, new))
+                field.description = field.description or text[0]
+                fields[shown] = (field.annotation or (kind | None if sparse else kind), field)
+        fields |= {name: (field.annotation, field) for name, field in own.values()}
+        about = {"__base__": body.__base__, "__doc__": body.__doc__, "__module__": body.__module__}
+        made: type[_Body] = create_model(body.__name__, **about, **fields)  # type: ignore[call-overload]  # fields of any type
+        return made
+
+    return made

@@ -8,13 +8,25 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sidejudge.dashboards.pages.status_page import MonitorReport
+from sidejudge.integrations.otlp.server.traffic import Buffered, Forwarding, Receiving
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.metrics.judge_metrics import Tier
 from sidejudge.scoring.status.service_status import ServiceStatus, SilenceCause, SliceStatus
-from sidejudge.scoring.status.snapshots import AnomalyKind, ExportState, FleetState, LateReferenceState, PullState
+from sidejudge.scoring.status.snapshots import (
+    Anomaly,
+    CascadeSnapshot,
+    CircuitName,
+    ExportSnapshot,
+    FleetSnapshot,
+    JudgeModelSnapshot,
+    JudgeSnapshot,
+    LateReferenceSnapshot,
+    PullSnapshot,
+    Spending,
+)
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
-from .response_body import Count, Counts, Instant, InstantNs, Ratio, ResponseBody, Text
+from .response_body import Count, Instant, InstantNs, Ratio, ResponseBody, Text, body_of
 from .status_schemas import AgreementBody, AlertBody, ChangeBody, CorrectedBody, LimitedMetricBody, PromptBody
 
 MOST_SERVICES = 1000
@@ -48,14 +60,11 @@ class ThresholdsBody(ResponseBody):
     critical: Ratio
 
 
+@body_of(CascadeSnapshot)
 class CascadeBody(ResponseBody):
     """Verdicts of the window that went through a cascade of judges. The pass ratio is the strongest judge's."""
 
-    verdicts: Counts = Field(description="by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`")
-    changed: Counts = Field(description="those that it turned, from pass to fail or back")
-    unanswered: Count = Field(description="times that a stronger judge gave no answer")
-    as_delivered: Ratio = Field(description="pass ratio of the verdicts as they are")
-    corrected: bool = Field(description="whether 30 verdicts were drawn; before that the pass ratio is as delivered")
+    as_delivered: Ratio
 
 
 class SilenceBody(ResponseBody):
@@ -220,159 +229,90 @@ class AlertsBody(ResponseBody):
     min_failures: Count
 
 
+@body_of(JudgeModelSnapshot)
 class JudgeModelBody(ResponseBody):
     """One judge and its circuit breaker."""
 
-    model: str
-    state: Literal["closed", "open", "half_open"] = Field(
-        validation_alias="circuit", description="`closed`: it is asked; `open`: it is not; `half_open`: it is tried"
-    )
-    reason: str | None = Field(description="why it is not closed")
+    state: CircuitName = Field(validation_alias="circuit")
+    reason: str | None
     since: Instant | None = Field(validation_alias="since_s")
-    next_probe: Instant | None = Field(validation_alias="next_probe_s", description="when it is tried again")
+    next_probe: Instant | None = Field(validation_alias="next_probe_s")
 
 
+@body_of(Spending)
 class JudgeBudgetBody(ResponseBody):
     """US dollars since the running hour or day (UTC) began; `limit_usd` is null without a budget."""
 
-    period: Literal["hour", "day"]
     spent_usd: Annotated[float, Field(ge=0)]
-    limit_usd: float | None
 
 
+@body_of(JudgeSnapshot)
 class JudgeBody(ResponseBody):
     """The judge: whether it can be asked, its cost, and the cases that wait for it."""
 
-    name: str = Field(description="the model, or the panel")
-    outage: str | None = Field(description="why no answer can be had now; null when one can")
     models: list[JudgeModelBody]
     budgets: list[JudgeBudgetBody] = Field(validation_alias="spending")
-    shares: dict[str, float] = Field(
-        description="share of the cases that need the judge that its budget can pay for now, by priority"
-    )
-    in_flight: Count = Field(validation_alias="under_way", description="cases that are being judged")
-    waiting: Count = Field(description="cases that wait until the judge can be asked")
-    oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
-    estimating: list[str] = Field(
-        default=[], description="models that give no account of their tokens: what is spent on them is an estimate"
-    )
+    in_flight: Count = Field(validation_alias="under_way")
+    oldest_since: Instant | None = Field(validation_alias="oldest_s")
+    estimating: list[str] = Field(default=[])
 
 
+@body_of(Anomaly)
 class AnomalyBody(ResponseBody):
     """A property of the traffic that makes verdicts fewer than, or different from, what the configuration asks for."""
 
-    kind: AnomalyKind
-    service: str | None = Field(description="null: all of them")
-    cause: str
-    remedy: str
 
-
+@body_of(Receiving)
 class ReceivingBody(ResponseBody):
     """Requests received since start."""
 
-    protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
-    encrypted: bool
-    authenticated: bool = Field(description="whether senders need credentials")
-    requests: Count
-    spans: Count
-    log_records: Count
-    refused: Counts = Field(description="requests answered with an error, by HTTP status")
-    dropped: Count = Field(description="requests with signals that are not looked at")
 
-
+@body_of(Buffered)
 class BufferedBody(ResponseBody):
     """Requests that upstream did not accept and that are kept on disk; counts since start."""
 
-    works: bool = Field(description="whether the file can be used")
-    max_bytes: Count
-    waiting: Count = Field(description="requests that are kept")
-    bytes: Count
-    oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest is kept")
-    kept: Counts = Field(description="requests that were kept, by signal")
-    ended: Counts = Field(description="what became of them: `sent`, `refused`, `given_up`")
-    unkept: Counts = Field(description="requests that could not be kept, by reason")
+    oldest_since: Instant | None = Field(validation_alias="oldest_s")
 
 
+@body_of(Forwarding)
 class ForwardingBody(ResponseBody):
     """Requests forwarded upstream since start."""
 
-    upstream: str
-    requests: Counts = Field(description="requests by signal; `other`: paths that are passed through")
-    answers: Counts = Field(description="upstream's answers by class of status")
-    failed: Counts = Field(description="requests without an answer, or with half of one, by reason")
-    unjudged: Counts = Field(description="requests that went on and were not taken in here, by reason")
-    withheld: Count = Field(description="requests that went on without the operator's credentials")
-    last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
-    buffer: BufferedBody | None = Field(description="null: nothing is kept (`forward.buffer` is not configured)")
+    buffer: BufferedBody | None
 
 
+@body_of(ExportSnapshot)
 class ExportBody(ResponseBody):
     """A destination of scores or notices, with the progress of deliveries."""
 
-    destination: str
-    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
-    reason: Text = Field(description="why it is not `ok`; empty when it is")
-    server: str | None = Field(description="what answers there; null until it has")
-    project: str | None = Field(description="where scores go to; null until it is known")
-    waiting: Count = Field(description="what it has not accepted yet")
-    oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
-    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
-    unarrived: Count = Field(description="scores that it accepted and does not show")
-    held: Count = Field(description="scores of traces that upstream has not taken, among those that wait")
-    dead: Count = Field(description="what was given up")
+    reason: Text
+    oldest_since: Instant | None = Field(validation_alias="oldest_s")
     last_success: Instant | None = Field(validation_alias="last_success_s")
 
 
+@body_of(PullSnapshot)
 class PullBody(ResponseBody):
     """Reading traces from Langfuse: how far it has come."""
 
-    state: PullState = Field(
-        description="`waiting`: too much waits here already; `retrying`: waiting helps; `stopped`: only a person can"
-    )
-    reason: Text = Field(description="why it is not `ok`; empty when it is")
-    server: str | None = Field(description="what answers there; null until it has")
-    project: str | None = Field(description="whose traces are read; null until it is known")
-    reads: Literal["v2", "legacy"] | None = Field(description="by which interface; null until it is known")
-    pending: Count = Field(description="traces that were seen and are not whole yet, or were not read")
-    lag_s: float | None = Field(description="for how long what is there was not listed, or what is whole not read")
+    reason: Text
     last_success: Instant | None = Field(validation_alias="read_s")
-    rows: Count = Field(description="observations that were read since the start")
-    taken: Count = Field(description="traces that were taken since the start")
-    errors: Counts = Field(description="readings that ended early since the start, by why")
 
 
+@body_of(FleetSnapshot, less=("clock_offset_s", "wrong_clock"))
 class FleetBody(ResponseBody):
     """This monitor's exchange with others by the fleet's database."""
 
-    state: FleetState = Field(
-        description="`wrong_clock`: this monitor's clock is off, `reason` says by how much; `retrying`: waiting helps; "
-        "`stopped`: only a person can"
-    )
-    reason: Text = Field(description="why it is not `ok`; empty when it is")
-    name: str = Field(description="name of this monitor in the fleet")
-    database: Text = Field(description="address, without credentials")
-    away_s: float = Field(description="for how long the database has been away; this monitor goes on alone meanwhile")
-    monitors: Count = Field(description="monitors that are there, this one included")
-    leases: list[str] = Field(description="what this monitor alone may do")
-    schema_version: int | None = Field(description="of the tables; null until it is known")
-    last_success: Instant | None = Field(validation_alias="read_s", description="when a round was last whole")
-    rounds: Counts = Field(description="rounds since the start, by how they ended")
+    reason: Text
+    database: Text
+    last_success: Instant | None = Field(validation_alias="read_s")
 
 
+@body_of(LateReferenceSnapshot)
 class LateReferenceBody(ResponseBody):
     """Traces whose reference came, changed or went after their spans were dropped: they are read and judged again."""
 
-    state: LateReferenceState = Field(
-        description="`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no "
-        "Langfuse is configured that they could be read from"
-    )
-    reason: Text = Field(description="why it is not `ok`; empty when it is")
-    waiting: Count = Field(description="traces that are to be judged again")
-    oldest: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
-    given_up: Count = Field(description="traces whose verdict stands all the same; `/v1/traces/{id}` names the reason")
-    revised: Count = Field(description="judged again since the start, with another verdict")
-    unchanged: Count = Field(description="judged again since the start, with the same verdicts")
-    failures: Counts = Field(description="attempts since the start that came to nothing, by why")
+    reason: Text
+    oldest: Instant | None = Field(validation_alias="oldest_s")
 
 
 class StatusBody(ResponseBody):

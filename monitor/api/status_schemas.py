@@ -8,29 +8,25 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.condition import Condition, Severity
 from sidejudge.scoring.alerts.event import fingerprint
 from sidejudge.scoring.alerts.lifecycle import Posted, Stage
 from sidejudge.scoring.calibration.calibrated import Calibrated
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
 from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.service_status import StatusChange
+from sidejudge.scoring.status.snapshots import PromptSnapshot
 from sidejudge.scoring.status.status import Status
 
-from .response_body import Count, Counts, Instant, InstantNs, Ratio, ResponseBody, SecondsNs, Text, instant, moment
+from .response_body import Count, Instant, InstantNs, Ratio, ResponseBody, SecondsNs, Text, body_of, instant, moment
 
 
+@body_of(StatusChange)
 class ChangeBody(ResponseBody):
     """The change detector of one service and rubric: the early warning."""
 
-    alarmed: bool
-    score: Annotated[float, Field(ge=0)] = Field(
-        validation_alias="share", description="share of what raises the early warning"
-    )
-    since: InstantNs | None = Field(
-        validation_alias="since_ns", description="estimated time of the change; null: nothing speaks for one"
-    )
-    good: float = Field(description="pass ratio that it distinguishes from `bad`")
-    bad: float
-    run_length: float = Field(description="mean number of verdicts to a false alarm, at `good`")
+    score: Annotated[float, Field(ge=0)] = Field(validation_alias="share")
+    since: InstantNs | None = Field(validation_alias="since_ns")
 
 
 class AlertBody(ResponseBody):
@@ -69,22 +65,14 @@ class AlertBody(ResponseBody):
         )  # fmt: skip
 
 
+@body_of(Condition, less=("find", "examples"))
 class ConditionBody(ResponseBody):
     """One thing that is watched, with the limits in force."""
 
-    id: str
-    severity: Severity
-    title: str
-    when: str
-    meaning: str
-    labels: list[str] = Field(validation_alias="scope", description="labels that distinguish its alerts")
+    labels: list[str] = Field(validation_alias="scope")
     unit: str
-    limit: float | None
-    for_s: SecondsNs = Field(validation_alias="for_ns", description="it fires once it was breached for this long")
-    keep_s: SecondsNs = Field(
-        validation_alias="keep_ns", description="it resolves once it was not breached for this long"
-    )
-    muted_by: str | None
+    for_s: SecondsNs = Field(validation_alias="for_ns")
+    keep_s: SecondsNs = Field(validation_alias="keep_ns")
     runbook: str
 
 
@@ -131,12 +119,12 @@ class LimitedMetricBody(ResponseBody):
         )  # fmt: skip
 
 
+@body_of(PromptSnapshot, less=("reason",))
 class PromptBody(ResponseBody):
     """A prompt of Langfuse that a question is asked with."""
 
     name: Text
-    requested: Text = Field(description="its label or version as configured")
-    used: str | None = Field(description="the version in use; null: none could ever be read")
+    requested: Text
     state: Literal["read", "fallback", "missing"] = Field(
         description="`fallback`: the one read last is used; `missing`: there is none, its metric is unavailable"
     )
@@ -155,27 +143,18 @@ class CorrectedBody(ResponseBody):
     upper: Ratio
 
 
+@body_of(AnnotationQueueSnapshot)
 class QueueBody(ResponseBody):
     """The annotation queue that verdicts in doubt are put into."""
 
-    name: str
-    reason: Text = Field(description="why nothing is put in now; empty when something may be")
-    put: Counts = Field(description="what was put in since start, by why it is in doubt")
-    left_out: Count = Field(description="what was not of late, for the hour's number was reached")
+    reason: Text
 
 
+@body_of(AgreementSnapshot, less=("elsewhere",))
 class AgreementBody(ResponseBody):
     """The labels that people give, and how far our verdicts agree with them."""
 
-    source: str = Field(description="where people's labels are read")
-    reason: Text = Field(description="why they cannot be read now; empty when they can")
-    read_until: Instant | None = Field(
-        validation_alias="read_s", description="until when they have been read; null: never"
-    )
-    measured: Annotated[list[dict[str, object]], BeforeValidator(_written)] = Field(
-        description="by rubric and metric (`pass`: the verdict), as `sidejudge calibrate --format json` prints it"
-    )
-    passed_over: Counts = Field(description="labels of the time last read that are no evidence of agreement, by why")
-    corrections: Counts = Field(description="answers with a verdict that people corrected, by rubric")
-    corrected_passes: Counts = Field(description="those of them that we had passed")
-    queue: QueueBody | None = Field(description="null: no verdict is put before people")
+    reason: Text
+    read_until: Instant | None = Field(validation_alias="read_s")
+    measured: Annotated[list[dict[str, object]], BeforeValidator(_written)]
+    queue: QueueBody | None

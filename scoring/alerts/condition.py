@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from sidejudge.scoring.statistics.estimate import Estimate, MeanEstimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
@@ -161,22 +161,22 @@ class Condition:
     """A watched condition and its alert.
 
     ``when`` describes when it is breached, with the limits in force; ``meaning`` describes what that means to people;
-    ``runbook`` is the slug of the runbook page. The alert fires once the condition was breached for ``for_ns`` and
-    resolves once it was not breached for ``keep_ns``. ``limit`` is set where one number holds for all instances. While
-    ``muted_by`` (an id) fires for the same labels, this alert is muted. ``examples``: failing traces illustrate it.
+    ``runbook`` is the slug of the runbook page. ``limit`` is set where one number holds for all instances. While
+    ``muted_by`` (an id) fires for the same labels, this alert is muted. ``examples``: failing traces illustrate it. A
+    text beside the type of a field is what the API's schema says of it.
     """
 
     id: str
     severity: Severity
-    scope: Scope
     title: str
     when: str
     meaning: str
+    scope: Annotated[Scope, "labels that distinguish its alerts"]
     unit: Unit
     find: Callable[[Observed], Iterable[AlertFinding]]
     limit: float | None = None
-    for_ns: int = 0
-    keep_ns: int = 0
+    for_ns: Annotated[int, "it fires once it was breached for this long"] = 0
+    keep_ns: Annotated[int, "it resolves once it was not breached for this long"] = 0
     muted_by: str | None = None
     examples: bool = False
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from sidejudge.scoring.calibration.calibrated import Calibrated
 from sidejudge.scoring.result.result import Unavailable
@@ -18,36 +19,36 @@ from .service_status import ServiceStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationQueueSnapshot:
-    """A queue of verdicts in doubt. ``reason`` is why nothing can be added now, empty when it can.
-
-    ``put``: items added since start, by reason. ``left_out``: items skipped in the last hour because its limit was
-    reached.
-    """
+    """A queue of verdicts in doubt. What was left out was so in the last hour, because its limit was reached."""
 
     name: str
-    reason: str
-    put: Mapping[str, int]
-    left_out: int
+    reason: Annotated[str, "why nothing is put in now; empty when something may be"]
+    put: Annotated[Mapping[str, int], "what was put in since start, by why it is in doubt"]
+    left_out: Annotated[int, "what was not of late, for the hour's number was reached"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementSnapshot:
-    """The source of labels, and their agreement with our verdicts.
+    """The source of labels, and their agreement with our verdicts. ``read_s`` is in s since the epoch.
 
-    ``reason`` is why they cannot be read now, empty when they can; ``read_s`` is when they were last read, in s since
-    the epoch, None for never. ``passed_over`` counts labels that are left out of agreement, by reason. ``corrections``
-    counts answers that people corrected, by rubric; ``corrected_passes`` those among them that we had passed.
     ``elsewhere`` are labels that another monitor of the fleet has read, in place of this one's.
     """
 
-    source: str
-    reason: str = ""
-    read_s: float | None = None
-    measured: Sequence[Calibrated] = ()
-    passed_over: Mapping[str, int] = field(default_factory=dict)
-    corrections: Mapping[str, int] = field(default_factory=dict)
-    corrected_passes: Mapping[str, int] = field(default_factory=dict)
-    queue: AnnotationQueueSnapshot | None = None
+    source: Annotated[str, "where people's labels are read"]
+    reason: Annotated[str, "why they cannot be read now; empty when they can"] = ""
+    read_s: Annotated[float | None, "until when they have been read; null: never"] = None
+    measured: Annotated[
+        Sequence[Calibrated],
+        "by rubric and metric (`pass`: the verdict), as `sidejudge calibrate --format json` prints it",
+    ] = ()
+    passed_over: Annotated[
+        Mapping[str, int], "labels of the time last read that are no evidence of agreement, by why"
+    ] = field(default_factory=dict)
+    corrections: Annotated[Mapping[str, int], "answers with a verdict that people corrected, by rubric"] = field(
+        default_factory=dict
+    )
+    corrected_passes: Annotated[Mapping[str, int], "those of them that we had passed"] = field(default_factory=dict)
+    queue: Annotated[AnnotationQueueSnapshot | None, "null: no verdict is put before people"] = None
     elsewhere: Mapping[str, LabelSums] = field(default_factory=dict)
 
     @property

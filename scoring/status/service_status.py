@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.interval import MissingBand
@@ -63,17 +63,16 @@ OTHER: Final = "__other__"
 class StatusChange:
     """The change detector's state: its score as a share of its limit, which it may exceed by one failure.
 
-    It distinguishes pass ratios of ``good`` and ``bad``; at ``good`` it raises a false alarm once in ``run_length``
-    verdicts, or more rarely. ``alarmed`` lasts until the score is back at 0; ``since_ns`` is the estimated time of the
-    change.
+    ``alarmed`` lasts until the score is back at 0. A text beside the type of a field is what the API's schema says of
+    it.
     """
 
-    share: float
     alarmed: bool
-    good: float
+    share: Annotated[float, "share of what raises the early warning"]
+    since_ns: Annotated[int | None, "estimated time of the change; null: nothing speaks for one"] = None
+    good: Annotated[float, "pass ratio that it distinguishes from `bad`"]
     bad: float
-    run_length: float
-    since_ns: int | None = None
+    run_length: Annotated[float, "mean number of verdicts to a false alarm, at `good`"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +124,19 @@ MonitorState: TypeAlias = Literal["working", "quiet", "left", "gone"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMonitor:
-    """One monitor. ``seen_s`` is the time since it was last seen; ``verdicts`` is its part of the fleet's window."""
+    """One monitor. ``started_s`` is in s since the epoch."""
 
     name: str
     version: str
     host: str
     started_s: float
-    seen_s: float
-    state: MonitorState
-    verdicts: int
+    seen_s: Annotated[float, "how long ago it was last there, by the database's clock"]
+    state: Annotated[
+        MonitorState,
+        "`working`; `quiet`: there, without a verdict in the window; `left`: ended in order; `gone`: not seen though "
+        "it did not end",
+    ]
+    verdicts: Annotated[int, "its verdicts in the fleet's window that passed or failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Snapshots: the state of each part of the monitor at one moment. Metrics, API and pages show the same.
 
-An anomaly is a property of the traffic that makes verdicts fewer than, or different from, what the configuration asks
-for.
+A text beside the type of a field is what the API's schema says of it. An anomaly is a property of the traffic that
+makes verdicts fewer than, or different from, what the configuration asks for.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+_WHY: Final = "why it is not `ok`; empty when it is"
+_SERVER: Final = "what answers there; null until it has"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CascadeSnapshot:
-    """Verdicts of one window that went through a cascade of judges.
+    """Verdicts of one window that went through a cascade of judges. ``corrected`` needs 30 drawn verdicts."""
 
-    ``verdicts`` counts those that passed or failed by the reason to ask a stronger judge: ``sure`` (not asked),
-    ``doubt``, ``drawn``. ``changed`` counts those of them that it turned from pass to fail or back. ``unanswered``
-    times it gave no answer. ``as_delivered`` is the pass ratio of the delivered verdicts; ``corrected``: whether the
-    window's estimate is of the strongest judge, which needs 30 drawn verdicts.
-    """
-
-    verdicts: Mapping[str, int]
-    changed: Mapping[str, int]
-    unanswered: int
-    as_delivered: float
-    corrected: bool
+    verdicts: Annotated[Mapping[str, int], "by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`"]
+    changed: Annotated[Mapping[str, int], "those that it turned, from pass to fail or back"]
+    unanswered: Annotated[int, "times that a stronger judge gave no answer"]
+    as_delivered: Annotated[float, "pass ratio of the verdicts as they are"]
+    corrected: Annotated[bool, "whether 30 verdicts were drawn; before that the pass ratio is as delivered"]
 
 
 ExportState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
@@ -48,25 +45,19 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSnapshot:
-    """One destination. ``reason`` is why it is not ok, empty when it is. Times in s since the epoch, None for never.
-
-    ``server`` names the answering software and ``project`` the destination of scores, once known. ``waiting`` items are
-    not accepted yet, the oldest since ``oldest_s``; ``unseen`` ones are accepted and not read back yet; ``dead`` ones
-    are given up. ``unarrived`` ones were accepted, but the destination shows something else, or nothing. ``held`` ones,
-    among those that wait, belong to traces that upstream has not accepted.
-    """
+    """One destination. Times in s since the epoch, None for never."""
 
     destination: str
-    state: ExportState
-    reason: str = ""
-    server: str | None = None
-    project: str | None = None
-    waiting: int = 0
-    oldest_s: float | None = None
-    unseen: int = 0
-    dead: int = 0
-    unarrived: int = 0
-    held: int = 0
+    state: Annotated[ExportState, "`retrying`: waiting helps; `stopped`: only a person can"]
+    reason: Annotated[str, _WHY] = ""
+    server: Annotated[str | None, _SERVER] = None
+    project: Annotated[str | None, "where scores go to; null until it is known"] = None
+    waiting: Annotated[int, "what it has not accepted yet"] = 0
+    oldest_s: Annotated[float | None, "since when the oldest of them waits"] = None
+    unseen: Annotated[int, "scores that it accepted and that were not read back yet"] = 0
+    unarrived: Annotated[int, "scores that it accepted and does not show"] = 0
+    held: Annotated[int, "scores of traces that upstream has not taken, among those that wait"] = 0
+    dead: Annotated[int, "what was given up"] = 0
     last_success_s: float | None = None
 
 
@@ -78,25 +69,26 @@ person can help (address, rights, schema).
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSnapshot:
-    """One monitor's part. ``reason`` is why it is not ok, empty when it is.
+    """One monitor's part. ``read_s`` is in s since the epoch.
 
-    ``database`` is its address without credentials. ``monitors`` is their number in the latest round that reached it,
-    this one included, and ``leases`` are the tasks of this one alone. ``away_s`` is how long the database has been
-    away, in s. ``read_s`` is when a round last succeeded, s since the epoch. ``rounds`` counts rounds since the start,
-    by their end. ``clock_offset_s`` is how far this monitor's clock is ahead of the database's, in s, negative when it
-    is behind; None until it was read. ``wrong_clock`` is the remedy, empty where the clock is right.
+    ``clock_offset_s`` is how far this monitor's clock is ahead of the database's, in s, negative when it is behind;
+    None until it was read. ``wrong_clock`` is the remedy, empty where the clock is right.
     """
 
-    name: str
-    database: str
-    state: FleetState
-    reason: str = ""
-    away_s: float = 0.0
-    monitors: int = 1
-    leases: tuple[str, ...] = ()
-    schema_version: int | None = None
-    read_s: float | None = None
-    rounds: tuple[tuple[str, int], ...] = ()
+    state: Annotated[
+        FleetState,
+        "`wrong_clock`: this monitor's clock is off, `reason` says by how much; `retrying`: waiting helps; "
+        "`stopped`: only a person can",
+    ]
+    reason: Annotated[str, _WHY] = ""
+    name: Annotated[str, "name of this monitor in the fleet"]
+    database: Annotated[str, "address, without credentials"]
+    away_s: Annotated[float, "for how long the database has been away; this monitor goes on alone meanwhile"] = 0.0
+    monitors: Annotated[int, "monitors that are there, this one included"] = 1
+    leases: Annotated[tuple[str, ...], "what this monitor alone may do"] = ()
+    schema_version: Annotated[int | None, "of the tables; null until it is known"] = None
+    read_s: Annotated[float | None, "when a round was last whole"] = None
+    rounds: Annotated[tuple[tuple[str, int], ...], "rounds since the start, by how they ended"] = ()
     clock_offset_s: float | None = None
     wrong_clock: str = ""
 
@@ -109,13 +101,13 @@ Period: TypeAlias = Literal["hour", "day"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeModelSnapshot:
-    """One model: its circuit breaker, and why that is not closed (empty when it is). Times in s since the epoch."""
+    """One model and its circuit breaker. Times in s since the epoch."""
 
     model: str
-    circuit: CircuitName
-    reason: str = ""
+    circuit: Annotated[CircuitName, "`closed`: it is asked; `open`: it is not; `half_open`: it is tried"]
+    reason: Annotated[str, "why it is not closed"] = ""
     since_s: float | None = None
-    next_probe_s: float | None = None
+    next_probe_s: Annotated[float | None, "when it is tried again"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,23 +121,23 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSnapshot:
-    """The judge, or the panel of judges.
+    """The judge, or the panel of judges. ``oldest_s`` is in s since the epoch."""
 
-    ``outage`` is why the judge cannot answer now, None when it can. ``shares`` are, by priority, the shares in [0, 1]
-    of the cases for the judge that its budget can pay for now. ``under_way`` cases are being judged, ``waiting`` ones
-    wait for it, the oldest since ``oldest_s``. The models of ``estimating`` do not report their tokens, so that their
-    spending is an estimate.
-    """
-
-    name: str
+    name: Annotated[str, "the model, or the panel"]
+    outage: Annotated[str | None, "why no answer can be had now; null when one can"]
     models: tuple[JudgeModelSnapshot, ...]
-    outage: str | None
     spending: tuple[Spending, ...]
-    shares: Mapping[str, float]
-    under_way: int
-    waiting: int
-    oldest_s: float | None = None
-    estimating: tuple[str, ...] = ()
+    shares: Annotated[
+        Mapping[str, float],
+        "share of the cases that need the judge that its budget can pay for now, by priority",
+    ]
+    under_way: Annotated[int, "cases that are being judged"]
+    waiting: Annotated[int, "cases that wait until the judge can be asked"]
+    oldest_s: Annotated[float | None, "since when the oldest of them waits"] = None
+    estimating: Annotated[
+        tuple[str, ...],
+        "models that give no account of their tokens: what is spent on them is an estimate",
+    ] = ()
 
     @property
     def unreachable(self) -> str | None:
@@ -168,33 +160,29 @@ from.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateReferenceSnapshot:
-    """``reason`` is why it is not ok, empty when it is.
+    """Traces that are to be read and judged again. ``oldest_s`` is in s since the epoch."""
 
-    ``waiting`` traces are to be read and judged again, the oldest since ``oldest_s`` (s since the epoch, None when none
-    waits); ``given_up`` known ones never will be. ``revised`` and ``unchanged`` (judged again, with the same verdicts)
-    count since the start, and ``failures`` counts failed attempts by cause.
-    """
-
-    state: LateReferenceState
-    reason: str = ""
-    waiting: int = 0
-    oldest_s: float | None = None
-    given_up: int = 0
-    revised: int = 0
-    unchanged: int = 0
-    failures: tuple[tuple[str, int], ...] = ()
+    state: Annotated[
+        LateReferenceState,
+        "`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no Langfuse is "
+        "configured that they could be read from",
+    ]
+    reason: Annotated[str, _WHY] = ""
+    waiting: Annotated[int, "traces that are to be judged again"] = 0
+    oldest_s: Annotated[float | None, "since when the oldest of them waits"] = None
+    given_up: Annotated[int, "traces whose verdict stands all the same; `/v1/traces/{id}` names the reason"] = 0
+    revised: Annotated[int, "judged again since the start, with another verdict"] = 0
+    unchanged: Annotated[int, "judged again since the start, with the same verdicts"] = 0
+    failures: Annotated[tuple[tuple[str, int], ...], "attempts since the start that came to nothing, by why"] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSnapshot:
-    """One prompt. ``requested`` is its label or version as configured; ``used`` the version in use, None for none.
-
-    ``reason`` is why it cannot be read now, empty when it can.
-    """
+    """One prompt of Langfuse."""
 
     name: str
-    requested: str
-    used: str | None
+    requested: Annotated[str, "its label or version as configured"]
+    used: Annotated[str | None, "the version in use; null: none could ever be read"]
     reason: str = ""
 
     @property
@@ -211,25 +199,21 @@ PullState: TypeAlias = Literal["starting", "ok", "waiting", "retrying", "stopped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullSnapshot:
-    """The one source that is read. ``reason`` is why it is not ok, empty when it is.
+    """The one source that is read. ``lag_s`` is None until a reading succeeded; ``read_s`` is in s since the epoch."""
 
-    ``server`` names the answering software, ``project`` the traces' project, ``reads`` the interface, once known.
-    ``pending`` traces were seen and are incomplete or unread. ``lag_s`` is the delay, in s, of listing traces or of
-    reading complete ones; None until the first reading succeeded. ``read_s`` is when it was last read without an error,
-    s since the epoch. ``rows``, ``taken`` (traces) and ``errors`` (by reason) count since the start.
-    """
-
-    state: PullState
-    reason: str = ""
-    server: str | None = None
-    project: str | None = None
-    reads: Literal["v2", "legacy"] | None = None
-    pending: int = 0
-    lag_s: float | None = None
+    state: Annotated[
+        PullState, "`waiting`: too much waits here already; `retrying`: waiting helps; `stopped`: only a person can"
+    ]
+    reason: Annotated[str, _WHY] = ""
+    server: Annotated[str | None, _SERVER] = None
+    project: Annotated[str | None, "whose traces are read; null until it is known"] = None
+    reads: Annotated[Literal["v2", "legacy"] | None, "by which interface; null until it is known"] = None
+    pending: Annotated[int, "traces that were seen and are not whole yet, or were not read"] = 0
+    lag_s: Annotated[float | None, "for how long what is there was not listed, or what is whole not read"] = None
     read_s: float | None = None
-    rows: int = 0
-    taken: int = 0
-    errors: tuple[tuple[str, int], ...] = ()
+    rows: Annotated[int, "observations that were read since the start"] = 0
+    taken: Annotated[int, "traces that were taken since the start"] = 0
+    errors: Annotated[tuple[tuple[str, int], ...], "readings that ended early since the start, by why"] = ()
 
 
 class AnomalyKind(StrEnum):
@@ -249,9 +233,9 @@ class AnomalyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """One line of cause, one of remedy. ``service`` is None when it concerns all services."""
+    """One line of cause, one of remedy."""
 
     kind: AnomalyKind
-    service: str | None
+    service: Annotated[str | None, "null: all of them"]
     cause: str
     remedy: str

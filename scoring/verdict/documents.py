@@ -1,6 +1,6 @@
 """Documents: a verdict, and a trace with its verdicts, as JSON for the store and the API.
 
-A text beside the type of a trace's field is what the API's schema says of it.
+A text beside the type of a field is what the API's schema says of it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ TRACE_URL: Final = "the trace's page, where it is kept; absent: not known"
 
 
 class ScoreJudgeDocument(TypedDict, total=False):
-    """The judge of a score, and the score's share of the calls' cost. ``votes`` and ``dissent`` are for panels."""
+    """The judge of a score, and the score's share of the calls' cost."""
 
     model: str
     prompt_version: str
     cost_usd: float
-    cached: bool
+    cached: Annotated[bool, "whether the answer was known from an earlier call"]
     flags: list[str]
     call_ids: list[str]
-    votes: list[dict[str, Json]]
-    dissent: float
+    votes: Annotated[list[dict[str, Json]], "of a panel, one for each member"]
+    dissent: Annotated[float, "of a panel: the share of its votes that differ"]
 
 
 class ScoreDocument(TypedDict, total=False):
@@ -50,14 +50,14 @@ class ScoreDocument(TypedDict, total=False):
 class EscalationDocument(TypedDict, total=False):
     """How far a verdict went through a cascade of judges; see ``Escalation``."""
 
-    judge: str
-    cause: str
-    why: str
-    rate: float
+    judge: Annotated[str, "the judge whose answers count"]
+    cause: Annotated[str, "why a stronger judge was asked; `sure`: it was not"]
+    why: Annotated[str, "the doubt; empty without one"]
+    rate: Annotated[float, "share of the verdicts without doubt that are drawn"]
     judge_before: str | None
-    passed_before: bool | None
+    passed_before: Annotated[bool | None, "the result that the judge before it gave"]
     composite_before: float | None
-    unanswered: bool
+    unanswered: Annotated[bool, "whether a stronger judge was asked and gave no answer"]
 
 
 class VerdictJudgeDocument(TypedDict, total=False):
@@ -72,24 +72,19 @@ class VerdictJudgeDocument(TypedDict, total=False):
     call_ids: list[str]
 
 
-class VerdictDocument(TypedDict, total=False):
-    """One case under one rubric; see ``Verdict``. Rubrics add fields of their own, and older versions wrote fewer.
-
-    A store adds ``closed_ns``, when the trace was closed in ns since the epoch, ``cluster``, the trace's session or
-    user, ``slices``, its values of ``alerts.slices``, ``name`` of the trace and ``input_beginning``; a monitor that
-    knows the trace's page adds ``trace_url``.
-    """
+class WrittenVerdict(TypedDict, total=False):
+    """One case under one rubric; see ``Verdict``. Rubrics add fields of their own, and older versions wrote fewer."""
 
     case_id: str
     trace_id: str | None
     task: str | None
     rubric: str
     rubric_version: str
-    composite: float | None
-    composite_norm: float | None
+    composite: Annotated[float | None, "the weighted mean, on the rubric's scale"]
+    composite_norm: Annotated[float | None, "the same in [0, 1]"]
     coverage: float
     state: str
-    passed: bool | None
+    passed: Annotated[bool | None, "null: neither passed nor failed"]
     rating: str | None
     blockers: list[str]
     pass_mark: float | None
@@ -103,34 +98,39 @@ class VerdictDocument(TypedDict, total=False):
     selection: str
     revision: int
     sampling_probability: float
-    cost_usd: float | None
+    cost_usd: Annotated[float | None, "what the judged run cost; null: unknown"]
     created_at: str
-    cascade: EscalationDocument
-    closed_ns: int
-    cluster: str | None
-    slices: Mapping[str, str]
-    name: str | None
-    input_beginning: str
-    trace_url: str
+    cascade: Annotated[EscalationDocument, "absent without a cascade of judges"]
+    trace_url: Annotated[str, TRACE_URL]
+
+
+class VerdictDocument(WrittenVerdict, total=False):
+    """A verdict with what a store adds of its trace; a monitor that knows the trace's page adds ``trace_url``."""
+
+    closed_ns: Annotated[int, f"when the trace ended, {NS}"]
+    name: Annotated[str | None, "of the trace, in some lists"]
+    cluster: Annotated[str | None, "a digest of the session or the user; see alerts.cluster"]
+    slices: Annotated[Mapping[str, str], "its values of `alerts.slices`"]
+    input_beginning: Annotated[str, "for callers who may see contents, in some lists"]
 
 
 class UnmetRoute(TypedDict):
     """A route for other traces, with its condition that does not hold."""
 
     route: str
-    unmet: str
+    unmet: Annotated[str, "its condition that does not hold"]
 
 
 class SamplingDocument(TypedDict, total=False):
     """How a trace was drawn. ``randomness`` and ``threshold`` (hex) are all that is kept of one that was not."""
 
     probability: float | None
-    rule: str | None
+    rule: Annotated[str | None, "the rule of `sampling.rules` that chose it"]
     selection: str
-    judged_share: float
-    load_rate: float
-    upstream: float
-    over_budget: list[str]
+    judged_share: Annotated[float, "the share that the judge's budget reached for"]
+    load_rate: Annotated[float, "the rate that the load left"]
+    upstream: Annotated[float, "the probability that arrived with the trace"]
+    over_budget: Annotated[list[str], "rubrics that the budget did not reach for"]
     randomness: str
     threshold: str
 

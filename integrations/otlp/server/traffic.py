@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 _FRESH_S: Final = 0.005
 """Seconds after a request or its response arrived for which it is assumed to need this process, not upstream."""
@@ -49,54 +49,44 @@ class ActiveRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiving:
-    """How requests are received, and their results since start.
+    """How requests are received, and their results since start. gRPC's refusals count by the status of HTTP they mean.
 
-    ``protocols`` are those that are listened for; ``refused`` counts requests by HTTP status (gRPC's by the status that
-    means the same), ``dropped`` requests with signals that are not read.
+    A text beside the type of a field is what the API's schema says of it.
     """
 
-    protocols: tuple[str, ...]
+    protocols: Annotated[tuple[str, ...], "protocols that are listened for: `http`, `grpc`"]
     encrypted: bool
-    authenticated: bool
+    authenticated: Annotated[bool, "whether senders need credentials"]
     requests: int
     spans: int
     log_records: int
-    refused: Mapping[int, int]
-    dropped: int
+    refused: Annotated[Mapping[int, int], "requests answered with an error, by HTTP status"]
+    dropped: Annotated[int, "requests with signals that are not looked at"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffered:
-    """Requests that upstream did not take and that are kept on disk for later, with their bytes.
+    """Requests that upstream did not take and that are kept on disk for later. ``oldest_s`` is in s since the epoch."""
 
-    ``works``: the file can be used. ``oldest_s`` is since when the oldest is kept (s since the epoch). Since start:
-    ``kept`` by signal, ``ended`` by what became of them, ``unkept`` those that could not be kept, by reason.
-    """
-
-    works: bool
+    works: Annotated[bool, "whether the file can be used"]
     max_bytes: int
-    waiting: int
+    waiting: Annotated[int, "requests that are kept"]
     bytes: int
-    oldest_s: float | None
-    kept: Mapping[str, int]
-    ended: Mapping[str, int]
-    unkept: Mapping[str, int]
+    oldest_s: Annotated[float | None, "since when the oldest is kept"]
+    kept: Annotated[Mapping[str, int], "requests that were kept, by signal"]
+    ended: Annotated[Mapping[str, int], "what became of them: `sent`, `refused`, `given_up`"]
+    unkept: Annotated[Mapping[str, int], "requests that could not be kept, by reason"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forwarding:
-    """Requests that were forwarded since start, by signal; upstream's responses by class of status.
-
-    ``failed`` counts requests without a response, or with half of one, by reason; ``unjudged`` those whose spans or log
-    records were not taken in here, by reason. ``withheld`` counts those that went on without the operator's
-    credentials. ``buffer`` is None where nothing is kept.
-    """
+    """Requests that were forwarded since start, and what came of them."""
 
     upstream: str
-    requests: Mapping[str, int]
-    answers: Mapping[str, int]
-    failed: Mapping[str, int]
-    unjudged: Mapping[str, int]
-    withheld: int
-    last_failure: str
-    buffer: Buffered | None = None
+    requests: Annotated[Mapping[str, int], "requests by signal; `other`: paths that are passed through"]
+    answers: Annotated[Mapping[str, int], "upstream's answers by class of status"]
+    failed: Annotated[Mapping[str, int], "requests without an answer, or with half of one, by reason"]
+    unjudged: Annotated[Mapping[str, int], "requests that went on and were not taken in here, by reason"]
+    withheld: Annotated[int, "requests that went on without the operator's credentials"]
+    last_failure: Annotated[str, "why upstream last gave no answer; empty: it always did"]
+    buffer: Annotated[Buffered | None, "null: nothing is kept (`forward.buffer` is not configured)"] = None
