@@ -14,12 +14,13 @@ from sidejudge.scoring.lexical.text import normalise
 from sidejudge.scoring.questions.kinds import StatedClaims, SummaryClaims, Supported
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, quoted
-from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable, at_least
 
+from .metric import metric
 from .settle import NoValueError, bounded, judgements_of, least_certain, methods_of, refuted, settle, truth, unavailable
 from .stated import stated
 from .structure import shown_items
-from .summary import MAX_FACTS, SummaryField, known_texts, summaries, why
+from .summary import MAX_FACTS, OPEN, SummaryField, known_texts, summaries, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,17 @@ def _checked(
     )
 
 
-def fabrication_free(case: Case) -> Steps:
+@metric(
+    title="Fabrication-Free Rate",
+    meaning="Of the facts in the model's summary (purpose, highlights, filled fields), the share that the transcript "
+    "or the reference supports. Words alone notice figures and names that are made up, and nothing else; a judge does.",
+    formula="1 − fabricated_facts / total_facts_in_model_summary",
+    source="seed 000, Task 3, Metric 7; rubrics §5, §9",
+    bands=at_least(good=1.0, acceptable=0.98),
+    methods=OPEN,
+    undefined="there is no expected outcome with a summary, or no evaluator decides whether a fact is supported",
+)
+def fabrication_free_rate(case: Case) -> Steps:
     """Share of a call summary's claims that the transcript or the reference supports."""
     reference, given = summaries(case)
     facts, known = given.facts, known_texts(reference)

@@ -66,6 +66,25 @@ class Metric:
 pass_or_fail: Final = partial(Metric, bands=must_be_one(), unit="pass or fail")
 """A metric with the values 1 and 0, of which only 1 is good."""
 
+
+def metric(make: Callable[..., Metric] = Metric, **card: object) -> Callable[[Measure], Metric]:
+    """Make a metric of the function below its card.
+
+    The function's name is the metric's id, and in words its title; what its docstring says is its meaning.
+
+    Args:
+        make: The kind of metric.
+        card: Its other fields, and those of the above that are different.
+    """
+
+    def made(measure: Measure) -> Metric:
+        name, meaning = measure.__name__, " ".join((measure.__doc__ or "").split())
+        own = {"title": name.replace("_", " ").capitalize(), "meaning": meaning, **card}
+        return make(id=name, measure=measure, **own)
+
+    return made
+
+
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
 
 

@@ -24,8 +24,7 @@ from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, ToolCall
 from sidejudge.scoring.trace.tool_spans import canonical
 
-from .metric import Metric
-from .run_ending import SOURCE, UNKNOWN_CALLS
+from .run_ending import UNKNOWN_CALLS, run_metric
 from .run_steps import CallStep, RunSteps, run_steps, signs
 
 _ENOUGH_PIECES = 3
@@ -252,7 +251,14 @@ MOST_CHARACTERS: Final = 100_000
 """Most characters of results and outputs that are searched for one run: some milliseconds of work."""
 
 
-def _results_used(case: Case) -> Result:
+@run_metric(
+    formula="1 − unused / results that hold a number or a word that neither the input nor the call's arguments have",
+    bands=at_least(good=0.9, acceptable=0.5),
+    methods=(Method.LEXICAL,),
+    undefined="contents were not captured; not applicable where no result holds anything distinctive",
+)
+def results_used(case: Case) -> Result:
+    """The share of tool results of which something occurs in what follows. An estimate by words and numbers."""
     steps = case.once(run_steps)
     if steps.calls is None:
         return UNKNOWN_CALLS
@@ -305,16 +311,3 @@ def _size(steps: RunSteps) -> int:
     """About how many characters would be read; structured values count as their texts."""
     held = [*(step.call.result for step in steps.calls or ()), *(span.output for span in steps.models)]
     return sum(len(value) if isinstance(value, str) else len(repr(value)) for value in held if value is not None)
-
-
-results_used = Metric(
-    id="results_used",
-    title="Results used",
-    meaning="The share of tool results of which something occurs in what follows. An estimate by words and numbers.",
-    formula="1 − unused / results that hold a number or a word that neither the input nor the call's arguments have",
-    source=SOURCE,
-    measure=_results_used,
-    bands=at_least(good=0.9, acceptable=0.5),
-    methods=(Method.LEXICAL,),
-    undefined="contents were not captured; not applicable where no result holds anything distinctive",
-)

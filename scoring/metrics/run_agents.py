@@ -9,14 +9,14 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric, pass_or_fail
+from sidejudge.scoring.metrics.metric import pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part, together
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, is_refusal, sole_text
-from .run_ending import SOURCE, of_trace, top
+from .run_ending import of_trace, run_metric, top
 from .run_steps import cause, failure_part, share_without, signs
 from .service_message import GAVE_UP, service_message, texts_in
 
@@ -50,8 +50,15 @@ def _outputs(trace: Trace) -> Iterator[tuple[Span, str]]:
             yield span, text
 
 
+@run_metric(
+    formula=f"1 − runs with an equal output / runs with an output of {_LEAST_OUTPUT} characters at least",
+    bands=at_least(good=1.0, acceptable=0.8),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no sub-agent returned so many words, or contents were not captured",
+)
 @of_trace
-def _outputs_vary(_case: Case, trace: Trace) -> Result:
+def outputs_vary(_case: Case, trace: Trace) -> Result:
+    """The share of sub-agents' runs that return something else than an earlier run of the same sub-agent did."""
     seen = set[tuple[str, str]]()
     found: list[tuple[str | None, Reason]] = []
     read = 0
@@ -66,8 +73,16 @@ def _outputs_vary(_case: Case, trace: Trace) -> Result:
     return _share(found, read)
 
 
+@run_metric(
+    title="Sub-agents answered",
+    formula="1 − runs that end in an error or return an error message or a refusal / runs that return anything",
+    bands=at_least(good=1.0, acceptable=0.75),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no sub-agent returned words or failed, or contents were not captured",
+)
 @of_trace
-def _sub_agents_answered(_case: Case, trace: Trace) -> Result:
+def sub_agents_answered(_case: Case, trace: Trace) -> Result:
+    """The share of sub-agents' runs that return an answer: no error, no refusal, no service's message."""
     read = 0
     found: list[tuple[str | None, Reason]] = []
     for span, text in _outputs(trace):
@@ -89,8 +104,15 @@ def _share(found: list[tuple[str | None, Reason]], read: int) -> Result:
     return share_without(found, read, "runs of sub-agents", stated=stated, method=Method.LEXICAL)
 
 
+@run_metric(
+    pass_or_fail,
+    formula="0 if an error, an output or a finish reason says so, or the run timed out, else 1",
+    methods=(Method.LEXICAL,),
+    undefined="no limit shows and contents were not captured; not applicable where no model, agent or tool took part",
+)
 @of_trace
-def _not_exhausted(case: Case, trace: Trace) -> Result:
+def not_exhausted(case: Case, trace: Trace) -> Result:
+    """Whether no agent, chain or model ended because a maximum of rounds or time was reached; 1 or 0."""
     reached = {span.span_id: why for span in trace.spans if (why := _limit(span)) is not None}
     found: list[tuple[str | None, Reason]] = [
         (span_id, why)
@@ -119,37 +141,3 @@ def _limit(span: Span) -> Reason | None:
     if text and service_message(text, texts_in(span.input)) == GAVE_UP:
         return Reason("{kind} {name}: says that a maximum of rounds or time was reached", kind=kind, name=name)
     return None
-
-
-outputs_vary = Metric(
-    id="outputs_vary",
-    title="Outputs vary",
-    meaning="The share of sub-agents' runs that return something else than an earlier run of the same sub-agent did.",
-    formula=f"1 − runs with an equal output / runs with an output of {_LEAST_OUTPUT} characters at least",
-    source=SOURCE,
-    measure=_outputs_vary,
-    bands=at_least(good=1.0, acceptable=0.8),
-    methods=(Method.LEXICAL,),
-    undefined="not applicable where no sub-agent returned so many words, or contents were not captured",
-)
-sub_agents_answered = Metric(
-    id="sub_agents_answered",
-    title="Sub-agents answered",
-    meaning="The share of sub-agents' runs that return an answer: no error, no refusal, no service's message.",
-    formula="1 − runs that end in an error or return an error message or a refusal / runs that return anything",
-    source=SOURCE,
-    measure=_sub_agents_answered,
-    bands=at_least(good=1.0, acceptable=0.75),
-    methods=(Method.LEXICAL,),
-    undefined="not applicable where no sub-agent returned words or failed, or contents were not captured",
-)
-not_exhausted = pass_or_fail(
-    id="not_exhausted",
-    title="Not exhausted",
-    meaning="Whether no agent, chain or model ended because a maximum of rounds or time was reached; 1 or 0.",
-    formula="0 if an error, an output or a finish reason says so, or the run timed out, else 1",
-    source=SOURCE,
-    measure=_not_exhausted,
-    methods=(Method.LEXICAL,),
-    undefined="no limit shows and contents were not captured; not applicable where no model, agent or tool took part",
-)

@@ -14,7 +14,6 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.lexicon import STOPWORDS
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, at_least
 from sidejudge.scoring.trace.jsontext import decoded
@@ -22,7 +21,7 @@ from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json
 
 from .answer_failure import sole_text
-from .run_ending import SOURCE, of_run
+from .run_ending import of_run, run_metric
 from .run_steps import CallStep, RunSteps, first_signs, run_steps, signs
 from .run_words import is_english
 from .service_message import texts_in
@@ -82,8 +81,16 @@ class _Shown:
         return not self.about.isdisjoint(map(str.casefold, _WORDS.findall(sentence)))
 
 
+@run_metric(
+    meaning="The share of results of which no later answer states the opposite: of a yes or no by its name, and of a "
+    "call with an effect that failed. A sign by English words.",
+    formula="1 − results whose opposite is stated / booleans in results that agree, and failed calls of tools that act",
+    bands=at_least(good=1.0, acceptable=0.9),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable without such a result or an answer in English, or where contents were not captured",
+)
 @of_run
-def _results_upheld(case: Case) -> Result:
+def results_upheld(case: Case) -> Result:  # noqa: D103  # its card documents it
     steps = case.once(run_steps)
     calls = steps.calls or ()
     shown = [*_booleans(calls), *_failures(calls)]
@@ -183,17 +190,3 @@ def _about(step: CallStep) -> frozenset[str]:
     texts = (*texts_in(decoded(step.call.arguments)), *texts_in(decoded(step.call.result)))
     words = {word.casefold() for text in texts for word in _WORDS.findall(text[:_READ])}
     return frozenset(words.union(_name_words(step)) - STOPWORDS)
-
-
-results_upheld = Metric(
-    id="results_upheld",
-    title="Results upheld",
-    meaning="The share of results of which no later answer states the opposite: of a yes or no by its name, and of a "
-    "call with an effect that failed. A sign by English words.",
-    formula="1 − results whose opposite is stated / booleans in results that agree, and failed calls of tools that act",
-    source=SOURCE,
-    measure=_results_upheld,
-    bands=at_least(good=1.0, acceptable=0.9),
-    methods=(Method.LEXICAL,),
-    undefined="not applicable without such a result or an answer in English, or where contents were not captured",
-)

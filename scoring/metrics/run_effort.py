@@ -13,13 +13,12 @@ from sidejudge.scoring.case.case import Case, Usual
 from sidejudge.scoring.case.run_figures import duration_s, tokens
 from sidejudge.scoring.lexical.amount import apart
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
 from sidejudge.scoring.trace.span import SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, of_run
+from .run_ending import SOURCE, of_run, run_metric
 from .run_steps import CallStep, run_steps, signs
 
 UNITS: Final[Mapping[str, str]] = {
@@ -80,8 +79,18 @@ def _longest_gap_s(trace: Trace) -> float | None:
     return longest / 1e9 if longest else None
 
 
+@run_metric(
+    title="Within the usual",
+    meaning="The share of what the run took (cost, tokens, steps, duration, first token, longest gap, calls of one "
+    "tool in a row) that is not far above what is usual for the service.",
+    formula="1 − measures above the outer fence exp(Q3 + 2.2 × max(IQR, ln 1.25)) of logarithms / measures known; "
+    + ", ".join(f"{NAMES[name]} also above {least:g} s" for name, least in _NOTICED.items()),
+    source=f"{SOURCE}; Hoaglin and Iglewicz 1987, doi:10.1080/01621459.1987.10478551",
+    bands=at_least(good=1.0, acceptable=0.8),
+    undefined="without a running monitor, or before it has seen enough runs of the service",
+)
 @of_run
-def _within_usual(case: Case) -> Result:
+def within_usual(case: Case) -> Result:  # noqa: D103  # its card documents it
     if case.usual is None:
         return Unavailable(Reason("what is usual for the service is known to a running monitor alone"))
     effort = case.once(run_effort)
@@ -108,8 +117,15 @@ def _too_early(usual: Usual) -> Reason:
     return Reason("{n} runs of the service are known, of {needed} that are needed", n=usual.runs, needed=usual.needed)
 
 
+@run_metric(
+    title="Within the budget",
+    formula="0 if any measure with a budget is above it, else 1",
+    bands=must_be_one(),
+    undefined="the telemetry reports none of the measures; not applicable where no budget is configured",
+)
 @of_run
-def _within_budget(case: Case) -> Result:
+def within_budget(case: Case) -> Result:
+    """Whether the run took no more than its budget allows; 1 or 0."""
     if not case.budget:
         return NotApplicable(Reason("no budget is configured for it"))
     effort = case.once(run_effort)
@@ -146,27 +162,3 @@ def _measured(name: str, shown: ReasonPart) -> Reason:
 
 def _number(value: float) -> ReasonPart:
     return ReasonPart(Kind.NUMBER, label(f"{value:,.0f}" if value >= 100 else f"{value:.3g}"))
-
-
-within_usual = Metric(
-    id="within_usual",
-    title="Within the usual",
-    meaning="The share of what the run took (cost, tokens, steps, duration, first token, longest gap, calls of one "
-    "tool in a row) that is not far above what is usual for the service.",
-    formula="1 − measures above the outer fence exp(Q3 + 2.2 × max(IQR, ln 1.25)) of logarithms / measures known; "
-    + ", ".join(f"{NAMES[name]} also above {least:g} s" for name, least in _NOTICED.items()),
-    source=f"{SOURCE}; Hoaglin and Iglewicz 1987, doi:10.1080/01621459.1987.10478551",
-    measure=_within_usual,
-    bands=at_least(good=1.0, acceptable=0.8),
-    undefined="without a running monitor, or before it has seen enough runs of the service",
-)
-within_budget = Metric(
-    id="within_budget",
-    title="Within the budget",
-    meaning="Whether the run took no more than its budget allows; 1 or 0.",
-    formula="0 if any measure with a budget is above it, else 1",
-    source=SOURCE,
-    measure=_within_budget,
-    bands=must_be_one(),
-    undefined="the telemetry reports none of the measures; not applicable where no budget is configured",
-)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from itertools import islice
 from typing import Final
 
@@ -11,7 +12,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import shows, shows_text, written_beside_a_call
 from sidejudge.scoring.case.grounds import headless, incomplete
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import pass_or_fail
+from sidejudge.scoring.metrics.metric import metric, pass_or_fail
 from sidejudge.scoring.result.reason import Reason, own, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from sidejudge.scoring.trace.span import Span, SpanKind
@@ -22,6 +23,8 @@ from .answer_failure import answer_failure, is_refusal, sole_text
 from .run_steps import acts, failure_part, is_lone_call, run_steps, signs, stated_cause
 
 SOURCE: Final = "sidejudge: run health"
+run_metric: Final = partial(metric, source=SOURCE)
+"""Makes a metric of runs without a reference of its function."""
 UNKNOWN_RUN: Final = Unavailable(Reason("the case is not a trace, and states neither tools_used nor agents_called"))
 LONE_CALL: Final = NotApplicable(Reason("the trace is one call of a tool; the run that called it is not in it"))
 NO_RUN: Final = NotApplicable(Reason("the trace has no model, agent or tool span"))
@@ -85,6 +88,7 @@ def _shows_more(case: Case) -> bool:
 def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
     """The measure of a run; not applicable, with the reason, to a case without one."""
 
+    @wraps(measure)
     def measured(case: Case) -> Result:
         gap = no_run(case)
         return measure(case) if gap is None else gap
@@ -95,14 +99,22 @@ def of_run(measure: Callable[[Case], Result]) -> Callable[[Case], Result]:
 def of_trace(measure: Callable[[Case, Trace], Result]) -> Callable[[Case], Result]:
     """The measure of a run by its trace; not applicable to a case without a run."""
 
+    @wraps(measure)
     def measured(case: Case) -> Result:
         return NOT_A_TRACE if case.trace is None else measure(case, case.trace)
 
     return of_run(measured)
 
 
+@run_metric(
+    pass_or_fail,
+    formula="0 if the root or the topmost agent ended in an error or timed out, else 1",
+    undefined="a case without a trace states both an answer and an error that is no tool's (without an answer "
+    "the error is the run's: 0); not applicable where no model, agent or tool took part",
+)
 @of_run
-def _completed(case: Case) -> Result:
+def completed(case: Case) -> Result:
+    """Whether the run ended without an error at its root and its topmost agent; 1 or 0."""
     trace = case.trace
     if trace is None:
         return _completed_by_its_case(case)
@@ -135,8 +147,16 @@ def ends(trace: Trace) -> Sequence[Span]:
     return list({span.span_id: span for span in found if span is not None}.values())
 
 
+@run_metric(
+    pass_or_fail,
+    formula="1 if the output of the trace, its root, its topmost agent or its last model call holds anything, else 0",
+    undefined="contents were not captured (of the last model call at least) or not understood, the answer is JSON "
+    "without contents or stands beside a last call of a tool alone, nothing shows what came of that call, or the trace "
+    "is incomplete; not applicable where nothing gives answers",
+)
 @of_run
-def _answered(case: Case) -> Result:
+def answered(case: Case) -> Result:
+    """Whether the run gave an answer; 1 or 0."""
     if headless(case):
         return incomplete(case)
     if shows(case.model_output):
@@ -256,8 +276,15 @@ def _may_answer(trace: Trace) -> bool:
     return any(span.kind in (SpanKind.AGENT, SpanKind.LLM) or span.agent is not None for span in trace.spans)
 
 
+@run_metric(
+    pass_or_fail,
+    formula="0 if the last model call stopped for length or a content filter, or the answer is an error or a "
+    "service's message",
+    undefined="not applicable without an answer in words",
+)
 @of_run
-def _answer_intact(case: Case) -> Result:
+def answer_intact(case: Case) -> Result:
+    """Whether the answer is whole and an answer: not cut off, not filtered, not an error message; 1 or 0."""
     if headless(case):
         return incomplete(case)
     last = last_model_call(case)
@@ -290,8 +317,15 @@ def _stopped_by(case: Case, last: Span) -> str | None:
     return above.finish_reason if above is not None and above.kind is SpanKind.CHAIN else None
 
 
+@run_metric(
+    pass_or_fail,
+    formula="0 if a short answer opens with a refusal, else 1",
+    methods=(Method.LEXICAL,),
+    undefined="not applicable without an answer in words",
+)
 @of_run
-def _not_refused(case: Case) -> Result:
+def not_refused(case: Case) -> Result:
+    """Whether the answer is something else than a refusal; 1 or 0. An estimate by words, in ten languages."""
     if headless(case):
         return incomplete(case)
     answer = sole_text(case.model_output)
@@ -322,46 +356,3 @@ def _failed(span: Span, error: str) -> Reason:
     kind = "step" if span.kind is SpanKind.OTHER else span.kind.value
     named = part(label(span.agent or span.name))
     return Reason("{kind} {name} failed: {why}", kind=own(kind), name=named, why=stated_cause(error))
-
-
-completed = pass_or_fail(
-    id="completed",
-    title="Completed",
-    meaning="Whether the run ended without an error at its root and its topmost agent; 1 or 0.",
-    formula="0 if the root or the topmost agent ended in an error or timed out, else 1",
-    source=SOURCE,
-    measure=_completed,
-    undefined="a case without a trace states both an answer and an error that is no tool's (without an answer "
-    "the error is the run's: 0); not applicable where no model, agent or tool took part",
-)
-answered = pass_or_fail(
-    id="answered",
-    title="Answered",
-    meaning="Whether the run gave an answer; 1 or 0.",
-    formula="1 if the output of the trace, its root, its topmost agent or its last model call holds anything, else 0",
-    source=SOURCE,
-    measure=_answered,
-    undefined="contents were not captured (of the last model call at least) or not understood, the answer is JSON "
-    "without contents or stands beside a last call of a tool alone, nothing shows what came of that call, or the trace "
-    "is incomplete; not applicable where nothing gives answers",
-)
-answer_intact = pass_or_fail(
-    id="answer_intact",
-    title="Answer intact",
-    meaning="Whether the answer is whole and an answer: not cut off, not filtered, not an error message; 1 or 0.",
-    formula="0 if the last model call stopped for length or a content filter, or the answer is an error or a "
-    "service's message",
-    source=SOURCE,
-    measure=_answer_intact,
-    undefined="not applicable without an answer in words",
-)
-not_refused = pass_or_fail(
-    id="not_refused",
-    title="Not refused",
-    meaning="Whether the answer is something else than a refusal; 1 or 0. An estimate by words, in ten languages.",
-    formula="0 if a short answer opens with a refusal, else 1",
-    source=SOURCE,
-    measure=_not_refused,
-    methods=(Method.LEXICAL,),
-    undefined="not applicable without an answer in words",
-)

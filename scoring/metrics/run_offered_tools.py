@@ -12,7 +12,6 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import incomplete
 from sidejudge.scoring.lexical.memory import TextMemory
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least, must_be_one
 from sidejudge.scoring.trace.jsontext import decoded
@@ -22,7 +21,7 @@ from sidejudge.scoring.trace.tool_calls import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.tool_spans import canonical
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, UNKNOWN_CALLS, of_trace
+from .run_ending import UNKNOWN_CALLS, of_trace, run_metric
 from .run_steps import CallStep, run_steps, share_without, signs
 
 if TYPE_CHECKING:
@@ -150,7 +149,18 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is not fetched")
 
 
-def _calls_valid(case: Case) -> Result:
+@run_metric(
+    title="Valid calls",
+    formula="1 − misfits / calls; a misfit did not fail, and breaks its schema or, though a model chose it, was not "
+    "offered",
+    bands=at_least(good=1.0, acceptable=0.8),
+    undefined="contents were not captured; not applicable where no tool was called or the offer is not in the trace",
+)
+def calls_valid(case: Case) -> Result:
+    """The share of tool calls that name a tool that was offered, with arguments that fit its declaration.
+
+    A call that failed counts in tool_success alone.
+    """
     calls = case.once(run_steps).calls
     if calls is None:
         return UNKNOWN_CALLS
@@ -213,8 +223,17 @@ def _words(error: jsonschema_rs.ValidationError) -> Reason:
     return Reason("the arguments break {rule}", rule=rule)
 
 
+@run_metric(
+    formula="1 − runs without any call / runs that were offered tools",
+    bands=must_be_one(),
+    undefined="not applicable where no agent ran, the offer is not in the trace, or every such run failed unanswered",
+)
 @of_trace
-def _tools_tried(case: Case, trace: Trace) -> Result:
+def tools_tried(case: Case, trace: Trace) -> Result:
+    """The share of agents' runs that called a tool or another agent, among those that were offered tools.
+
+    One by which the answer is given (final_answer, submit, finish, done) is no such tool.
+    """
     if not any(span.kind is SpanKind.AGENT or _is_graph(span) for span in trace.spans):
         return NotApplicable(Reason("no agent ran: a model alone may answer a turn without a tool"))
     known = [run for run in _runs(trace) if run.offered]
@@ -302,28 +321,3 @@ def _holds_result(span: Span) -> bool:
         if message.role == "tool" or message.tool_calls:
             return True
     return False
-
-
-calls_valid = Metric(
-    id="calls_valid",
-    title="Valid calls",
-    meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration. A "
-    "call that failed counts in tool_success alone.",
-    formula="1 − misfits / calls; a misfit did not fail, and breaks its schema or, though a model chose it, was not "
-    "offered",
-    source=SOURCE,
-    measure=_calls_valid,
-    bands=at_least(good=1.0, acceptable=0.8),
-    undefined="contents were not captured; not applicable where no tool was called or the offer is not in the trace",
-)
-tools_tried = Metric(
-    id="tools_tried",
-    title="Tools tried",
-    meaning="The share of agents' runs that called a tool or another agent, among those that were offered tools. One "
-    "by which the answer is given (final_answer, submit, finish, done) is no such tool.",
-    formula="1 − runs without any call / runs that were offered tools",
-    source=SOURCE,
-    measure=_tools_tried,
-    bands=must_be_one(),
-    undefined="not applicable where no agent ran, the offer is not in the trace, or every such run failed unanswered",
-)

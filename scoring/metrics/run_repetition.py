@@ -14,12 +14,11 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import cut_at
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.tool_spans import canonical
 
-from .run_ending import SOURCE, UNKNOWN_CALLS
+from .run_ending import UNKNOWN_CALLS, run_metric
 from .run_steps import CallStep, Key, key_of, run_steps, signs
 
 STREAK: Final = 8
@@ -31,7 +30,15 @@ _TURNS: Final = 4
 """Fewest alternating calls of two kinds (a b a b) that count as an alternation."""
 
 
-def _no_repetition(case: Case) -> Result:
+@run_metric(
+    formula=f"1 − repeating calls / max(4, calls), {LEAST} at the least; 0 for a loop: more than {STREAK} equal calls "
+    "one after the other, alone or in turns, that bring nothing new. In a row: from the "
+    f"{STREAK + 1}th equal call on. Calls of one tool that differ are no repetition",
+    bands=at_least(good=1.0, acceptable=0.7),
+    undefined="contents were not captured; not applicable below two calls",
+)
+def no_repetition(case: Case) -> Result:
+    """How free the run is of equal calls without a new result, of two in turns, of one over and over."""
     calls = case.once(run_steps).calls
     if calls is None:
         return UNKNOWN_CALLS
@@ -135,17 +142,3 @@ def _streaks(calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
 
 def _tool(step: CallStep) -> ReasonPart:
     return part(label(step.call.name))
-
-
-no_repetition = Metric(
-    id="no_repetition",
-    title="No repetition",
-    meaning="How free the run is of equal calls without a new result, of two in turns, of one over and over.",
-    formula=f"1 − repeating calls / max(4, calls), {LEAST} at the least; 0 for a loop: more than {STREAK} equal calls "
-    "one after the other, alone or in turns, that bring nothing new. In a row: from the "
-    f"{STREAK + 1}th equal call on. Calls of one tool that differ are no repetition",
-    source=SOURCE,
-    measure=_no_repetition,
-    bands=at_least(good=1.0, acceptable=0.7),
-    undefined="contents were not captured; not applicable below two calls",
-)

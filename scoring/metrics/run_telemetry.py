@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import Result, Scored, at_least
 from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, of_trace
+from .run_ending import of_trace, run_metric
 from .run_steps import run_steps, signs
 
 _SKEW_NS: Final = 1_000_000_000
@@ -18,8 +17,14 @@ _SKEW_NS: Final = 1_000_000_000
 CHECKS: Final = ("attributes", "parents", "contents", "tokens", "clocks")
 
 
+@run_metric(
+    formula="1 − faults / 5: dropped attributes, missing parents, no contents, no token counts, clocks that differ",
+    bands=at_least(good=1.0, acceptable=0.8),
+    undefined="not applicable where no model, agent or tool took part",
+)
 @of_trace
-def _telemetry(case: Case, trace: Trace) -> Result:
+def telemetry(case: Case, trace: Trace) -> Result:
+    """How whole the telemetry of the run is. It is about the instrumentation, not about the application."""
     models = case.once(run_steps).models
     found: list[tuple[str | None, Reason]] = []
     dropped = [span for span in trace.spans if span.dropped_attributes]
@@ -52,15 +57,3 @@ def _skewed(trace: Trace) -> str | None:
         if parent is not None and span.start_ns + _SKEW_NS < parent.start_ns:
             return span.span_id
     return None
-
-
-telemetry = Metric(
-    id="telemetry",
-    title="Telemetry",
-    meaning="How whole the telemetry of the run is. It is about the instrumentation, not about the application.",
-    formula="1 − faults / 5: dropped attributes, missing parents, no contents, no token counts, clocks that differ",
-    source=SOURCE,
-    measure=_telemetry,
-    bands=at_least(good=1.0, acceptable=0.8),
-    undefined="not applicable where no model, agent or tool took part",
-)

@@ -10,7 +10,6 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import text_or_json
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.span import Span, SpanKind
@@ -18,7 +17,7 @@ from sidejudge.scoring.trace.tool_calls import gives_answer
 from sidejudge.scoring.trace.trace import Trace, from_above
 
 from .answer_failure import answer_failure, sole_text
-from .run_ending import LONE_CALL, SOURCE, UNKNOWN_CALLS, ends, of_run, of_trace
+from .run_ending import LONE_CALL, UNKNOWN_CALLS, ends, of_run, of_trace, run_metric
 from .run_steps import (
     CallStep,
     Key,
@@ -46,7 +45,15 @@ MOST_TOOLS: Final = 20
 _DIGITS: Final = re.compile(r"\d+")
 
 
-def _tool_success(case: Case) -> Result:
+@run_metric(
+    formula="1 − failed / calls; a call failed if its span did, or its result begins as an error or declares one, and "
+    "no equal call succeeded later. A call without a span and a result does not count",
+    bands=at_least(good=0.95, acceptable=0.75),
+    undefined="contents were not captured, or nothing shows what came of any call; not applicable where no tool was "
+    "called",
+)
+def tool_success(case: Case) -> Result:
+    """The share of tool calls that succeeded, by their status and by what they returned."""
     steps = case.once(run_steps)
     calls = steps.calls
     if calls is None:
@@ -86,8 +93,16 @@ def calls_by_tool(case: Case) -> dict[str, list[int]]:
     return dict(sorted(found.items(), key=lambda item: -item[1][0])[:MOST_TOOLS])
 
 
+@run_metric(
+    meaning="The share of steps (models, sub-agents, chains, retrievers, plain steps that failed) that ended without "
+    "an error of their own.",
+    formula="1 − failed steps / steps below the top; an error that came up from a step below counts there alone, and a "
+    "sub-agent failed as well whose output is an error or a service's message",
+    bands=at_least(good=0.98, acceptable=0.9),
+    undefined="not applicable where the run has no step below its top",
+)
 @of_trace
-def _step_success(case: Case, trace: Trace) -> Result:
+def step_success(case: Case, trace: Trace) -> Result:  # noqa: D103  # its card documents it
     steps = case.once(run_steps).steps
     at_ends = {span.span_id for span in ends(trace)}
     failed_calls = [step for step in case.once(run_steps).calls or () if step.failure is not None]
@@ -153,8 +168,15 @@ def _stated(step: CallStep) -> Reason:
     return with_message(failed_call(step), step.failure or "", text)
 
 
+@run_metric(
+    title="Errors not repeated",
+    formula="max(0, 1 − repetitions / 3); errors are equal if place and message are, apart from digits",
+    bands=at_least(good=1.0, acceptable=0.6),
+    undefined="contents were not captured",
+)
 @of_run
-def _error_variety(case: Case) -> Result:
+def error_variety(case: Case) -> Result:
+    """Whether no error came again at the same place; 1, and a third less for each time that one did."""
     steps = case.once(run_steps)
     errors = _errors(steps)
     if not errors:
@@ -193,39 +215,3 @@ def _errors(steps: RunSteps) -> list[tuple[str, ReasonPart, str, str | None]]:
 def _by_tool(failed: list[CallStep]) -> dict[str, int]:
     counts = Counter(label(step.call.name) for step in failed)
     return dict(counts.most_common(MOST_TOOLS))
-
-
-tool_success = Metric(
-    id="tool_success",
-    title="Tool success",
-    meaning="The share of tool calls that succeeded, by their status and by what they returned.",
-    formula="1 − failed / calls; a call failed if its span did, or its result begins as an error or declares one, and "
-    "no equal call succeeded later. A call without a span and a result does not count",
-    source=SOURCE,
-    measure=_tool_success,
-    bands=at_least(good=0.95, acceptable=0.75),
-    undefined="contents were not captured, or nothing shows what came of any call; not applicable where no tool was "
-    "called",
-)
-step_success = Metric(
-    id="step_success",
-    title="Step success",
-    meaning="The share of steps (models, sub-agents, chains, retrievers, plain steps that failed) that ended without "
-    "an error of their own.",
-    formula="1 − failed steps / steps below the top; an error that came up from a step below counts there alone, and a "
-    "sub-agent failed as well whose output is an error or a service's message",
-    source=SOURCE,
-    measure=_step_success,
-    bands=at_least(good=0.98, acceptable=0.9),
-    undefined="not applicable where the run has no step below its top",
-)
-error_variety = Metric(
-    id="error_variety",
-    title="Errors not repeated",
-    meaning="Whether no error came again at the same place; 1, and a third less for each time that one did.",
-    formula="max(0, 1 − repetitions / 3); errors are equal if place and message are, apart from digits",
-    source=SOURCE,
-    measure=_error_variety,
-    bands=at_least(good=1.0, acceptable=0.6),
-    undefined="contents were not captured",
-)

@@ -14,14 +14,13 @@ from typing import Final
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import cut_at
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason, part
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Unavailable, at_least
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
 from sidejudge.scoring.trace.tool_spans import canonical
 
-from .run_ending import SOURCE, UNKNOWN_CALLS, of_run
+from .run_ending import UNKNOWN_CALLS, of_run, run_metric
 from .run_steps import CallStep, run_steps, share_without
 
 MOST_CHARACTERS: Final = 1_000_000
@@ -63,8 +62,17 @@ _TOO_LONG: Final = NotApplicable(
 _NO_VALUES: Final = NotApplicable(Reason("no argument of a call looks like an identifier"))
 
 
+@run_metric(
+    meaning="The share of identifiers in arguments of calls that stand in an earlier text of the run: its input, a "
+    "prompt, a result, an answer of a model. The others may be made up.",
+    formula="1 − identifiers that stand in no earlier text / identifiers (words with four digits and more, no date)",
+    bands=at_least(good=1.0, acceptable=0.8),
+    methods=(Method.LEXICAL,),
+    undefined="contents or an earlier result are not known, or the trace is incomplete; not applicable without an "
+    "identifier, and where the run is too long to be searched",
+)
 @of_run
-def _values_founded(case: Case) -> Result:
+def values_founded(case: Case) -> Result:  # noqa: D103  # its card documents it
     steps = case.once(run_steps)
     if steps.calls is None:
         return UNKNOWN_CALLS
@@ -172,18 +180,3 @@ def _given(span: Span) -> Iterator[Json]:
         yield span.input
     for message in span.input_messages:
         yield message.text
-
-
-values_founded = Metric(
-    id="values_founded",
-    title="Values founded",
-    meaning="The share of identifiers in arguments of calls that stand in an earlier text of the run: its input, a "
-    "prompt, a result, an answer of a model. The others may be made up.",
-    formula="1 − identifiers that stand in no earlier text / identifiers (words with four digits and more, no date)",
-    source=SOURCE,
-    measure=_values_founded,
-    bands=at_least(good=1.0, acceptable=0.8),
-    methods=(Method.LEXICAL,),
-    undefined="contents or an earlier result are not known, or the trace is incomplete; not applicable without an "
-    "identifier, and where the run is too long to be searched",
-)

@@ -12,7 +12,6 @@ from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import text_or_json
-from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.reason import Reason
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, at_least
 from sidejudge.scoring.trace import usage
@@ -20,7 +19,7 @@ from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Span
 
 from .answer_failure import sole_text
-from .run_ending import SOURCE, no_run
+from .run_ending import no_run, run_metric
 from .run_steps import MOST_CALLS, share_without
 
 _READ: Final = 6_000
@@ -112,12 +111,30 @@ def is_english(text: str) -> bool:
     return sum(word in _ENGLISH for word in words) >= _LEAST_ENGLISH * len(words)
 
 
-def _no_stated_trouble(case: Case) -> Result:
+@run_metric(
+    meaning="The share of the models' answers in which the model does not say that it assumes, simulates, guesses or "
+    "recalls something, or cannot find it. A sign by English words.",
+    formula="1 − answers that say so / answers in English",
+    bands=at_least(good=1.0, acceptable=0.8),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no model answered in English, or contents were not captured",
+)
+def no_stated_trouble(case: Case) -> Result:  # noqa: D103  # its card documents it
     found = [(each.span_id, each.assumed) for each in case.once(_statements) if each.english]
     return _share(case, found)
 
 
-def _not_stuck(case: Case) -> Result:
+@run_metric(
+    formula="1 − answers that say so / answers in English or with a progress report",
+    bands=at_least(good=1.0, acceptable=0.8),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no model answered in English or with such a report, or contents were not captured",
+)
+def not_stuck(case: Case) -> Result:
+    """The share of the models' answers in which the model does not say that it is in a loop or makes no progress.
+
+    A sign by English words, and by the progress report of an orchestrator in any language.
+    """
     read = [each for each in case.once(_statements) if each.english or each.reports]
     return _share(case, [(each.span_id, _COMES_NO_FURTHER if each.stuck else None) for each in read])
 
@@ -130,29 +147,3 @@ def _share(case: Case, read: Sequence[tuple[str, Reason | None]]) -> Result:
         return _NO_WORDS
     found = [(span_id, sign) for span_id, sign in read if sign is not None]
     return share_without(found, len(read), "steps", method=Method.LEXICAL)
-
-
-no_stated_trouble = Metric(
-    id="no_stated_trouble",
-    title="No stated trouble",
-    meaning="The share of the models' answers in which the model does not say that it assumes, simulates, guesses or "
-    "recalls something, or cannot find it. A sign by English words.",
-    formula="1 − answers that say so / answers in English",
-    source=SOURCE,
-    measure=_no_stated_trouble,
-    bands=at_least(good=1.0, acceptable=0.8),
-    methods=(Method.LEXICAL,),
-    undefined="not applicable where no model answered in English, or contents were not captured",
-)
-not_stuck = Metric(
-    id="not_stuck",
-    title="Not stuck",
-    meaning="The share of the models' answers in which the model does not say that it is in a loop or makes no "
-    "progress. A sign by English words, and by the progress report of an orchestrator in any language.",
-    formula="1 − answers that say so / answers in English or with a progress report",
-    source=SOURCE,
-    measure=_not_stuck,
-    bands=at_least(good=1.0, acceptable=0.8),
-    methods=(Method.LEXICAL,),
-    undefined="not applicable where no model answered in English or with such a report, or contents were not captured",
-)

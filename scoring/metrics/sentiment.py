@@ -12,12 +12,13 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
 from sidejudge.scoring.lexical.text import normalise
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted, together
-from sidejudge.scoring.result.result import Result, Scored
+from sidejudge.scoring.result.result import Result, Scored, at_least, count
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
+from .metric import metric, pass_or_fail
 from .settle import unavailable
-from .structure import Matched, items_by_id, reference, shown_by_name, shown_items, strict_key
+from .structure import Matched, items_by_id, over, reference, shown_by_name, shown_items, strict_key
 
 CLASSES = ("positive", "neutral", "negative")
 
@@ -102,8 +103,19 @@ def _label(value: Json) -> str | None:
     return found if found in CLASSES else ""
 
 
-def accuracy(labels: Labels) -> Result:
-    """``correctly_labelled_sentences / total_sentences``; missing and invented labels are wrong."""
+_NO_LABELS = "there is no expected outcome with labelled sentences"
+
+
+@metric(
+    title="Per-Sentence Sentiment Accuracy",
+    formula="correctly_labelled_sentences / total_sentences",
+    source="seed 000, Task 3, Metric 1; rubrics §5",
+    bands=at_least(good=0.88, acceptable=0.80),
+    undefined=_NO_LABELS,
+)
+@over(read_labels)
+def sentiment_accuracy(labels: Labels) -> Result:
+    """Share of the reference's sentences that the model labelled as the reference does; a missing one is wrong."""
     if labels.without_sentences is not None:
         return Scored(value=labels.without_sentences, reason=Reason("no sentence expected"))
     wrong = [sentence for sentence in labels.sentences if not sentence.correct]
@@ -115,8 +127,16 @@ def accuracy(labels: Labels) -> Result:
     )
 
 
-def macro_f1(labels: Labels) -> Result:
-    """``(F1_positive + F1_neutral + F1_negative) / 3``; a class that neither side has counts 1."""
+@metric(
+    title="Class-Balanced Sentiment F1",
+    formula="(F1_positive + F1_neutral + F1_negative) / 3; F1 of a class that neither side has is 1",
+    source="seed 000, Task 3, Metric 2; rubrics §1.2, §5",
+    bands=at_least(good=0.85, acceptable=0.75),
+    undefined=_NO_LABELS,
+)
+@over(read_labels)
+def sentiment_macro_f1(labels: Labels) -> Result:
+    """F1 of positive, neutral and negative, each counting the same however rare it is."""
     if labels.without_sentences is not None:
         return Scored(value=labels.without_sentences, reason=Reason("no sentence expected"))
     expected = Counter(sentence.expected for sentence in labels.sentences)
@@ -130,8 +150,18 @@ def macro_f1(labels: Labels) -> Result:
     )
 
 
-def missing(labels: Labels) -> Result:
-    """The number of sentences that the reference labels and the model does not."""
+@metric(
+    title="Missing Sentiment Label Count",
+    formula="sentences where model label is null/missing but expected_outcome has a valid label",
+    source="seed 000, Task 3, Blocker; rubrics §5",
+    bands=count(passes=0, warns=2),
+    unit="sentences",
+    bounds=(0.0, None),
+    undefined=_NO_LABELS,
+)
+@over(read_labels)
+def missing_sentiment_labels(labels: Labels) -> Result:
+    """Sentences that the reference labels and for which the model gave null, or no item."""
     skipped = [sentence.sentence_id for sentence in labels.sentences if sentence.found is None]
     named = shown_items(skipped)
     return Scored(
@@ -178,8 +208,15 @@ def expected_emotions(case: Case) -> dict[str, Json]:
     return wanted
 
 
-def dominant_emotion(case: Case) -> Result:
-    """1 when both sides have the same top emotions, ties included, else 0."""
+@metric(
+    pass_or_fail,
+    title="Dominant Emotion Correctness",
+    formula="1 if model's top emotion matches expected_outcome's top emotion, else 0",
+    source="seed 000, Task 3, Metric 8; rubrics §5",
+    undefined="there is no expected outcome with emotions",
+)
+def dominant_emotion_correctness(case: Case) -> Result:
+    """Whether the model's strongest emotion is the reference's (all of them, where several tie); 1 or 0."""
     given = case.output.value.get("emotion") if isinstance(case.output.value, dict) else None
     top, found = top_emotions(expected_emotions(case)), top_emotions(given if isinstance(given, dict) else {})
     return Scored(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import islice
 from typing import TypeVar
 
@@ -100,9 +100,13 @@ def reference(case: Case) -> Json:
     return parsed.value
 
 
-def over(read: Callable[[Case], T], measure: Callable[[T], Result]) -> Callable[[Case], Result]:
-    """The measure of a case from a measure of a value read from it, read once for all metrics."""
-    return lambda case: measure(case.once(read))
+def over(read: Callable[[Case], T]) -> Callable[[Callable[[T], Result]], Callable[[Case], Result]]:
+    """Make the measure of a case from a measure of a value read from it, read once for all metrics."""
+
+    def of(measure: Callable[[T], Result]) -> Callable[[Case], Result]:
+        return wraps(measure)(lambda case: measure(case.once(read)))
+
+    return of
 
 
 @lru_cache(maxsize=64)

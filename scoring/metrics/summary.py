@@ -14,10 +14,11 @@ from sidejudge.scoring.lexical.text import normalise, same
 from sidejudge.scoring.questions.kinds import CorrectHighlight, SameHighlight, SameIntent
 from sidejudge.scoring.questions.question import Answer, Reply, Steps
 from sidejudge.scoring.result.reason import Reason, own, quoted
-from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.result.result import Bands, Method, Result, Scored, Unavailable, at_least
 from sidejudge.scoring.trace.jsontext import kind
 from sidejudge.scoring.trace.span import Json
 
+from .metric import metric
 from .pairing import pair_up
 from .settle import settled, truth, unavailable
 from .structure import items, reference, shown_items
@@ -100,8 +101,21 @@ def summaries(case: Case, **needed: str) -> tuple[Summary, Summary]:
     return read_summary(expected), read_summary(case.output.value)
 
 
-def call_intent(case: Case) -> Steps:
-    """1.0 the same intent, 0.5 part of it, 0.0 another; equal texts and a blank one need no evaluator."""
+OPEN = (Method.EXACT, Method.LEXICAL, Method.JUDGE)
+ALIKE = (Method.EXACT, Method.LEXICAL, Method.EMBEDDING, Method.JUDGE)
+
+
+@metric(
+    title="Call Intent Match",
+    formula="1.0 = exact or semantically equivalent match; 0.5 = correct domain but incomplete intent; "
+    "0.0 = wrong intent entirely",
+    source="seed 000, Task 3, Metric 3; rubrics §5",
+    bands=Bands((("good", 1.0), ("acceptable", 0.5)), "blocker"),
+    methods=OPEN,
+    undefined="there is no expected outcome with a call purpose, or no evaluator decides if two texts mean the same",
+)
+def call_intent_match(case: Case) -> Steps:
+    """Whether the model's call purpose is the reference's: 1 equivalent, 0.5 incomplete, 0 another intent."""
     expected, found = (each.call_purpose for each in summaries(case, call_purpose="string"))
     if same(expected, found):
         return Scored(value=1.0, reason=Reason("equal"))
@@ -114,7 +128,16 @@ def call_intent(case: Case) -> Steps:
     return Scored(value=level, method=method, reason=why(replies), judgements=judgements)
 
 
-def required_fields(case: Case) -> Result:
+@metric(
+    title="Required Field Presence Rate",
+    meaning="Of the fields that the reference extracts, the share that the model filled: not null, blank, "
+    '"N/A", "unknown" or "none". One that the reference leaves empty counts as filled where the model names it.',
+    formula="fields_present_and_non_empty / total_required_fields_in_expected_outcome",
+    source="seed 000, Task 3, Metric 6; rubrics §5",
+    bands=at_least(good=0.90, acceptable=0.75),
+    undefined="there is no expected outcome with call_extracted_info",
+)
+def required_field_presence_rate(case: Case) -> Result:
     """Share of the reference's fields that the model filled; fields that the reference leaves empty may stay empty."""
     wanted, found = (each.fields for each in summaries(case, call_extracted_info="object"))
     if not wanted:
@@ -152,8 +175,17 @@ def _intent_level(value: object) -> float:
     return float(value)
 
 
-def highlight_recall(case: Case) -> Steps:
-    """Share of the reference's highlights that the model has, matched one to one, as many as can be."""
+@metric(
+    title="Highlight Recall Rate",
+    formula="highlights_matched_to_expected_outcome / total_highlights_in_expected_outcome, "
+    "by a largest one-to-one matching; by embeddings two match at cosine >= 0.80 where figures agree",
+    source="seed 000, Task 3, Metric 4; rubrics §5",
+    bands=at_least(good=0.85, acceptable=0.75),
+    methods=ALIKE,
+    undefined="there is no expected outcome with highlights, or no evaluator decides a pair that matters",
+)
+def highlight_recall_rate(case: Case) -> Steps:
+    """Of the reference's highlights, the share that the model captured; each of its own serves one at most."""
     wanted, found = (each.highlights for each in summaries(case, highlights="array"))
     if not wanted or not found:
         return Scored(
@@ -173,7 +205,17 @@ def highlight_recall(case: Case) -> Steps:
     )
 
 
-def highlight_correctness(case: Case) -> Steps:
+@metric(
+    title="Highlight Correctness Rate",
+    meaning="Of the model's highlights, the share that contradicts nothing in the reference and makes up no figure, "
+    "date or name.",
+    formula="factually_accurate_highlights / total_highlights_model_returned",
+    source="seed 000, Task 3, Metric 5; rubrics §5",
+    bands=at_least(good=0.90, acceptable=0.80),
+    methods=OPEN,
+    undefined="there is no expected outcome with highlights, or no evaluator decides whether one is correct",
+)
+def highlight_correctness_rate(case: Case) -> Steps:
     """Share of the model's highlights that nothing contradicts and whose figures and names stand somewhere."""
     reference_summary, given = summaries(case, highlights="array")
     found, known = given.highlights, known_texts(reference_summary)

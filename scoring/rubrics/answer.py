@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 
 from sidejudge.scoring.case.case import Case
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import Metric, metric
 from sidejudge.scoring.metrics.settle import settled_field, unavailable
 from sidejudge.scoring.questions.kinds import GradeAnswer
 from sidejudge.scoring.questions.question import Steps
@@ -93,12 +93,28 @@ def _tokens(case: Case) -> tuple[int, int]:
     return case.input_tokens, case.output_tokens
 
 
-def _total_tokens(case: Case) -> Result:
+@metric(
+    formula="input_tokens + output_tokens; token_efficiency_norm = min(1, 2000 / max(total_tokens, 1))",
+    source=f"{SOURCE} §1.4",
+    bands=at_most(good=2000, acceptable=6000),
+    unit="tokens",
+    bounds=(0.0, None),
+    undefined="the case does not state both counts",
+)
+def total_tokens(case: Case) -> Result:
+    """Tokens read and written for the answer."""
     used = _tokens(case)
     return Scored(value=sum(used), details={"input_tokens": used[0], "output_tokens": used[1]})
 
 
-def _token_ratio(case: Case) -> Result:
+@metric(
+    formula="output_tokens / max(input_tokens, 1)",
+    source=f"{SOURCE} §1.4",
+    bounds=(0.0, None),
+    undefined="the case does not state both counts",
+)
+def token_efficiency_ratio(case: Case) -> Result:
+    """Tokens written for each token read."""
     read, written = _tokens(case)
     return Scored(value=written / max(read, 1))
 
@@ -233,28 +249,6 @@ latency_model_ms = Metric(
     unit="ms",
     bounds=(0.0, None),
     undefined="the case states no model latency",
-)
-total_tokens = Metric(
-    id="total_tokens",
-    title="Total tokens",
-    meaning="Tokens read and written for the answer.",
-    formula="input_tokens + output_tokens; token_efficiency_norm = min(1, 2000 / max(total_tokens, 1))",
-    source=f"{SOURCE} §1.4",
-    measure=_total_tokens,
-    bands=at_most(good=2000, acceptable=6000),
-    unit="tokens",
-    bounds=(0.0, None),
-    undefined="the case does not state both counts",
-)
-token_efficiency_ratio = Metric(
-    id="token_efficiency_ratio",
-    title="Token efficiency ratio",
-    meaning="Tokens written for each token read.",
-    formula="output_tokens / max(input_tokens, 1)",
-    source=f"{SOURCE} §1.4",
-    measure=_token_ratio,
-    bounds=(0.0, None),
-    undefined="the case does not state both counts",
 )
 
 RUBRIC = Rubric(

@@ -11,7 +11,7 @@ from typing import TypeGuard
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import MAX_LABELS, label, labels
 from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import Metric, metric
 from sidejudge.scoring.metrics.settle import NoValueError, settled, unavailable
 from sidejudge.scoring.metrics.structure import items, over, reference, structure_compliance
 from sidejudge.scoring.questions.kinds import SameEntity
@@ -167,7 +167,15 @@ def _share(name: str, both: Detection) -> Scored:
     return Scored(value=getattr(both, name), reason=both.reason, details=both.details)
 
 
-def _compliance(case: Case) -> Result:
+@metric(
+    title="Configured Entity Compliance",
+    formula="entities_from_configured_list / total_entities_model_detected",
+    source=f"{SOURCE}, Metric 7; rubrics §4",
+    bands=at_least(good=1.0, acceptable=0.95),
+    undefined="neither case nor reference has a list of configured entities, or what it has is no list of strings",
+)
+def configured_entity_compliance(case: Case) -> Result:
+    """Of the entities that the model reported, keywords and topics together, the share in the configured list."""
     allowed = configured_entities(case)
     found = case.once(detected)
     if not found:
@@ -187,7 +195,17 @@ def _compliance(case: Case) -> Result:
     )
 
 
-def _fabricated(case: Case) -> Result:
+@metric(
+    title="Fabricated Entity Count",
+    formula="entities in model output absent from both transcript and expected_outcome; symbols alone literally",
+    source=f"{SOURCE}, Blocker; rubrics §4",
+    bands=count(passes=0, warns=2),
+    unit="entities",
+    bounds=(0.0, None),
+    undefined="there is no expected outcome, or an entity outside it and no transcript",
+)
+def fabricated_entity_count(case: Case) -> Result:
+    """Entities reported that stand neither in the reference nor, word by word, in what was spoken."""
     doubtful = case.once(detected) - case.once(expected_entities)
     if doubtful and case.spoken_text is None:
         return Unavailable(Reason("no transcript to look entities up in"))
@@ -228,7 +246,16 @@ class _Spoken:
         return all(map(self._words.has_word, words)) if words else name in self._text
 
 
-def _cross_language(case: Case) -> Begun:
+@metric(
+    title="Cross-Language Match Rate",
+    formula="(equal after normalisation + nearest by multilingual embedding, cosine >= 0.80, one to one) / expected",
+    source="seed 000, Scorecard (undefined there); rubrics §4",
+    bands=Bands((("good", 0.90),), "fail"),
+    methods=(Method.EXACT, Method.EMBEDDING),
+    undefined="there is no expected outcome, or not every entity matches by text and there are no embeddings",
+)
+def cross_language_match_rate(case: Case) -> Begun:
+    """Of the reference's entities, the share that the model reported in any language."""
     wanted, found = case.once(expected_entities), case.once(detected)
     by_text = len(wanted & found)
     open_ones = tuple(sorted(wanted - found))
@@ -296,7 +323,7 @@ def _f1_family(
             meaning=meaning,
             formula=formula,
             source=f"{SOURCE}, Metric {number}; rubrics §4",
-            measure=over(compare, partial(_share, share)),
+            measure=over(compare)(partial(_share, share)),
             bands=bands,
             undefined=f"there is no expected outcome with detected_{what}s",
         )
@@ -317,39 +344,6 @@ keyword_precision, keyword_recall, keyword_f1 = _f1_family(
 )
 topic_precision, topic_recall, topic_f1 = _f1_family("topic", topic_detection, at_least(good=0.88, acceptable=0.80), 4)
 
-configured_entity_compliance = Metric(
-    id="configured_entity_compliance",
-    title="Configured Entity Compliance",
-    meaning="Of the entities that the model reported, keywords and topics together, the share in the configured list.",
-    formula="entities_from_configured_list / total_entities_model_detected",
-    source=f"{SOURCE}, Metric 7; rubrics §4",
-    measure=_compliance,
-    bands=at_least(good=1.0, acceptable=0.95),
-    undefined="neither case nor reference has a list of configured entities, or what it has is no list of strings",
-)
-fabricated_entity_count = Metric(
-    id="fabricated_entity_count",
-    title="Fabricated Entity Count",
-    meaning="Entities reported that stand neither in the reference nor, word by word, in what was spoken.",
-    formula="entities in model output absent from both transcript and expected_outcome; symbols alone literally",
-    source=f"{SOURCE}, Blocker; rubrics §4",
-    measure=_fabricated,
-    bands=count(passes=0, warns=2),
-    unit="entities",
-    bounds=(0.0, None),
-    undefined="there is no expected outcome, or an entity outside it and no transcript",
-)
-cross_language_match_rate = Metric(
-    id="cross_language_match_rate",
-    title="Cross-Language Match Rate",
-    meaning="Of the reference's entities, the share that the model reported in any language.",
-    formula="(equal after normalisation + nearest by multilingual embedding, cosine >= 0.80, one to one) / expected",
-    source="seed 000, Scorecard (undefined there); rubrics §4",
-    measure=_cross_language,
-    bands=Bands((("good", 0.90),), "fail"),
-    methods=(Method.EXACT, Method.EMBEDDING),
-    undefined="there is no expected outcome, or not every entity matches by text and there are no embeddings",
-)
 
 _CRITERIA = (
     Criterion(metric=response_structure_compliance, prerequisite=True),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.shown_text import label
-from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import metric
 from sidejudge.scoring.metrics.settle import settled, truth
 from sidejudge.scoring.metrics.structure import (
     Matched,
@@ -155,7 +155,16 @@ def _type(item: ScorecardItem) -> str:
     return "PASS_FAIL" if item.pass_fail else "SCORE"
 
 
-def _accuracy(card: CallScorecard) -> Result:
+@metric(
+    title="Question Score Accuracy",
+    formula="questions_scored_correctly / total_questions",
+    source=f"{SOURCE}, Metric 1; rubrics §3",
+    bands=at_least(good=0.95, acceptable=0.90),
+    undefined="there is no expected outcome with questions",
+)
+@over(read_scorecard)
+def question_score_accuracy(card: CallScorecard) -> Result:
+    """Share of the scorecard's questions that the model scored as the reference does; a skipped one is wrong."""
     wrong = [item for item in card.items if not item.correct]
     right = len(card.items) - len(wrong)
     reason = Reason("{n} of {all} questions", n=right, all=len(card.items))
@@ -170,14 +179,32 @@ def _accuracy(card: CallScorecard) -> Result:
     )
 
 
-def _gap_accuracy(card: CallScorecard) -> Result:
+@metric(
+    title="Score Gap Accuracy",
+    formula="1 − mean(|model_score − expected_score| / question_max_score)",
+    source=f"{SOURCE}, Metric 2; rubrics §3",
+    bands=at_least(good=0.90, acceptable=0.80),
+    undefined="there is no expected outcome with questions",
+)
+@over(read_scorecard)
+def score_gap_accuracy(card: CallScorecard) -> Result:
+    """How close the scores are on average, each measured on its own question's scale."""
     gaps = {label(str(item.question_id)): round(item.gap, 9) for item in card.items[:50] if item.gap}
     value = 1.0 - card.ratio(math.fsum(item.gap for item in card.items)) if card.items else card.ratio(0)
     reason = Reason("average normalised gap {gap:.3f}", gap=1.0 - value) if card.items else ""
     return Scored(value=value, reason=reason, details={"gaps": gaps})
 
 
-def _false_pass_rate(card: CallScorecard) -> Result:
+@metric(
+    title="Compliance False Pass Rate",
+    formula="wrongly_passed_questions / total_pass_fail_questions; wrongly passed: model >= max_score, reference 0",
+    source=f"{SOURCE}, Blocker; rubrics §3",
+    bands=at_most(good=0.01, acceptable=0.03),
+    undefined="there is no expected outcome with questions; not applicable without a PASS_FAIL question",
+)
+@over(read_scorecard)
+def compliance_false_pass_rate(card: CallScorecard) -> Result:
+    """Share of PASS_FAIL questions given full marks (or more) where the reference gives zero."""
     requested = [item for item in card.items if item.pass_fail]
     if not requested:
         return NotApplicable(Reason("the reference has no PASS_FAIL question"))
@@ -190,7 +217,16 @@ def _false_pass_rate(card: CallScorecard) -> Result:
     )
 
 
-def _evidence(case: Case) -> Steps:
+@metric(
+    title="Evidence-Backed Reasoning",
+    formula="(reasons_with_evidence + factual_reasons) / (2 × total_reasons)",
+    source=f"{SOURCE}, Metric 3; rubrics §3, §9",
+    bands=at_least(good=0.90, acceptable=0.80),
+    methods=(Method.LEXICAL, Method.JUDGE),
+    undefined="there is no expected outcome with questions, or no transcript",
+)
+def evidence_backed_reasoning(case: Case) -> Steps:
+    """Whether the model's reasons point to something in the transcript, and whether that is really there."""
     card = case.once(read_scorecard)
     reasons: list[tuple[Json, str]] = []
     blank: list[Json] = []
@@ -226,47 +262,6 @@ def _evidence(case: Case) -> Steps:
 
 
 response_structure_compliance = structure_compliance(read_scorecard)
-question_score_accuracy = Metric(
-    id="question_score_accuracy",
-    title="Question Score Accuracy",
-    meaning="Share of the scorecard's questions that the model scored as the reference does; a skipped one is wrong.",
-    formula="questions_scored_correctly / total_questions",
-    source=f"{SOURCE}, Metric 1; rubrics §3",
-    measure=over(read_scorecard, _accuracy),
-    bands=at_least(good=0.95, acceptable=0.90),
-    undefined="there is no expected outcome with questions",
-)
-score_gap_accuracy = Metric(
-    id="score_gap_accuracy",
-    title="Score Gap Accuracy",
-    meaning="How close the scores are on average, each measured on its own question's scale.",
-    formula="1 − mean(|model_score − expected_score| / question_max_score)",
-    source=f"{SOURCE}, Metric 2; rubrics §3",
-    measure=over(read_scorecard, _gap_accuracy),
-    bands=at_least(good=0.90, acceptable=0.80),
-    undefined="there is no expected outcome with questions",
-)
-evidence_backed_reasoning = Metric(
-    id="evidence_backed_reasoning",
-    title="Evidence-Backed Reasoning",
-    meaning="Whether the model's reasons point to something in the transcript, and whether that is really there.",
-    formula="(reasons_with_evidence + factual_reasons) / (2 × total_reasons)",
-    source=f"{SOURCE}, Metric 3; rubrics §3, §9",
-    measure=_evidence,
-    bands=at_least(good=0.90, acceptable=0.80),
-    methods=(Method.LEXICAL, Method.JUDGE),
-    undefined="there is no expected outcome with questions, or no transcript",
-)
-compliance_false_pass_rate = Metric(
-    id="compliance_false_pass_rate",
-    title="Compliance False Pass Rate",
-    meaning="Share of PASS_FAIL questions given full marks (or more) where the reference gives zero.",
-    formula="wrongly_passed_questions / total_pass_fail_questions; wrongly passed: model >= max_score, reference 0",
-    source=f"{SOURCE}, Blocker; rubrics §3",
-    measure=over(read_scorecard, _false_pass_rate),
-    bands=at_most(good=0.01, acceptable=0.03),
-    undefined="there is no expected outcome with questions; not applicable without a PASS_FAIL question",
-)
 
 _CRITERIA = (
     Criterion(metric=response_structure_compliance, prerequisite=True),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.critical_facts import Drift, drift
 from sidejudge.scoring.lexical.text import same
-from sidejudge.scoring.metrics.metric import Measure, Metric
+from sidejudge.scoring.metrics.metric import Measure, Metric, metric
 from sidejudge.scoring.metrics.settle import (
     bounded,
     judgements_of,
@@ -38,6 +38,7 @@ from sidejudge.scoring.result.result import (
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark, weights_in_words
 
 SOURCE = "seed 000, Task 4"
+_UNDEFINED = "there is no expected outcome with sentence_translations"
 FLUENCY_LEVELS = (0.0, 0.25, 0.50, 0.75, 1.0)
 """Incomprehensible, meaning obscured, noticeable errors, minor issues, native."""
 
@@ -51,7 +52,17 @@ def _ratio(count: float, translation: Translation) -> float:
     return 0.0 if translation.matched.unknown else 1.0
 
 
-def _completeness(translation: Translation) -> Result:
+@metric(
+    short="completeness_rate",
+    title="Translation Completeness Rate",
+    formula="translated_sentence_count / total_source_sentences",
+    source=f"{SOURCE}, Metric 1; rubrics §6",
+    bands=at_least(good=1.0, acceptable=0.95),
+    undefined=_UNDEFINED,
+)
+@over(read_translation)
+def translation_completeness_rate(translation: Translation) -> Result:
+    """Share of the source's sentences that the model translated; blank or copied from the source is not."""
     done = sum(sentence.given is not None for sentence in translation.sentences)
     copied = sum(sentence.copied for sentence in translation.sentences)
     return Scored(
@@ -62,7 +73,18 @@ def _completeness(translation: Translation) -> Result:
     )
 
 
-def _meaning(case: Case) -> Steps:
+@metric(
+    short="meaning_accuracy",
+    title="Sentence-Level Meaning Accuracy",
+    formula="mean over the reference's sentences of cosine_similarity(embedding(model_sentence), "
+    "embedding(expected_outcome_sentence)), clamped to [0, 1]; 1 where both are equal after normalisation",
+    source=f"{SOURCE}, Metric 2; rubrics §6",
+    bands=at_least(good=0.85, acceptable=0.75),
+    methods=(Method.EXACT, Method.EMBEDDING),
+    undefined=f"{_UNDEFINED}, or a sentence differs from it and there are no embeddings",
+)
+def sentence_meaning_accuracy(case: Case) -> Steps:
+    """How close in meaning each sentence is to the reference's, on average; a missing one is 0."""
     translation = read_translation(case)
     if not translation.sentences:
         return Scored(value=_ratio(0, translation), reason=Reason("the reference has no sentence"))
@@ -103,7 +125,17 @@ def fluency_level(value: float) -> float:
     return min(FLUENCY_LEVELS, key=lambda level: (round(abs(value - level), 9), level))
 
 
-def _fluency(case: Case) -> Steps:
+@metric(
+    title="Target Language Fluency Score",
+    formula="judge's level, the nearest of 1.0 native, 0.75 minor issues, 0.50 noticeable errors, "
+    "0.25 meaning obscured, 0.0 incomprehensible",
+    source=f"{SOURCE}, Metric 3; rubrics §6, §9",
+    bands=at_least(good=0.85, acceptable=0.70),
+    methods=(Method.JUDGE,),
+    undefined=f"{_UNDEFINED}, or no judge",
+)
+def target_language_fluency(case: Case) -> Steps:
+    """Whether the translation is grammatical and natural in the target language, in five levels."""
     translation = read_translation(case)
     text = translation.delivered
     if not text.strip():
@@ -171,7 +203,17 @@ def configured_facts(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(fact) for fact in listed))
 
 
-def _facts(case: Case) -> Steps:
+@metric(
+    short="critical_fact_rate",
+    title="Critical Fact Preservation Rate",
+    formula="1 − added_or_omitted_critical_facts / total_critical_facts_in_expected_outcome, at least 0",
+    source=f"{SOURCE}, Metric 6; rubrics §6",
+    bands=at_least(good=1.0, acceptable=0.97, otherwise="blocker"),
+    methods=(Method.EXACT, Method.LEXICAL, Method.JUDGE),
+    undefined=f"{_UNDEFINED}, or config.critical_facts has one without number, date or code, and there is no judge",
+)
+def critical_fact_preservation_rate(case: Case) -> Steps:
+    """Whether numbers, dates, amounts, codes and outcomes are the reference's; a changed one counts once."""
     translation = read_translation(case)
     listed = configured_facts(case)
     drifts = [drift(s.expected, s.given or "", s.source) for s in translation.sentences]
@@ -270,44 +312,6 @@ def _preserved(
     )
 
 
-_UNDEFINED = "there is no expected outcome with sentence_translations"
-
-translation_completeness_rate = Metric(
-    id="translation_completeness_rate",
-    short="completeness_rate",
-    title="Translation Completeness Rate",
-    meaning="Share of the source's sentences that the model translated; blank or copied from the source is not.",
-    formula="translated_sentence_count / total_source_sentences",
-    source=f"{SOURCE}, Metric 1; rubrics §6",
-    measure=over(read_translation, _completeness),
-    bands=at_least(good=1.0, acceptable=0.95),
-    undefined=_UNDEFINED,
-)
-sentence_meaning_accuracy = Metric(
-    id="sentence_meaning_accuracy",
-    short="meaning_accuracy",
-    title="Sentence-Level Meaning Accuracy",
-    meaning="How close in meaning each sentence is to the reference's, on average; a missing one is 0.",
-    formula="mean over the reference's sentences of cosine_similarity(embedding(model_sentence), "
-    "embedding(expected_outcome_sentence)), clamped to [0, 1]; 1 where both are equal after normalisation",
-    source=f"{SOURCE}, Metric 2; rubrics §6",
-    measure=_meaning,
-    bands=at_least(good=0.85, acceptable=0.75),
-    methods=(Method.EXACT, Method.EMBEDDING),
-    undefined=f"{_UNDEFINED}, or a sentence differs from it and there are no embeddings",
-)
-target_language_fluency = Metric(
-    id="target_language_fluency",
-    title="Target Language Fluency Score",
-    meaning="Whether the translation is grammatical and natural in the target language, in five levels.",
-    formula="judge's level, the nearest of 1.0 native, 0.75 minor issues, 0.50 noticeable errors, "
-    "0.25 meaning obscured, 0.0 incomprehensible",
-    source=f"{SOURCE}, Metric 3; rubrics §6, §9",
-    measure=_fluency,
-    bands=at_least(good=0.85, acceptable=0.70),
-    methods=(Method.JUDGE,),
-    undefined=f"{_UNDEFINED}, or no judge",
-)
 domain_term_preservation_rate = Metric(
     id="domain_term_preservation_rate",
     short="domain_term_rate",
@@ -329,19 +333,6 @@ proper_noun_preservation_rate = Metric(
     measure=_preservation("named_entities_handled", "entity", "proper noun"),
     bands=at_least(good=0.95, acceptable=0.90),
     undefined=f"{_UNDEFINED}; not applicable without a proper noun in it",
-)
-critical_fact_preservation_rate = Metric(
-    id="critical_fact_preservation_rate",
-    short="critical_fact_rate",
-    title="Critical Fact Preservation Rate",
-    meaning="Whether numbers, dates, amounts, codes and outcomes are the reference's; a changed one counts once.",
-    formula="1 − added_or_omitted_critical_facts / total_critical_facts_in_expected_outcome, at least 0",
-    source=f"{SOURCE}, Metric 6; rubrics §6",
-    measure=_facts,
-    # The seed's table also has Fail 0.90–0.97: there the blocker wins (rubrics §1.4).
-    bands=at_least(good=1.0, acceptable=0.97, otherwise="blocker"),
-    methods=(Method.EXACT, Method.LEXICAL, Method.JUDGE),
-    undefined=f"{_UNDEFINED}, or config.critical_facts has one without number, date or code, and there is no judge",
 )
 
 _CRITERIA = (
