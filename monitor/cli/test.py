@@ -85,8 +85,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     from sidejudge.integrations.embed import EmbeddingError
     from sidejudge.monitor.config.rubrics import configured
     from sidejudge.monitor.offline.score.chunks import JudgeOutError
-    from sidejudge.monitor.offline.score.judged_with import judged_with
-    from sidejudge.monitor.offline.score.request import judge_wait_s, run_backends
+    from sidejudge.monitor.offline.score.request import run_backends
     from sidejudge.monitor.offline.score.resume import AnotherRunError
     from sidejudge.monitor.offline.score.tally import Expense
     from sidejudge.monitor.offline.test.judge import RunJudge
@@ -97,9 +96,8 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
     if seconds <= 0:
         raise CommandError("--timeout: must be more than 0", "for example --timeout 90s")
     settings = runnable(config).config
-    rubrics = configured(settings)
     expense = Expense()
-    check_known(chosen, rubrics, "--rubric: there is no rubric")
+    check_known(chosen, configured(settings), "--rubric: there is no rubric")
     if (testset is None) == (dataset is None):
         raise CommandError("name a test set or --langfuse-dataset", "'sidejudge test --help' shows both")
     if dataset is not None or testset is None:
@@ -130,10 +128,7 @@ def test(  # noqa: PLR0917  # click passes options by name; one error of many na
             progress(len(tests.tests) * repeat, "tests") as shown,
         ):
             backends = run_backends(settings, expense, forgetful=repeat > 1)
-            judge = RunJudge(
-                rubrics, settings.routes, settings.scenarios, chosen, backends=backends,
-                max_wait_s=judge_wait_s(settings), judged_with=judged_with(settings), budgets=settings.budgets,
-            )  # fmt: skip
+            judge = RunJudge(settings, chosen, backends=backends)
             runner = Runner(
                 agent=agent, judge=judge, results=results, concurrency=concurrency, timeout_s=seconds,
                 on_result=_counted(shown),

@@ -47,7 +47,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     settings = runnable(config).config
     chosen, case = _rubric(rubric, settings), _case(what, case_id, url)
     route = Router(settings.routes, settings.scenarios, budgets=settings.budgets).chosen([rubric], case)
-    case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
+    case = route.applied_to(case)
     raw = RawAnswers()
     backends = run_backends(settings, raw, forgetful=True)
 

@@ -51,6 +51,10 @@ class Route:
     priority: Priority = "normal"
     budget: Mapping[str, float] = field(default_factory=dict)
 
+    def applied_to(self, case: Case) -> Case:
+        """The case with its scenario and its budget, for judging without a monitor, which draws none."""
+        return case.drawn(case.sampling_probability, self.scenario or case.scenario, budget=self.budget)
+
 
 @dataclass(frozen=True, slots=True)
 class Excluded:

@@ -17,7 +17,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.errors import nearest
 from sidejudge.monitor.config.load import load_config
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.offline.score.request import judge_wait_s, run_backends
+from sidejudge.monitor.offline.score.request import run_backends
 from sidejudge.monitor.offline.test.judge import RunJudge, read_answer
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Json
@@ -80,12 +80,8 @@ class InlineJudge:
         return verdict
 
     async def _begin(self) -> RunJudge:
-        settings = self._settings
-        judge = RunJudge(
-            {self.rubric.id: self.rubric}, settings.routes, settings.scenarios, (self.rubric.id,),
-            backends=run_backends(settings, forgetful=False), max_wait_s=judge_wait_s(settings),
-            budgets=settings.budgets,
-        )  # fmt: skip
+        backends, name = run_backends(self._settings, forgetful=False), self.rubric.id
+        judge = RunJudge(self._settings, (name,), backends=backends, rubrics={name: self.rubric})
         await judge.start()
         return judge
 

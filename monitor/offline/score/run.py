@@ -185,7 +185,7 @@ class Batch:
             return []
         named = self._settings.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
         digest = digest_of(canonical or line.text.strip(), named, route.budget)
-        case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
+        case = route.applied_to(case)
         kept: dict[str, object] = {"model_output": case.model_output} if self._request.keep_outputs else {}
         tasks = []
         for run in (None,) if self._request.repeat is None else range(1, self._request.repeat + 1):

@@ -8,17 +8,17 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from sidejudge.integrations.cases.fields import case_of, field_errors
 from sidejudge.integrations.jsonl import line
+from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.match import task_of
-from sidejudge.monitor.config.model import RouteSection
-from sidejudge.monitor.config.rubric_section import BudgetSection
+from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.build import BY_WORDS, EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.offline.score.chunks import reached
-from sidejudge.monitor.offline.score.judged_with import JUDGED_WITH, JudgedWith, stated_settings
+from sidejudge.monitor.offline.score.judged_with import JUDGED_WITH, judged_with, stated_settings
+from sidejudge.monitor.offline.score.request import judge_wait_s
 from sidejudge.monitor.offline.score.resume import case_digest
 from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
 from sidejudge.scoring.case.case import Case
@@ -97,31 +97,21 @@ class RunJudge:
 
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
     ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.
-    ``backends`` is who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s``
-    at most. ``budgets`` limit a run's effort.
+    ``backends`` is who answers (default: by words alone); a judge that is out of reach is waited for, as ``settings``
+    have it. ``rubrics`` are those that may judge (default: all that are configured).
     """
 
     def __init__(
-        self,
-        rubrics: Mapping[str, Rubric],
-        routes: Sequence[RouteSection],
-        scenarios: Mapping[str, dict[str, Json]],
-        chosen: Sequence[str],
-        *,
-        backends: EvaluationBackends = BY_WORDS,
-        max_wait_s: float = 0.0,
-        judged_with: Mapping[str, JudgedWith] = MappingProxyType({}),
-        budgets: Sequence[BudgetSection] = (),
-    ) -> None:
-        self._rubrics = rubrics
-        self._scenarios = scenarios
-        self._chosen = tuple(dict.fromkeys(chosen))
+        self, settings: Config, chosen: Sequence[str], *, backends: EvaluationBackends = BY_WORDS,
+        rubrics: Mapping[str, Rubric] | None = None,
+    ) -> None:  # fmt: skip
+        self._settings, self._backends, self._chosen = settings, backends, tuple(dict.fromkeys(chosen))
+        self._rubrics = configured(settings) if rubrics is None else rubrics
+        self._judged_with = judged_with(settings)
+        routes, scenarios, budgets = settings.routes, settings.scenarios, settings.budgets
         self._routed = Router(routes, scenarios, budgets=budgets) if routes else None
         self._by_task = Router((), scenarios, budgets=budgets)
-        self._backends = backends
-        self._max_wait_s = max_wait_s
-        self._judged_with = judged_with
-        self._evaluator = Evaluator(rubrics, backends.at_once, backends.others)
+        self._evaluator = Evaluator(self._rubrics, backends.at_once, backends.others)
 
     async def start(self) -> None:
         """Load the model of embeddings, where one is configured. Raises ``EmbeddingError``."""
@@ -141,17 +131,15 @@ class RunJudge:
         settings of its judge are what they were.
         """
         case, route, digest = await asyncio.to_thread(self._prepared, fields)
-        wanted = [
-            (name, self._rubrics[name].version, digest, self._judged_with.get(name, {})) for name in route.rubrics
-        ]
+        wanted = [(name, self._rubrics[name].version, digest, self._judged_with[name]) for name in route.rubrics]
         if wanted == [
             (*map(stated.get, ("rubric", "rubric_version", "case_digest")), stated.get(JUDGED_WITH, {}))
             for stated in existing
         ]:
             return existing
-        case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
+        case = route.applied_to(case)
         return [
-            {**verdict.to_json(), "case_digest": digest, **stated_settings(self._judged_with.get(verdict.rubric, {}))}
+            {**verdict.to_json(), "case_digest": digest, **stated_settings(self._judged_with[verdict.rubric])}
             for verdict in await self._reached(case, route.rubrics)
         ]
 
@@ -159,13 +147,13 @@ class RunJudge:
         """The verdicts of a case, or of one that is read from these fields, one of each rubric."""
         case = given if isinstance(given, Case) else await asyncio.to_thread(case_of, given)
         route = self._route(case)
-        case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
+        case = route.applied_to(case)
         return await self._reached(case, route.rubrics)
 
     def _prepared(self, fields: Mapping[str, Json]) -> tuple[Case, Route, str]:
         case = case_of(fields)
         route = self._route(case)
-        named = self._scenarios.get(route.scenario_name) if route.scenario_name is not None else None
+        named = None if route.scenario_name is None else self._settings.scenarios.get(route.scenario_name)
         return case, route, case_digest(line(fields), named, route.budget)
 
     async def _reached(self, case: Case, names: Sequence[str]) -> Sequence[Verdict]:
@@ -173,7 +161,7 @@ class RunJudge:
         if self._evaluator.others is None:
             now = iso_time(time.time_ns())
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
-        return await reached(self._evaluator, case, names, max_wait_s=self._max_wait_s)
+        return await reached(self._evaluator, case, names, max_wait_s=judge_wait_s(self._settings))
 
     def _route(self, case: Case) -> Route:
         router = self._routed or self._by_task

@@ -14,7 +14,6 @@ from sidejudge.integrations.agents import AgentError, AgentReply, Request
 from sidejudge.integrations.agents.http import HttpAgent
 from sidejudge.integrations.cases.fields import case_of
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.offline.score.judged_with import judged_with
 from sidejudge.monitor.offline.score.resume import AnotherRunError
 from sidejudge.monitor.offline.test.judge import RunJudge
 from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, ResultsFile, Runner
@@ -32,7 +31,7 @@ def judge(
     stated = {"routes": routes or [], "scenarios": scenarios or {}, "evaluators": evaluators}
     config = Config.model_validate(stated)
     rubrics = {name: rubric.with_overrides(**changes) if changes else rubric for name, rubric in RUBRICS.items()}
-    return RunJudge(rubrics, config.routes, config.scenarios, chosen, judged_with=judged_with(config))
+    return RunJudge(config, chosen, rubrics=rubrics)
 
 
 def set_of(*inputs: object, **fields: object) -> list[dict]:
