@@ -118,7 +118,8 @@ _NUMBERS: Final = frozenset({
 })  # fmt: skip
 _COUNTS: Final = frozenset({"input_tokens", "output_tokens"})
 _EXACT: Final = 2**53
-_TEXTS: Final = TEXT_FIELDS | {"id", "model_output", *OTHER_NAMES["model_output"]}
+_ANSWERS: Final = frozenset({"model_output", *OTHER_NAMES["model_output"]})
+_TEXTS: Final = TEXT_FIELDS | {"id"} | _ANSWERS
 """Fields whose cell is a text, also where it reads as JSON."""
 _TRUTHS: Final = frozenset({"timed_out", "complete", "content_captured"})
 _LISTS: Final = frozenset({"context", "contexts", "retrieval_context", "retrieved_contexts", "tags", "agents_called"})
@@ -198,7 +199,13 @@ def _row(number: int, cells: Mapping[str, str], read: int) -> NumberedLine:
         fields = {name: _cell(name, cell) for name, cell in cells.items() if cell}
     except CaseError as error:
         return NumberedLine(number, None, read, fault=f"{error.field}: {error.message}; {error.remedy}")
-    return NumberedLine(number, orjson.dumps(fields), read)
+    return NumberedLine(number, orjson.dumps(_answered(fields, cells)), read)
+
+
+def _answered(fields: Mapping[str, object], columns: Iterable[str]) -> Mapping[str, object]:
+    """The fields of a row, with null for an answer that has a column and no value: none came."""
+    column = next((name for name in columns if name in _ANSWERS), None)
+    return fields if column is None or not _ANSWERS.isdisjoint(fields) else {**fields, column: None}
 
 
 def _cell(name: str, cell: str) -> Json:
@@ -234,7 +241,7 @@ def _number(name: str, value: float, *, whole: bool) -> float:
 
 
 def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
-    """A line for each row, numbered from 1. Null and NaN are a missing field; null in an object is a missing key."""
+    """A line for each row, numbered from 1. Null and NaN are as an empty cell; null in an object is a missing key."""
     try:
         import pyarrow as pa  # noqa: PLC0415  # an extra, needed by this alone
         from pyarrow import parquet  # noqa: PLC0415  # as above
@@ -249,15 +256,20 @@ def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
                     fields = {
                         name: _number(name, value, whole=False) if isinstance(value, float) else _stated(value)
                         for name, value in row.items()
-                        if value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
+                        if _is_stated(value)
                     }
-                    yield NumberedLine(number, json.dumps(fields, default=plain).encode(), size * number // total)
+                    text = json.dumps(_answered(fields, row), default=plain).encode()
+                    yield NumberedLine(number, text, size * number // total)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
 
 
+def _is_stated(value: object) -> bool:
+    return value is not None and value == value  # noqa: PLR0124  # NaN differs from itself
+
+
 def _stated(value: object) -> object:
-    """A value without the keys that are null: in a struct each object has the keys of all other rows' too."""
+    """A value without the keys that are null or NaN: in a struct each object has the keys of all other rows' too."""
     if isinstance(value, dict):
-        return {key: _stated(each) for key, each in value.items() if each is not None}
+        return {key: _stated(each) for key, each in value.items() if _is_stated(each)}
     return [_stated(each) for each in value] if isinstance(value, list) else value

@@ -144,6 +144,19 @@ def test_a_row_whose_json_has_a_key_twice_is_no_case(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("answer", ["model_output", "answer"])
+@pytest.mark.parametrize("ending", ["csv", pytest.param("parquet", marks=PYARROW.mark)])
+def test_a_row_without_an_answer_is_a_case_to_which_none_came(tmp_path, ending, answer):
+    path = tmp_path / f"c.{ending}"
+    rows = [{"case_id": "a", answer: "yes", "output": None}, {"case_id": "b", answer: None, "output": None}]
+    if ending == "csv":
+        path.write_text(f"case_id,{answer},output\na,yes,\nb,,\n")
+    else:
+        pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    assert [(case.case_id, case.model_output) for case in cases(path)] == [("a", "yes"), ("b", None)]
+
+
 @pytest.mark.parametrize(("written", "count"), [("12.0", 12), ("12", 12), ("nan", None)])
 def test_a_count_is_whole_however_a_table_writes_it(tmp_path, written, count):
     (tmp_path / "c.csv").write_text(f"model_output,input_tokens\nx,{written}\n")
@@ -181,8 +194,10 @@ def test_values_of_parquet_that_json_lacks_are_what_they_stand_for(tmp_path):
         "model_output": pa.array(["ü".encode(), b"y"], pa.binary()),
         "cost_usd": pa.array([Decimal("1.25"), None], pa.decimal128(10, 2)),
         "input_tokens": [12.0, None], "latency_e2e_ms": [float("nan"), 5.5],
+        "metadata": [{"share": float("nan"), "k": 1}, None],
     })  # fmt: skip
     parquet.write_table(table, tmp_path / "c.parquet")
     first, second = cases(tmp_path / "c.parquet")
     assert (first.model_output, first.cost_usd, first.input_tokens, first.latency_e2e_ms) == ("ü", 1.25, 12, None)
+    assert first.metadata == {"k": 1}
     assert (second.model_output, second.cost_usd, second.input_tokens, second.latency_e2e_ms) == ("y", None, None, 5.5)
