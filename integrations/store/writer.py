@@ -124,12 +124,12 @@ class Writer:
         if error is None:
             self._health.worked(WRITE)
             return
-        if len(jobs) > 1 and not isinstance(explain(error, self._path), StoreUnavailable):
-            # One job's data is at fault: the others must not suffer for it.
+        meant, code = explain(error, self._path), getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if len(jobs) > 1 and (not isinstance(meant, StoreUnavailable) or code == sqlite3.SQLITE_FULL):
+            # One job's data is at fault, or all together need more room than there is: the others must not suffer.
             for job in jobs:
                 self._commit([job])
             return
-        meant = explain(error, self._path)
         self._health.failed(WRITE, meant)
         for job in jobs:
             job.error = meant

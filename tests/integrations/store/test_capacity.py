@@ -31,11 +31,12 @@ def trace(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def ending(number: int, at: int) -> FinishedTrace:
+def ending(number: int, at: int, reason: str = "") -> FinishedTrace:
     return FinishedTrace(
         trace_id=trace(number), service="shop", reason="scored", completion="root_ended", revision=1,
         details={"n": number},
-        verdicts=[{"rubric": "qa", "service": "shop", "environment": None, "passed": True}], closed_ns=at,
+        verdicts=[{"rubric": "qa", "service": "shop", "environment": None, "passed": True, "reason": reason}],
+        closed_ns=at,
     )  # fmt: skip
 
 
@@ -64,6 +65,19 @@ async def test_spans_are_refused_before_the_limit_and_what_is_held_can_be_judged
     for number in range(taken):
         await store.finish(ending(number, at=1000 + number))
     assert len(store.verdicts(limit=1000)) == taken
+    assert store.path.stat().st_size <= LIMIT
+
+
+async def test_endings_that_do_not_fit_together_are_written_as_far_as_there_is_room(store):
+    taken = await filled(store)
+    left = [ending(number, at=1000 + number, reason="r" * 16_000) for number in range(taken)]
+    while left:
+        refused = await store.finish_each(left)
+        rest = [each for each, why in zip(left, refused, strict=True) if why is not None]
+        assert len(rest) < len(left), "judging would never go on"
+        left = rest
+        await store.purge(2000)
+    assert store.open_traces() == set()
     assert store.path.stat().st_size <= LIMIT
 
 
